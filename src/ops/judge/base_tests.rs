@@ -1,6 +1,6 @@
-//! The trees of a candidate's second judging. The first tree has the candidate's source, and all
-//! other files as in the base. Each of the others also has a combination of the candidate's changed
-//! files that are neither source nor tests, or that decide which commands run.
+//! The trees of a candidate's second judging. The first tree has the candidate's source, and all other files
+//! as in the base. Each further tree also has a combination of the doubtful files. A changed file is doubtful
+//! if it is neither source nor a test, or if it decides which commands run.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -20,11 +20,11 @@ use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::{changed_files, touched};
 use crate::ops::session::Session;
 
-/// The largest number of files whose combinations are judged, each together with the source.
+/// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
-/// The second judging that a tree needs, without results; `None` if it needs none. `changes` are
-/// the changes from the base to the tree.
+/// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
+/// `changes` are the changes from the base to the tree.
 pub fn plan(
     repo: &Repo,
     base: &Oid,
@@ -35,8 +35,8 @@ pub fn plan(
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
     let others = paths_with(&choices, PutBack::is_unknown);
-    // These files are judged in combinations, because one of them may hide that another is broken,
-    // and a file that is put back may hide that the source is broken.
+    // The doubtful files are judged in all combinations: one of them may hide that another one is broken, and
+    // if one is put back, that may hide that the source is broken.
     let doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
@@ -58,9 +58,9 @@ pub fn plan(
     let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
-    // The combination of all changed files is the candidate's own tree, which is judged anyway.
+    // With all changed files, the tree would be the candidate's own tree, which is judged anyway.
     for kept in combinations(judged).filter(|kept| kept.len() < choices.len()) {
-        // A build file may list the added tests; then it fails without them.
+        // A build file that stays may list the added tests, and would then fail without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || decides && choice.is_added_test()
@@ -83,16 +83,16 @@ pub fn plan(
     }))
 }
 
-/// A tree in which tests, and files that decide which commands run, are as in the base. Other files
-/// stay, because they may be data; changed modes stay, too.
+/// A copy of the tree in which tests, and files that decide which commands run, are as in the base. All other
+/// files stay, because they may be data. Changed modes stay as well.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
     Ok(restore(repo, base, tree, &choices, &|_, choice| choice.is_unknown())?.tree)
 }
 
-/// Makes the tree in which each changed path is put back according to `choices`. Paths for which
-/// `keeps` is true are not put back.
+/// Makes a copy of the tree in which each changed path is put back as `choices` says, except the paths for
+/// which `keeps` is true.
 fn restore(
     repo: &Repo,
     base: &Oid,
@@ -125,8 +125,8 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why a change cannot be put back, or why there are too many combinations to judge them
-/// all; `None` if neither is the case.
+/// The reason why there can be no second judging: a change cannot be put back, or there are too many doubtful
+/// files to judge all combinations. `None` if there can be one.
 fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
     let inseparable = choices.iter().find_map(|(path, choice)| match choice {
         PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
@@ -157,14 +157,14 @@ pub fn plan_for(
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
 }
 
-/// True if the base has no known language: then source cannot be told from other files.
+/// True if git-frites knows no language of the base, so that it cannot tell source from other files.
 pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<bool> {
     BaseProject::of(repo, base, oracle, &[])?.is_unknown()
 }
 
-/// Marks a manifest or lock file to be put back if: tests read it as data; it takes a package from a directory
-/// of the tree and the base's did not; it changes a package's origin; or it drops a package that is then found
-/// in such a directory.
+/// Marks a changed manifest or lock file to be put back in four cases: tests read it as data; it takes a
+/// package from a directory of the tree, and the base's file does not; it changes the origin of a package; or
+/// it drops a package that is then found in a directory of the tree.
 fn put_redirected_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -199,7 +199,7 @@ fn put_redirected_back(
     Ok(())
 }
 
-/// The way to put back each changed path. Paths that are kept are left out.
+/// How each changed path is put back. Paths that are not put back are left out.
 pub(super) fn choose(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -218,7 +218,7 @@ pub(super) fn choose(
             {
                 PutBack::Other
             }
-            // The content was not read, so it cannot be recognised as source.
+            // The content was not read, so it is not known whether it is source.
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
                 PutBack::Other
             }
@@ -234,7 +234,7 @@ pub(super) fn choose(
     put_lone_manifests_back(changes, project, &mut choices)?;
     put_redirected_back(changes, project, &mut choices)?;
     for file in changes.iter().filter(|file| file.changes_mode) {
-        // A script may run all files that are executable.
+        // A script may run all executable files, so a changed mode is put back.
         choices.entry(file.path.clone()).and_modify(|choice| {
             if *choice == PutBack::Keep {
                 *choice = PutBack::Mode;
@@ -245,7 +245,7 @@ pub(super) fn choose(
     Ok(choices)
 }
 
-/// Keeps tests in files that were only moved: these still have their tests, so none were added or removed.
+/// Keeps files with tests inside source that were only moved, because no test was added or removed.
 fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>) {
     for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
         let to = changes.iter().filter(|file| file.before.bytes().is_none());
@@ -261,7 +261,7 @@ fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>
     }
 }
 
-/// The new files that are kept so far.
+/// The new files that are not put back, according to the choices so far.
 fn kept_new_files<'c>(
     changes: &'c [ChangedFile],
     choices: &BTreeMap<TreePath, PutBack>,
@@ -270,7 +270,7 @@ fn kept_new_files<'c>(
     new.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep)).collect()
 }
 
-/// Puts back new files that hide a module of the base, unless the module was moved to this name.
+/// Puts back new files that hide a module of the base, unless the new file is that module, moved.
 fn put_hiding_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,
@@ -294,8 +294,8 @@ fn put_hiding_back(
 }
 
 /// Puts back new manifests in directories to which the attempt adds no source. With source, such a directory
-/// begins a new project. Without it, the directory may exist only for its name, which a test or a build may
-/// look for.
+/// begins a new project. Without source, the attempt may have made the directory only because a test or a
+/// build looks for its name.
 fn put_lone_manifests_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,

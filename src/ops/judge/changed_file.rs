@@ -1,4 +1,4 @@
-//! The files that a candidate changes, with their content on both sides.
+//! The files that a candidate changes, with their content before and after the change.
 use crate::ecosystems::put_back::is_read_as_text;
 use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::git::repo::Repo;
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
 
-/// A change in the form that the code for its language takes. `name` is the path as text.
+/// A change in the form that the code in `ecosystems` takes. `name` is the path as text.
 pub fn touched<'f>(file: &'f ChangedFile, name: &'f str) -> TouchedPath<'f> {
     let ChangedFile { before, after, loses, .. } = file;
     TouchedPath { path: name, before: before.bytes(), after: after.bytes(), loses: *loses }
@@ -18,8 +18,8 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     if oid.is_null() {
         return FileContent::Missing;
     }
-    // Do not look up objects that are missing, such as a submodule's commit: git searches for these
-    // several times.
+    // Do not look up an object that does not exist here, such as a submodule's commit: git would search for
+    // it several times.
     let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
     match bytes {
         Some(text) if kind == ContentKind::Text => FileContent::Text(text),
@@ -27,20 +27,20 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     }
 }
 
-/// The way to read the content of a changed file.
+/// How the content of a changed file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ContentKind {
     Text,
-    /// Binary for git, because of a NUL or its attributes, but read as text by a compiler or a
-    /// package manager.
+    /// git treats the file as binary, because of a NUL or of its attributes, but a compiler or a package
+    /// manager reads it as text.
     BinaryThatToolsRead,
     NotRead,
 }
 
-/// The largest file that is read although git counts it as binary.
+/// The size of the largest file that is read although git treats it as binary.
 const LARGEST_READ: u64 = 64 << 20;
 
-/// A change with its content.
+/// The changed file of a change, with its content.
 pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
     let is_submodule =
         change.mode == EntryMode::Submodule && change.status != ChangeStatus::TypeChanged;

@@ -1,12 +1,12 @@
-//! Claims, which are results of commands that ran over the base's layers, and their confirmation in
-//! a plain directory without build outputs.
+//! Confirms claims. A claim is the result of commands that ran over the base's layers. To confirm it, the
+//! commands run again in a plain directory without build outputs.
 //!
-//! A stale output can make a broken tree pass or a correct tree fail; an overlay can make a correct
-//! tree fail. So claims only decide which tree is judged first, and which results are shown until
-//! then. Every result on which the recommendation depends is found again without outputs and
-//! overlay, so the recommended candidate is the same as without claims. The pass of a candidate
-//! that adds tests is also a claim, because these tests could change how the other tests run: the
-//! candidate is judged without them only if the recommendation depends on it.
+//! A stale output can make a broken tree pass or a correct tree fail; an overlay can make a correct tree
+//! fail. So claims only decide which tree is judged first, and which results are shown before the
+//! confirmation. Every result on which the recommendation depends is found again without outputs and without
+//! an overlay, so claims never change the recommendation. The pass of a candidate that adds tests is also a
+//! claim, because the added tests could change how other tests run. Such a candidate is judged without its
+//! added tests only if the recommendation depends on its pass.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -18,10 +18,10 @@ use crate::model::verdict::Entry;
 use crate::ops::judge::entries::share_equal_trees;
 use crate::ops::judge::schedule::StopWhen;
 
-/// Judges claims again if the recommendation by these rules depends on them, or if the overlay made
-/// them fail. `judge_cold` takes entries, the claims and a condition to stop; it judges the entries
-/// that have no results, in plain directories. The leader is judged first and alone, because
-/// candidates that rank behind a confirmed pass need not be judged again.
+/// Confirms the claims on which the recommendation by these rules depends, and the failures that the overlay
+/// has probably caused. `judge_cold` takes entries, the claims, and a condition to stop. It judges the
+/// entries that have no results, in plain directories. The leader is judged first and alone: if its pass is
+/// confirmed, candidates that rank behind it need not be judged again.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -49,17 +49,16 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims on which the recommendation by these rules depends while none of the
-/// claims is confirmed.
+/// The entries with claims on which the recommendation by these rules would depend if no claim were
+/// confirmed.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());
     open
 }
 
-/// The entries that have to be judged for a recommendation by these rules, if the leader will be
-/// confirmed: first the leader, then the entries that were not run or have claims and could rank
-/// before it.
+/// The entries that have to be judged for a recommendation by these rules, if the leader's pass is confirmed:
+/// first the leader, and then each entry that has claims or no results and could rank before the leader.
 pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let leader = leaders(entries, rules).first().copied();
     let mut presumed = without_claims(entries);
@@ -77,8 +76,8 @@ pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     open
 }
 
-/// The entry that would win by the results confirmed so far, and the entries that could still win
-/// instead. `None` if there is no such winner, or no other entry could win.
+/// The entry that wins by the results confirmed so far, and the entries that could still win instead. `None`
+/// if no entry wins so far, or if no other entry could win any more.
 pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entry>)> {
     let open = undecided(entries, rules);
     let best = decide(entries, None, rules).recommended?;
@@ -86,8 +85,8 @@ pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entr
     (!open.is_empty()).then_some((leader, open))
 }
 
-/// The entries that would win by their claims, in order: each would win if those before it were
-/// refuted.
+/// The entries whose claims say that they would win, in order: the first would win, the second would win if
+/// the first were refuted, and so on.
 fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut leaders = open_claims(entries, rules);
     leaders.retain(|entry| entry.passed_base_tests_too());
@@ -95,14 +94,14 @@ fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     leaders
 }
 
-/// The entries of the same candidates as `some`, in their order.
+/// The entries in `entries` of the candidates in `some`, in the order of `some`.
 fn same_among<'e>(entries: &'e [Entry], some: &[&Entry]) -> Vec<&'e Entry> {
     some.iter().filter_map(|some| entries.iter().find(|e| e.index == some.index)).collect()
 }
 
-/// The entries, with the results of those with claims removed, as if they were not run. A second
-/// judging that is not a claim itself is kept, because after a failure there the candidate can at
-/// best pass with its own tests alone.
+/// A copy of the entries in which the entries with claims have no results, as if they were not run. The
+/// results of a second judging stay if they are no claims: if the second judging failed, the candidate can at
+/// best pass with its own tests only.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let mut entries = entries.to_vec();
     for entry in entries.iter_mut().filter(|entry| entry.is_claim()) {
@@ -113,7 +112,7 @@ pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     entries
 }
 
-/// The entry with all results removed, as if it was not run.
+/// A copy of the entry without results, as if it was not run.
 pub fn without_results(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
     entry.results.clear();
@@ -128,7 +127,7 @@ pub fn any_claims(entries: &[Entry]) -> bool {
     entries.iter().any(Entry::is_claim)
 }
 
-/// Drops claims if a recommendation by these rules would depend on them.
+/// If a recommendation by these rules would depend on claims, removes all claims.
 pub fn drop_decisive_claims(entries: &mut Vec<Entry>, rules: Rules) {
     let without = without_claims(entries);
     if any_claims(entries) && !undecided(&without, rules).is_empty() {
@@ -143,23 +142,23 @@ pub enum StaleCause {
     Outputs,
     /// The overlay alone, without outputs.
     Overlay,
-    /// The overlay, because the command said that it could not rename a directory of the base.
+    /// The overlay: the output of the command says that it could not rename a directory of the base.
     Rename,
 }
 
-/// True if the failed command said that a rename was refused: the overlay refuses to rename
+/// True if the output of the failed command says that a rename was refused. The overlay refuses to rename
 /// directories of the base.
 pub fn stumbled(results: &Results) -> bool {
     let failure = results.stopped_at().filter(|result| result.warm);
     failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
-/// True if the base has to be judged again without layers. `inherited` is true if the layers have
-/// outputs of an earlier judging; `said` is true if a failed command said that the overlay refused
-/// a rename.
+/// True if the base has to be judged again without layers. `inherited` is true if the layers have outputs of
+/// an earlier judging. `said` is true if the output of a failed command says that the overlay refused a
+/// rename.
 ///
-/// A failure of the base is compared with those of the candidates; a pass matters only if no
-/// candidate passes.
+/// A failure of the base always matters, because the candidates' failures are compared with it. A pass
+/// matters only if no candidate passes.
 pub fn must_confirm_base(
     results: &Results,
     inherited: bool,
@@ -175,9 +174,8 @@ pub fn must_confirm_base(
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
-/// The entries that probably failed because of the overlay, with their results removed. Either
-/// their commands said so, or another entry failed over the overlay and passed in a plain
-/// directory.
+/// The entries that probably failed because of the overlay, without their results. Either the output of their
+/// commands says so, or another entry failed over the overlay and passed in a plain directory.
 fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;
@@ -189,8 +187,8 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     entries.iter().filter(is_refused).map(without_results).collect()
 }
 
-/// Replaces claims by confirmed results, and records the differences. Also fills in the results of
-/// candidates that were not run before, because they mattered only after a claim was refuted.
+/// Replaces claims by confirmed results, and records where they differ. Also fills in results of candidates
+/// that were not run before: some candidates matter only after a claim was refuted.
 fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed {
         let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
@@ -202,8 +200,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         let stale = stale.or(entry.stale.take());
-        // A pass that is not a claim stays as this judging found it; the confirmation only has a
-        // copy from the cache.
+        // A pass that is not a claim stays as this judging has found it, because the confirmation only has a
+        // copy of it from the cache.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
             && (confirmed.results.passed() || !entry.is_pending());
@@ -212,8 +210,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
     }
 }
 
-/// The confirmed entry. If only its second judging was needed, the claimed results of its own tree
-/// are filled in.
+/// The confirmed entry. If only its second judging was done again, the claimed results of its own tree are
+/// filled in.
 fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
     let mut confirmed = confirmed.clone();
     let second = confirmed.base_tests.as_ref();
@@ -227,8 +225,8 @@ fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
 /// fail.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     let confirmed = &with_claimed_pass(confirmed, claim);
-    // A pending claim was not judged without its added tests before, so there is nothing to
-    // compare.
+    // A candidate whose claim is pending was not judged without its added tests before, so there is nothing
+    // to compare with.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
         let second = entry.base_tests.as_ref().filter(is_compared);
@@ -250,8 +248,8 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
     }
     let (first, second) = (end(claim), end(confirmed));
     Some(match cause {
-        // Here the candidate is correct. For example, a command that makes a link fails if the link
-        // exists.
+        // The candidate is correct, but its commands cannot run twice in one place. For example, a command
+        // that makes a link fails if the link exists.
         StaleCause::Outputs if confirmed.passed() => format!(
             "no second build in one place: with the base's outputs it {first}, without them it {second}"
         ),
@@ -290,7 +288,8 @@ pub(super) mod tests {
     /// The outcomes of two commands.
     pub type Ends = [Outcome; 2];
 
-    /// A tree with the outcomes of the commands on it, and on it with the base's tests.
+    /// A tree with the outcomes of the commands on the tree itself, and on the tree with the base's tests put
+    /// back.
     #[derive(Clone, Debug)]
     pub struct Judgeable {
         pub lines: u64,
@@ -299,7 +298,8 @@ pub(super) mod tests {
         pub cold: [Ends; 2],
     }
 
-    /// The condition for judging a tree with the base's tests.
+    /// When a tree has a second judging: in any case, or only if the recommendation depends on it
+    /// (`if_first`).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Second {
         Always,
@@ -331,7 +331,7 @@ pub(super) mod tests {
         })
     }
 
-    /// Gives results for several trees: cold, or over layers with or without outputs.
+    /// A judge that knows the results for several trees: cold, or over layers with or without outputs.
     #[derive(Clone, Copy)]
     pub struct Oracle<'t> {
         pub trees: &'t [Judgeable],
@@ -372,7 +372,7 @@ pub(super) mod tests {
         scheduler.finish(0).map(drop)
     }
 
-    /// Judges cold, and records each judged tree.
+    /// A judge that judges cold, and records each judged tree.
     struct Counting<'t> {
         oracle: Oracle<'t>,
         judged: Mutex<Vec<Oid>>,
@@ -416,7 +416,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The number of the first tree of a second judging.
+    /// The tree of number `n` has the number `SECOND + n` in its second judging.
     const SECOND: usize = 1000;
 
     fn tree(number: usize) -> Option<Oid> {
@@ -492,9 +492,9 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The recommendation equals that of judging everything without layers and without added
-        /// tests. It depends neither on outcomes over the base's layers (or of a base over its
-        /// ancestor's layers), nor on candidates that pass only with their added tests.
+        /// The recommendation is the same as if everything were judged without layers and without added
+        /// tests. It depends neither on outcomes over the base's layers, nor on outcomes of a base over its
+        /// ancestor's layers, nor on candidates that pass only with their added tests.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),
@@ -514,7 +514,7 @@ pub(super) mod tests {
                 let number = which.index(trees.len());
                 let mut new = entry(index, number, &trees[number]);
                 new.cross = Some(CrossResult { score: scores[number], ..CrossResult::default() });
-                // Every third candidate is a synthesis of some of the candidates before it.
+                // Every third candidate is a synthesis of some earlier candidates.
                 if index % 3 == 0 {
                     let of = entries.iter().zip(drawn).filter(|(_, is)| **is);
                     new.drew_on = of.map(|(e, _)| e.candidate.clone()).collect();
@@ -548,14 +548,14 @@ pub(super) mod tests {
             prop_assert!(recommended.is_none_or(|e| !e.is_claim()));
         }
 
-        /// If all claims are true and a candidate is verified, only the trees of the winner are
-        /// judged cold, and for each smaller candidate one tree that fails.
+        /// If all claims are true and a candidate is verified, the following trees are judged cold, and no
+        /// others: all trees of the winner, and for each smaller candidate one tree that fails.
         #[test]
         fn true_claims_cost_no_more_than_the_proof_of_the_winner(
             trees in prop::collection::vec(judgeable(), 1..6),
             jobs in 1usize..3,
         ) {
-            // Without flaky passes: only a run shows that a pass is flaky, and then other
+            // There are no flaky passes here: only a run shows that a pass is flaky, and then other
             // candidates may rank before it.
             let certain = |end: &Outcome| match end {
                 Outcome::Flaky { .. } => Outcome::Passed,
@@ -581,7 +581,8 @@ pub(super) mod tests {
                 return Ok(());
             }
             let rank = |entry: &Entry| (entry.blast, entry.index);
-            // With added tests, a pass may be refuted meanwhile, so the winner cannot be foretold.
+            // With added tests, a claimed pass may be refuted by the second judging, so it cannot be foretold
+            // which trees are judged.
             let is_foretold = trees.iter().all(|tree| tree.second != Some(Second::IfFirst));
             let judged = counting.judged.into_inner();
             for (entry, number) in entries.iter().zip(0..) {

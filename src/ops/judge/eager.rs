@@ -1,4 +1,4 @@
-//! Judges while attempts work: first the base, then each attempt that has ended.
+//! Judges while attempts are at work: first the base, and then each attempt when it has ended.
 use parking_lot::{Condvar, Mutex};
 
 use crate::config::keys;
@@ -26,30 +26,28 @@ use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt::{self, Cancel};
 
-/// Gives candidates that failed another round.
+/// Decides which failed candidates get another round.
 pub trait RoundGiver: Sync {
-    /// Ends the rounds of the candidates in `findings`, which has their results, and gives the rounds
-    /// that begin now. The caller holds the run's lock.
+    /// Ends the last rounds of the candidates whose results are in `findings`, and returns the rounds that
+    /// begin now. The caller holds the run's lock.
     fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
 }
 
-/// The rounds that begin.
+/// The rounds that begin now.
 #[derive(Default)]
 pub struct NextRounds {
-    /// The commands.
+    /// The commands of the rounds.
     pub begun: Vec<NextAttempt>,
-    /// True if a candidate was put back to its files from before its last round, which makes a new
-    /// capture.
+    /// True if a candidate got back its files from before its last round. It then has a new capture.
     pub took_back: bool,
 }
 
-/// Judges a run ahead, while the commands of its attempts run. The outcomes go to the memory of
-/// this process. The judging that decides later takes them from there, and judges the missing
-/// trees.
+/// Judges a run ahead, while the commands of its attempts run. The outcomes are kept in the memory of this
+/// process. The judging that decides afterwards takes them from there, and judges only the missing trees.
 ///
-/// The watch over the attempts also covers the commands that judge, because it begins before them
-/// and ends after them. With two watches, each change would be reported twice. After a change that
-/// affects outcomes, everything is judged again.
+/// The commands that judge have no watch of their own, because two watches would report each change twice.
+/// The watch over the attempts also covers them: it begins before them and ends after them. If it finds a
+/// change that affects outcomes, everything is judged again.
 pub struct EagerJudge<'a> {
     session: &'a Session,
     options: &'a JudgeOptions,
@@ -58,9 +56,9 @@ pub struct EagerJudge<'a> {
     terms: Terms,
     /// True if only the base is judged.
     only_base: bool,
-    /// The number of passes after which the other attempts are ended.
+    /// Once this many attempts have passed, the others are ended.
     enough: Option<u32>,
-    /// Gives candidates that failed another round while others work.
+    /// Decides which failed candidates get another round while other attempts are at work.
     rounds: Option<&'a dyn RoundGiver>,
     ended: Mutex<EndedAttempts>,
     changed: Condvar,
@@ -69,11 +67,11 @@ pub struct EagerJudge<'a> {
 /// The attempts that have ended.
 struct EndedAttempts {
     names: Vec<Name>,
-    /// The number of attempts at work. When it is zero, no further step begins.
+    /// The number of attempts whose commands run or are still to run.
     at_work: usize,
     /// True once all attempts have ended.
     all: bool,
-    /// Counts the changes of the fields above.
+    /// The number of times that the fields above have changed.
     changes: u64,
 }
 
@@ -86,8 +84,8 @@ impl EndedAttempts {
 }
 
 impl<'a> EagerJudge<'a> {
-    /// Judges the attempts of a run. Those that are not `starting` have ended, and are judged
-    /// immediately. Fails if the commands cannot run as the configuration requires.
+    /// A judge for the attempts of a run. Attempts that are not in `starting` have ended before, and are
+    /// judged immediately. Fails if the oracle's commands cannot run as the configuration requires.
     pub(super) fn new(
         session: &'a Session,
         options: &'a JudgeOptions,
@@ -114,12 +112,13 @@ impl<'a> EagerJudge<'a> {
         })
     }
 
-    /// Ends the other attempts after `enough` passes.
+    /// The same judge, which ends the other attempts once `enough` have passed.
     pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
         EagerJudge { enough, ..self }
     }
 
-    /// Lets `rounds` give candidates that failed another round while others work.
+    /// The same judge, which lets `rounds` decide which failed candidates get another round while others
+    /// work.
     pub fn giving(self, rounds: &'a dyn RoundGiver) -> EagerJudge<'a> {
         EagerJudge { rounds: Some(rounds), ..self }
     }
@@ -154,7 +153,7 @@ impl<'a> EagerJudge<'a> {
         runner.end(judged).map(drop)
     }
 
-    /// Judges attempts that have ended, until all attempts have ended.
+    /// Judges each attempt that has ended, until all attempts have ended.
     fn judge_all(&self, runner: &OracleRunner<'_>, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let options = self.options;
         let rules = StepRules {
@@ -203,8 +202,8 @@ impl<'a> EagerJudge<'a> {
         Ok(())
     }
 
-    /// Gives another round to candidates whose failure is certain, while other attempts work. True
-    /// if a candidate has changed.
+    /// Begins another round of candidates that have certainly failed, while other attempts are at work.
+    /// Returns true if a round began or was taken back.
     fn give_rounds(
         &self,
         runner: &OracleRunner<'_>,
@@ -215,7 +214,7 @@ impl<'a> EagerJudge<'a> {
         if attempts.stop.is_cancelled() || interrupt::signal().is_some() {
             return Ok(false);
         }
-        // If no attempt is at work any more, the rounds are decided after the verdict.
+        // Once no attempt is at work any more, further rounds are decided after the verdict.
         let Some((rounds, hold)) = self.rounds.zip(attempts.queue.hold()) else { return Ok(false) };
         let ranking = Rules::of(&self.terms);
         let open: Vec<u32> = open_claims(entries, ranking).iter().map(|e| e.index).collect();
@@ -246,8 +245,8 @@ impl<'a> EagerJudge<'a> {
         Ok(is_changed)
     }
 
-    /// Waits until attempts have changed since `seen`; gives the attempts that have ended, and the
-    /// number of changes. `None` when all attempts have ended.
+    /// Waits until the number of changes is not `seen` any more. Returns the attempts that have ended, and
+    /// the number of changes. Returns `None` once all attempts have ended.
     fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
         let mut ended = self.ended.lock();
         self.changed.wait_while(&mut ended, |ended| !ended.all && seen == Some(ended.changes));
@@ -265,11 +264,11 @@ impl<'a> EagerJudge<'a> {
 }
 
 impl Beside for EagerJudge<'_> {
-    /// Judges until all attempts have ended. An error is only a warning, because trees that are not
-    /// judged here are judged later.
+    /// Judges until all attempts have ended. An error is only a warning, because the judging that decides
+    /// afterwards judges the missing trees.
     ///
-    /// Attempts start once the setup of the base has passed. They do not start if they could not be
-    /// judged.
+    /// The commands of attempts start once the setup has passed on the base. If a command ends on the base in
+    /// such a way that no candidate could be judged either, they do not start.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {
         match self.terms.oracle.first().map(|command| command.stage) {
             None => return,
@@ -294,8 +293,8 @@ impl Beside for EagerJudge<'_> {
         self.changed.notify_all();
     }
 
-    /// Also cancels the judging if no attempt is usable: then the verdict needs no results, not
-    /// even those of the base.
+    /// If no attempt is usable, also cancels the judging, because the verdict then needs no results, not even
+    /// those of the base.
     fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();
@@ -306,8 +305,8 @@ impl Beside for EagerJudge<'_> {
     }
 }
 
-/// The reason why no attempt is judged in this world before all attempts have ended; `None` if each
-/// is judged when it ends.
+/// The reason why no attempt is judged in this world before all attempts have ended; `None` if each attempt
+/// can be judged as soon as it ends.
 pub fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     if !session.config.get(keys::RUN_EAGER) {
         return Ok(Some("run.eager is off".to_owned()));

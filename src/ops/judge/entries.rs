@@ -1,5 +1,5 @@
-//! The entries of a verdict before judging: the present state of each candidate, without its
-//! changes to protected paths, with size, flags and agreement.
+//! Makes the entries of a verdict before judging: the present state of each candidate without its changes to
+//! protected paths, and its size, flags and agreement.
 use std::collections::BTreeMap;
 
 use crate::ecosystems::base_project::BaseProject;
@@ -33,9 +33,9 @@ use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
-/// Refuses to go on if a capture is missing here that the run's verdict, terms or outcomes list:
-/// without it, the candidate would seem unchanged, and another one would win. Candidates with a
-/// worktree are no problem, because they are captured again.
+/// Fails if a capture that the run's verdict, terms or outcomes list does not exist here. Without it, the
+/// candidate would seem unchanged, and another one would win. A candidate with a worktree here is all right,
+/// because it is captured again.
 pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     let store = &session.store;
     let mut missing: Vec<CandidateRef<'_>> = Vec::new();
@@ -71,7 +71,7 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     )))
 }
 
-/// Captures a run's candidates and makes an entry for each, in spawn order, without results.
+/// Captures a run's candidates, and makes an entry without results for each of them, in spawn order.
 pub fn of_run(session: &Session, run: &Run, terms: &Terms) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
@@ -80,7 +80,7 @@ pub fn of_run(session: &Session, run: &Run, terms: &Terms) -> Result<Vec<Entry>>
     from_captured(session, run, terms, &candidates)
 }
 
-/// An entry for each of these candidates, without results.
+/// Makes an entry without results for each of these candidates.
 pub fn from_captured(
     session: &Session,
     run: &Run,
@@ -95,7 +95,8 @@ pub fn from_captured(
         project.look_for(changes.map(|c| (c.path.lossy(), c.status == ChangeStatus::Added)))?;
     }
     let made = process::in_parallel(process::processors(), candidates, |captured| {
-        // No ref keeps these new trees yet, so a garbage collection may delete them.
+        // No ref reaches the new trees yet, so a garbage collection may delete them. Then they are made
+        // again.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
@@ -168,7 +169,7 @@ fn entry_of(
     Ok((entry, files))
 }
 
-/// A captured tree without its changes to protected paths.
+/// The captured tree without its changes to protected paths.
 fn with_protected(
     repo: &Repo,
     base: &Oid,
@@ -181,8 +182,8 @@ fn with_protected(
     })
 }
 
-/// Stores the trees that are judged for a captured tree in the repository once more, because git
-/// may have deleted their objects.
+/// Stores once more, in the repository, the trees that are judged for a captured tree. git may have deleted
+/// their objects.
 fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
     let project = session.project(base, terms)?;
     let judged = with_protected(&session.repo, base, captured, &terms.settings, &project)?.tree;
@@ -190,7 +191,7 @@ fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms
     Ok(())
 }
 
-/// The flags of an added file whose content a patch does not show.
+/// The flags of an added file whose content a patch does not show, e.g. a binary file.
 fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
     let is_file = matches!(change.mode, EntryMode::File | EntryMode::Executable);
     if change.status != ChangeStatus::Added || !is_file {
@@ -213,7 +214,7 @@ fn flags(
     files: &[ChangedFile],
     project: &BaseProject<'_>,
 ) -> Result<Vec<Flag>> {
-    // A test that was only moved still exists.
+    // A test that was only moved is not a deleted test.
     let was_moved = |change: &Change| {
         change.status == ChangeStatus::Deleted
             && changes.iter().any(|c| {
@@ -245,8 +246,8 @@ fn flags(
     Ok(found)
 }
 
-/// The files that decide which commands run, and that differ between `tree` and the commit on
-/// which the run lands.
+/// The files that decide which commands run and that differ between `tree` and the commit on which the run
+/// lands.
 pub fn changed_deciders(
     session: &Session,
     run: &Run,
@@ -262,7 +263,8 @@ pub fn changed_deciders(
     Ok(deciders.map(|flag| flag.path).collect())
 }
 
-/// Sets the agreement of each usable candidate with the other candidates. Equal trees count once.
+/// Sets the agreement of each usable candidate with the other candidates. Candidates with the same tree are
+/// counted as one.
 fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
@@ -290,8 +292,8 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     Ok(())
 }
 
-/// Copies outcomes to the entries without one from entries with the same tree, because a tree is
-/// judged under one name.
+/// Copies results to entries that have none from entries with the same tree. Each tree is judged only under
+/// the name of one candidate.
 pub fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =
         entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();
@@ -304,8 +306,8 @@ pub fn share_equal_trees(entries: &mut [Entry]) {
     }
 }
 
-/// Sets `same_as` of each entry with results to the first entry with the same tree, for which the
-/// commands ran.
+/// Sets `same_as` of each entry with results to the first entry with the same tree. The commands ran only for
+/// that entry.
 pub fn name_twins(entries: &mut [Entry]) {
     let mut first_of: BTreeMap<Oid, Name> = BTreeMap::new();
     for entry in entries {
@@ -335,13 +337,13 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
     if kept_commits::keep(session, run, &new, &run.base).is_ok() {
         return Ok(());
     }
-    // A garbage collection has deleted some of them before the ref existed, so make and keep them
-    // one by one.
+    // A garbage collection has deleted some of the trees before the ref existed. Make and keep the trees
+    // again, one entry at a time.
     for entry in entries {
         let mut is_first_try = true;
         repo.retry_during_gc(|| {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
-                // The trees that were made only for judging may be lost as well.
+                // The trees that were made only for judging may have been deleted as well.
                 make_trees_again(session, run.root(), captured, terms)?;
             }
             is_first_try = false;
@@ -352,7 +354,7 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
     Ok(())
 }
 
-/// The trees that are judged for an entry.
+/// The trees that are judged for an entry: its own, and those of its second judging.
 fn judged_trees(entry: &Entry) -> impl Iterator<Item = &Oid> {
     let second = entry.base_tests.iter().flat_map(BaseTestsResult::trees);
     entry.judged().into_iter().chain(second)

@@ -1,4 +1,4 @@
-//! The words of the live rows about a candidate that was judged.
+//! What a candidate's row on the terminal shows after judging.
 use crate::model::board::Standing;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::verdict::Entry;
@@ -6,13 +6,13 @@ use crate::ops::board::Ending;
 use crate::ui::comparison;
 use crate::ui::style::Tone;
 
-/// The row of a candidate whose commands were ended because it does not matter any more.
+/// The row of a candidate whose commands were ended because the verdict does not depend on them any more.
 pub fn not_needed() -> Ending {
     let words = "not needed".to_owned();
     Ending { standing: Standing::Waiting, words, elapsed: None }
 }
 
-/// The row of a candidate whose commands have ended.
+/// The row of a candidate that was judged.
 pub fn ending(entry: &Entry) -> Ending {
     let nothing = Results::default();
     let (results, second) = (&entry.results, entry.base_tests.as_ref());
@@ -35,8 +35,8 @@ pub fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed) }
 }
 
-/// The row of a candidate after commands with test files laid over its tree. Their failures are
-/// findings, not faults.
+/// The row of a candidate after commands on its tree with test files of others laid over it. A failure of
+/// these commands says something about the tests, too, so it is not shown as bad.
 pub fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
     let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };

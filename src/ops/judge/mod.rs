@@ -1,4 +1,4 @@
-//! Judging: the project's own commands on each distinct tree, and the verdict over them.
+//! Judging: runs the project's own commands on each distinct tree, and decides.
 mod base_tests;
 mod changed_file;
 mod confirm;
@@ -50,7 +50,7 @@ use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
 use crate::process::processor_share::ProcessorShare;
 
-/// Judges one run, perhaps several times, but each tree only once.
+/// Judges one run several times, e.g. after each round of repair, but each tree only once.
 pub struct RepeatedJudging<'a> {
     session: &'a Session,
     options: JudgeOptions,
@@ -58,7 +58,7 @@ pub struct RepeatedJudging<'a> {
 }
 
 impl<'a> RepeatedJudging<'a> {
-    /// Judges with these options.
+    /// A judging with these options.
     pub fn new(session: &'a Session, options: JudgeOptions) -> RepeatedJudging<'a> {
         RepeatedJudging { session, options, memory: Memory::default() }
     }
@@ -73,11 +73,11 @@ impl<'a> RepeatedJudging<'a> {
         EagerJudge::new(self.session, &self.options, &self.memory, run, starting)
     }
 
-    /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known,
-    /// decides, and records the verdict. `on_oracle` is called with the commands before they run.
+    /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known yet,
+    /// decides, and records the verdict. Calls `on_oracle` with the commands before they run.
     ///
-    /// A verdict without commands says nothing about the candidates, so it replaces none that had
-    /// commands.
+    /// A verdict without commands says nothing about the candidates, so it does not replace a recorded
+    /// verdict with commands.
     pub fn judge(
         &self,
         run: &Run,
@@ -114,8 +114,8 @@ impl<'a> RepeatedJudging<'a> {
         Ok(verdict)
     }
 
-    /// Runs a verdict's oracle on the entries and on the base if their outcomes are not known, and
-    /// fills in the results.
+    /// Runs a verdict's oracle on the entries and on the base, unless their outcomes are known. Fills in the
+    /// results.
     fn run_oracle(&self, run: &Run, verdict: &mut Verdict, entries: &mut [Entry]) -> Result<()> {
         let RepeatedJudging { session, options, memory } = self;
         memory.begin_judging();
@@ -125,7 +125,8 @@ impl<'a> RepeatedJudging<'a> {
         if !options.in_place {
             warn_of_replaced_lists(session);
         }
-        // With cross scores all candidates are judged, because one that is not judged has no score.
+        // If candidates' tests are judged on the others, all candidates are judged, because a candidate that
+        // is not judged has no score.
         let stop = if options.until_pass && !verdict.terms.settings.cross {
             StopWhen::Decided(Rules::of(&verdict.terms))
         } else {
@@ -148,8 +149,8 @@ impl<'a> RepeatedJudging<'a> {
         Ok(())
     }
 
-    /// Forgets all outcomes, also those that later processes would find. For use after a change
-    /// that affects outcomes.
+    /// Forgets all outcomes, even those in the cache that later processes would find. This is called after a
+    /// change that affects outcomes.
     pub fn forget(&self, run: &Run) -> Result<()> {
         let oracle = self.options.oracle(self.session, run.root())?;
         let terms = self.options.terms_to_run(self.session, &oracle)?;
@@ -157,8 +158,7 @@ impl<'a> RepeatedJudging<'a> {
     }
 }
 
-/// Warns of patterns that would have made a verdict stricter, and that a later layer of the configuration
-/// leaves out.
+/// Warns if a later source of the configuration replaces a list of patterns that makes verdicts stricter.
 fn warn_of_replaced_lists(session: &Session) {
     for key in [keys::ORACLE_SOURCE.name, keys::ORACLE_PROTECT.name] {
         let Some(set) = session.config.all().get(key) else { continue };
@@ -170,7 +170,7 @@ fn warn_of_replaced_lists(session: &Session) {
     }
 }
 
-/// Refuses to decide by a command that started neither on the base nor on any candidate.
+/// Fails if a command started neither on the base nor on any candidate, because it cannot decide anything.
 fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> {
     let baseline = verdict.baseline.as_ref();
     let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {
@@ -191,7 +191,7 @@ fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> 
         .hint(format!("its output: `git frites output {run}/@base {stage}`")))
 }
 
-/// The error for a command that could start neither on the base nor on any candidate.
+/// The error for a command that started neither on the base nor on any candidate.
 pub fn why_not_working(oracle: &[OracleCommand], result: &StageResult) -> Error {
     let stage = result.stage;
     let command = oracle.iter().find(|command| command.stage == stage);

@@ -1,5 +1,5 @@
-//! Finds a missing Python module that a detected command starts (`python3 -m pytest`): the command
-//! would fail on every tree, and no candidate would be the cause.
+//! Checks whether the Python module that a detected command starts (`python3 -m pytest`) is installed. If it
+//! is not, the command would fail on every tree, and no candidate would be the cause.
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process::{self, Job, Limits};
 
-/// The interpreter of detected commands. Commands of uv and poetry use other interpreters with
-/// their own packages.
+/// The interpreter whose modules are looked for. Commands that begin with `uv` or `poetry` use another
+/// interpreter with its own packages, so their modules are not looked for.
 const INTERPRETER: &str = "python3";
 
-/// The exit code of [`FIND`] for a missing module. If Python itself fails, it is 1.
+/// The exit code of [`FIND`] for a missing module. If Python itself fails, its exit code is 1.
 const NOT_FOUND: i32 = 3;
 
-/// Looks for a module as `-m` would, but does not run code of the checkout.
+/// A program that looks for a module as `-m` would, but runs no code of the checkout.
 const FIND: &str = "import sys
 paths = sys.path[:]
 sys.path[:] = [path for path in paths if path]
@@ -30,11 +30,10 @@ import importlib.util
 sys.path[:] = paths
 sys.exit(0 if importlib.util.find_spec(sys.argv[1]) else 3)";
 
-/// The longest time that the interpreter may take. After that, the module counts as found.
+/// If the interpreter takes longer than this, the module is assumed to be installed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Refuses detected commands if one of them starts a missing module. Fails if the interpreter
-/// cannot be run.
+/// Fails if a detected command starts a module that is not installed, or if the interpreter cannot be run.
 pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some((command, module)) = missing(session, base, oracle)? else { return Ok(()) };
     let stage = command.stage;
@@ -53,9 +52,9 @@ pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result
     })
 }
 
-/// The command with the program of the module's name in place of the interpreter, as a shell word,
-/// if that program is on PATH. The program has its own interpreter, which may lack the packages of
-/// the project, so this is only a proposal to the user.
+/// The command with the program that has the module's name (`pytest`) in place of `python3 -m pytest`, quoted
+/// as one shell word. `None` if this program is not on PATH. The program may use an interpreter without the
+/// packages of the project, so this is only a proposal to the user.
 pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     let module = module_of(&command.command).filter(|module| process::on_path(module.as_ref()))?;
     let CommandLine::Argv(words) = &command.command else { return None };
@@ -64,8 +63,8 @@ pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     Some(shell_words::quote(&line).into_owned())
 }
 
-/// The first command with a missing module, and this module. `None` if a setup command or seeds may
-/// bring the module, or if the interpreter is not installed or does not answer.
+/// The first command whose module is not installed, and this module. `None` if there is none, if a setup
+/// command or seeds may bring the module, or if the interpreter is not installed or does not answer.
 pub fn missing<'o>(
     session: &Session,
     base: &Oid,

@@ -1,5 +1,5 @@
-//! Chooses the next tree to judge while attempts work: first the trees of ended attempts, in the
-//! order in which they can win; then the trees on which the ranking depends.
+//! Chooses the next trees to judge while attempts are at work: first the trees of ended attempts, in the
+//! order in which these can win; then the trees on which the ranking depends.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;
@@ -12,11 +12,11 @@ use crate::process::processor_share::ProcessorShare;
 /// Some candidates that are judged at the same time and in the same way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NextStep {
-    /// Their spawn indices.
+    /// The spawn indices of these candidates.
     pub entries: Vec<u32>,
     /// Whether they are judged with the base's outputs.
     pub warmth: Warmth,
-    /// The share of the processor that their commands get.
+    /// The share of the processor that the commands get.
     pub share: ProcessorShare,
 }
 
@@ -27,15 +27,16 @@ pub struct StepRules {
     pub ranking: Rules,
     /// Whether candidates are judged with the base's outputs first.
     pub warmth: Warmth,
-    /// True to judge only candidates that can change the recommendation.
+    /// True if only candidates that can change the recommendation are judged.
     pub until_pass: bool,
-    /// True to confirm each pass immediately, because only confirmed passes are counted.
+    /// True if each claimed pass is confirmed immediately, because only confirmed passes are counted
+    /// (`--enough`).
     pub counts_passes: bool,
-    /// The most candidates of one step.
+    /// The largest number of candidates in one step.
     pub jobs: usize,
 }
 
-/// The steps that were taken, so that none is taken twice.
+/// The steps that were taken for each tree, so that no step is taken twice for a tree.
 #[derive(Debug, Default)]
 pub struct StepsTaken(BTreeSet<(Oid, Warmth, ProcessorShare)>);
 
@@ -50,11 +51,11 @@ impl StepsTaken {
     }
 }
 
-/// The next step for entries with their known results; `None` if all results are known.
+/// The next step, for entries that have the results known so far; `None` if no step is left.
 ///
-/// A tree is judged with a small share of the processor first. Without a clean pass, its result is
-/// still unknown, because it may have run out of time. So it is judged again with the whole share
-/// when no other tree waits.
+/// A tree is judged with a small share of the processor first. If it does not pass cleanly, it may only have
+/// run out of time, so its result stays unknown. When no other tree waits, it is judged again with the whole
+/// processor.
 pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
     let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
     let decisive = decisive(entries, ranking);
@@ -73,7 +74,7 @@ pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Op
         shares.iter().copied().find(|share| !taken.contain(entry, warmth, *share))
     };
     let plainly = |entry: &Entry| {
-        // A tree that failed once is not tried again with a small share.
+        // If the tree failed with a small share over outputs, it is not tried with a small share again.
         let is_unknown = entries.iter().any(|e| e.index == entry.index && e.not_run());
         let has_failed = is_unknown && taken.contain(entry, warmth, ProcessorShare::Third);
         let shares = [ProcessorShare::Third, ProcessorShare::Whole];
@@ -110,15 +111,15 @@ mod tests {
     use crate::ops::judge::schedule::{Judge, JudgePhase, Schedule, Scheduler, StopWhen, Work};
     use crate::process::interrupt::Cancel;
 
-    /// A ledger in memory, with the trees on which commands have run and passed.
+    /// A ledger in memory: the outcomes, and the trees on which commands have passed.
     #[derive(Default)]
     struct Known {
         outcomes: BTreeMap<Oid, Results>,
         passed: BTreeSet<(Oid, Warmth)>,
     }
 
-    /// Judges trees that the ledger does not have. With a small share, the trees in `slow` do not
-    /// pass.
+    /// A judge for trees whose outcome the ledger does not have. With a small share of the processor, the
+    /// trees in `slow` do not pass.
     struct Knowing<'k, 't> {
         oracle: Oracle<'t>,
         share: ProcessorShare,
@@ -178,7 +179,7 @@ mod tests {
             let is_new = !results.passed() || known.passed.insert((tree, self.warmth()));
             assert!(is_new, "{tree} passed before");
             if !results.passed() {
-                // A failure cancels an earlier pass.
+                // After a failure, an earlier pass of the tree does not count any more.
                 known.passed.retain(|(passed, _)| *passed != tree);
             }
             known.outcomes.insert(tree, results.clone());
@@ -191,16 +192,16 @@ mod tests {
         [ends.clone(), ends]
     }
 
-    /// An event while attempts work.
+    /// An event while attempts are at work.
     #[derive(Clone, Copy, Debug)]
     enum Happening {
         /// The next attempt ends.
         Ended,
-        /// A further round of an ended attempt has made another tree.
+        /// A further round of an ended attempt makes another tree.
         Round { of: prop::sample::Index, made: prop::sample::Index },
         /// A step is taken.
         Step,
-        /// git-frites is killed, and the run is resumed: only passes are kept.
+        /// git-frites is killed, and the run is resumed. Of the outcomes, only passes are kept.
         Killed,
     }
 
@@ -215,9 +216,9 @@ mod tests {
     }
 
     proptest! {
-        /// The recommendation equals that of judging the same captures afterwards, and no tree that
-        /// passed runs again. This holds for any order of ended attempts, further rounds, steps and
-        /// kills, and even if some trees fail only for lack of time.
+        /// The recommendation is the same as if the same captures were judged afterwards, and commands do not
+        /// run again on a tree that passed. This holds for any order of ended attempts, further rounds, steps
+        /// and kills, and even if some trees fail only for lack of time.
         #[test]
         fn judging_ahead_never_changes_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),
@@ -275,7 +276,7 @@ mod tests {
             }
             let mut captures = entries.clone();
             if are_stopped {
-                // The state that `--enough` gives attempts that it stops.
+                // `--enough` gives this state to the attempts that it ends.
                 captures[ended..].iter_mut().for_each(|entry| entry.state = State::Cancelled);
             }
             let cold = Oracle { trees: &trees, cold: true, has_outputs };

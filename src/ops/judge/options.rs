@@ -1,4 +1,4 @@
-//! The options of one judging, and the terms that a verdict records from them.
+//! The options of one judging, and the terms that follow from them and that a verdict records.
 use std::time::Duration;
 
 use crate::config::keys;
@@ -15,38 +15,38 @@ use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
-/// The options of one judging. The configuration and the base's files complete them.
+/// The options of one judging. What they leave open, the configuration or the base's files decide.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
     /// The commands that flags name.
     pub flags: OracleFlags,
-    /// The number of candidates that are judged at the same time; 0 counts as 1.
+    /// The number of candidates that are judged at the same time; 0 means 1.
     pub jobs: usize,
-    /// The time limit of each command; `oracle.timeout` if `None`.
+    /// The time limit of each command; with `None`, it is `oracle.timeout`.
     pub timeout: Option<Duration>,
-    /// The number of further tries after a failure; `oracle.retries` if `None`.
+    /// The number of further tries after a failure; with `None`, it is `oracle.retries`.
     pub retries: Option<u32>,
     /// Pathspecs to restore to the base's version, in addition to those in `oracle.protect`.
     pub protect: Vec<String>,
-    /// The ranking of candidates that passed; `oracle.rank` if `None`.
+    /// The ranking of candidates that passed; with `None`, it is `oracle.rank`.
     pub rank: Option<Rank>,
-    /// True to judge the tests of each candidate on the others.
+    /// True if the tests of each candidate are judged on the others, too.
     pub cross: bool,
-    /// True to stop as soon as the recommended candidate cannot change.
+    /// True if judging stops as soon as the recommended candidate cannot change any more.
     pub until_pass: bool,
-    /// True to judge in the worktrees themselves.
+    /// True if candidates are judged in their worktrees themselves.
     pub in_place: bool,
-    /// True to run everything, even if its outcome is cached.
+    /// True if cached outcomes are not used.
     pub no_cache: bool,
-    /// True to run no command with the base's build outputs.
+    /// True if no command runs with the base's build outputs.
     pub cold: bool,
-    /// The patterns of the seeds, `seed.copy` and `seed.link`; those of the configuration if `None`.
+    /// The patterns of the seeds to copy and to link; with `None`, they are `seed.copy` and `seed.link`.
     pub seeds: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl JudgeOptions {
-    /// The commands to run for a run with this base. Fails if the program of a command is not
-    /// installed, or the module that a detected command starts.
+    /// The commands that judge a run with this base. Fails if the program of a command is not installed, or
+    /// if the module that a detected command starts is not.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle.require_programs()?;
@@ -67,7 +67,7 @@ impl JudgeOptions {
         if self.cold { WarmMode::Never } else { session.config.get(keys::ORACLE_WARM) }
     }
 
-    /// Applies these options to the settings.
+    /// Changes the settings as these options say.
     pub fn change(&self, commands: &mut CommandSettings) {
         commands.retries = self.retries.unwrap_or(commands.retries);
     }
@@ -77,9 +77,9 @@ impl JudgeOptions {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
     }
 
-    /// The terms for running these commands now, with the world in which they run. Fails if the
-    /// configuration requires sealed worlds and the system refuses them, or if `oracle.source` has an
-    /// invalid pattern.
+    /// The terms for running these commands now, including the world in which they run. Fails if the
+    /// configuration requires a world that the system does not allow, or if `oracle.source` has an invalid
+    /// pattern.
     pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
         DeclaredSource::of(&terms.settings.source)?;
@@ -88,7 +88,7 @@ impl JudgeOptions {
         Ok(terms)
     }
 
-    /// The terms to record for these commands: these options, completed by the configuration.
+    /// The terms to record for these commands: these options, and the configuration for what they leave open.
     pub fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
@@ -118,8 +118,7 @@ impl JudgeOptions {
             tests_nothing: oracle.tests_nothing(),
         };
         if self.in_place {
-            // In place, the worktree is judged unchanged: no path is restored, and no other tree is
-            // made.
+            // In place, the worktree is judged as it is: no path is restored, and no other tree is judged.
             settings.cross = false;
             settings.base_tests = BaseTests::Never;
             settings.protect.clear();

@@ -1,4 +1,5 @@
-//! The terms of the clone that decides. Outcomes that were found on other terms do not count.
+//! The terms of this clone when it decides by stored outcomes. Outcomes that were found on other terms do not
+//! count.
 use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
@@ -16,16 +17,16 @@ use crate::process::environment::caller;
 
 /// The terms of this clone.
 pub struct OwnTerms {
-    /// The terms. They have no seeds if no stored outcome can be compared with them.
+    /// The terms. They have no digest of the seeds if no stored outcome has one.
     pub terms: Terms,
-    /// The worlds that the configuration allows, until the first outcome settles the world:
-    /// outcomes from different worlds cannot be compared.
+    /// The worlds that the configuration allows, until the first outcome decides on one; `None` after that.
+    /// Outcomes from different worlds cannot be compared.
     unsettled: Option<SandboxMode>,
 }
 
 impl OwnTerms {
-    /// The terms that the options name; else those of the verdict, if it was recorded here; else
-    /// those from the configuration and the base's files.
+    /// The terms that the options name; what they leave open is as in the verdict, if this clone has recorded
+    /// it, or else as the configuration and the base's files say.
     pub fn of(
         session: &Session,
         run: &Run,
@@ -36,8 +37,8 @@ impl OwnTerms {
         let own = stored.map(|verdict| &verdict.terms);
         let own = if was_recorded_here(session, run) { own } else { None };
         let resolved = match own {
-            // Commands are not resolved, so that an error in the configuration or the base cannot
-            // prevent a decision.
+            // The commands are taken from the verdict and not resolved again, so that an error in the
+            // configuration or the base cannot prevent a decision.
             Some(own) if !options.flags.any() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }
             }
@@ -60,7 +61,7 @@ impl OwnTerms {
         Ok(OwnTerms { terms, unsettled })
     }
 
-    /// The terms that `shard open` wrote. Fails if the options name other terms.
+    /// The terms that `shard open` wrote. Fails if the options say something else.
     pub fn opened(
         session: &Session,
         opened: &SharedTerms,
@@ -89,9 +90,9 @@ impl OwnTerms {
         }
     }
 
-    /// Refuses `theirs`, the terms of a verdict or of one candidate's outcome, if they differ from
-    /// these. The first terms settle the world, unless the configuration of this clone rules it
-    /// out.
+    /// Fails if `theirs`, the terms of a verdict or of one candidate's outcome, differ from the terms of this
+    /// clone. The first call decides on the world: it is that of `theirs`, unless the configuration of this
+    /// clone does not allow it.
     pub fn require_same(
         &mut self,
         run: &Run,
@@ -130,7 +131,7 @@ impl OwnTerms {
     }
 }
 
-/// True if this clone has recorded the run's verdict itself, not fetched it.
+/// True if the run's verdict was recorded in this clone, not fetched.
 fn was_recorded_here(session: &Session, run: &Run) -> bool {
     let for_anyone = caller(&session.store.dir().runs()).is_some();
     session.repo.reflog_claims_us(&refs::record(&run.run), for_anyone).unwrap_or(false)

@@ -1,5 +1,5 @@
-//! Judges parts of a run, which are single candidates or the base, in several processes or on
-//! several machines.
+//! Judges parts of a run, so that several processes or machines can share the work. A part is a single
+//! candidate or the base.
 use std::path::Path;
 
 use crate::error::Result;
@@ -25,13 +25,13 @@ use crate::store::events::Event;
 use crate::store::parts::NewOutcome;
 use crate::store::select::check_candidate;
 
-/// Judges parts of one run, and stores nothing.
+/// Judges parts of one run, and returns their outcomes without storing them.
 pub struct PartJudge<'a> {
     /// The session.
     pub session: &'a Session,
     /// The run.
     pub run: &'a Run,
-    /// The terms, with the world of this machine.
+    /// The terms, including the world on this machine.
     pub terms: Terms,
     /// The round of judging that the outcomes belong to.
     pub round: u32,
@@ -39,8 +39,8 @@ pub struct PartJudge<'a> {
     pub options: JudgeOptions,
 }
 
-/// Judges some candidates of a run by themselves, and stores their outcomes; others may be judged
-/// at the same time. Does not decide; [`super::replay`] does.
+/// Judges some candidates of a run by themselves, and stores their outcomes. Other processes may judge other
+/// candidates at the same time. Does not decide; [`super::replay`] does that.
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -96,12 +96,13 @@ impl PartJudge<'_> {
         };
         let mut found = Vec::new();
         for mut entry in entries {
-            // Of several candidates with one tree, the commands ran only for the first.
+            // If several candidates have the same tree, the commands ran only for the first of them, so the
+            // logs are there.
             let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
             let directory = session.store.candidate_dir(&run.run, judged);
             let logs = last_of_logs(directory.path(), &entry.results);
             entry.results.forget_passing_tests(None);
-            // Only a verdict over all candidates can compare them and find equal trees.
+            // Only a verdict over all candidates can set these two fields, because they compare candidates.
             entry.agreement = None;
             entry.same_as = None;
             let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
@@ -122,13 +123,14 @@ impl PartJudge<'_> {
         Ok(NewOutcome { outcome, judged: None, logs })
     }
 
-    /// Does `work` with a runner. Gives its value, and an outcome that lacks only the results.
+    /// Does `work` with a runner. Returns the value of `work`, and an outcome that lacks only the results.
     fn judged_by<T>(
         &self,
         work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
     ) -> Result<(T, PartOutcome)> {
         let PartJudge { session, run, terms, options, .. } = self;
-        // Judge cold, because the process that decides over stored outcomes cannot confirm claims.
+        // Judge without the base's outputs, because the process that decides by stored outcomes cannot
+        // confirm claims.
         let options = &JudgeOptions { cold: true, ..options.clone() };
         let memory = Memory::default();
         let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
@@ -140,7 +142,7 @@ impl PartJudge<'_> {
         Ok((done, outcome))
     }
 
-    /// The outcome of a judging on these terms that begins now on this machine, without results.
+    /// The outcome, still without results, of a judging on these terms that begins now on this machine.
     fn outcome_of(&self, terms: &Terms) -> Result<PartOutcome> {
         let git = self.session.repo.git().call("version").line()?.to_string_lossy().into_owned();
         Ok(PartOutcome {
@@ -173,11 +175,11 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
     session.store.record_event(&run.run, &event)
 }
 
-/// The number of bytes at the end of each log that a stored outcome keeps. The cause of a failure
-/// is usually there.
+/// A stored outcome keeps this many bytes of each log. They are the last ones, because the cause of a failure
+/// is usually at the end.
 const KEPT_OF_LOG: usize = 64 << 10;
 
-/// The ends of the logs of these results, by file name. A log that cannot be read is left out.
+/// The ends of the logs of these results, each with its file name. A log that cannot be read is left out.
 fn last_of_logs(directory: &Path, results: &Results) -> Vec<(String, Vec<u8>)> {
     let names = results.iter().flat_map(StageResult::log_names);
     let logs = names.filter_map(|name| {

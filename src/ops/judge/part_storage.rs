@@ -1,6 +1,5 @@
-//! The outcomes that machines have stored in the run's refs, in this repository or, as last
-//! fetched, in another one. They are only for a decision by stored outcomes; judging here does not
-//! use them.
+//! Reads the outcomes that machines have stored in the run's refs, in this repository or in another one (as
+//! last fetched). They serve to decide by stored outcomes; a judging here does not use them.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -18,13 +17,13 @@ pub struct PartStorage<'s> {
     pub store: &'s Store,
     /// The run.
     pub run: &'s Name,
-    /// The other repository whose refs are used; `None` for this repository.
+    /// The other repository whose fetched refs are read; `None` to read those of this repository.
     pub remote: Option<&'s Remote<'s>>,
 }
 
 impl PartStorage<'_> {
-    /// The outcome of a part, if it was found in the round, on the terms and on the tree that `terms`
-    /// names.
+    /// The outcome of a part, if it was found in the round, on the terms and on the tree of `terms`; `None`
+    /// otherwise.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
         let found = self.store.outcome_at(self.run, &self.ref_of(part))?;
         Ok(found.filter(|found| answers(found, terms, part)))
@@ -35,7 +34,7 @@ impl PartStorage<'_> {
         self.remote.map_or(own.clone(), |remote| remote.fetched(&own))
     }
 
-    /// The parts for which [`PartStorage::find`] gives no outcome.
+    /// The parts for which [`PartStorage::find`] returns `None`.
     pub fn pending(&self, terms: &SharedTerms) -> Result<Vec<Part>> {
         let mut pending = Vec::new();
         for part in terms.parts() {
@@ -46,7 +45,7 @@ impl PartStorage<'_> {
         Ok(pending)
     }
 
-    /// Warns of unreadable outcomes of these candidates and of the base.
+    /// Warns of each outcome of these candidates or of the base that cannot be read.
     pub fn name_unreadable(&self, ui: &Ui, candidates: &[Name]) {
         let run = self.run;
         for part in candidates.iter().cloned().map(Part::Candidate).chain([Part::Base]) {
@@ -56,8 +55,8 @@ impl PartStorage<'_> {
         }
     }
 
-    /// Warns of outcomes that disagree with a later one, and of machines that differ in more than
-    /// their names.
+    /// Warns if an outcome disagrees with a later one of the same part, and if the machines that found the
+    /// outcomes differ in more than their names.
     pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
         let run = self.run;
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -80,8 +79,7 @@ impl PartStorage<'_> {
     }
 }
 
-/// True if an outcome of `part` was found in the round, on the terms and on the tree that `opened`
-/// names.
+/// True if an outcome of `part` was found in the round, on the terms and on the tree of `opened`.
 pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
     let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
         opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()

@@ -1,5 +1,5 @@
-//! The plan of a judging, made without running anything: the commands, the detected commands that
-//! are not used, missing programs, the seeds, the world, and the cached outcomes.
+//! The plan of a judging, for `judge --plan`: the commands, the detected commands that are not used, missing
+//! programs, the seeds, the world, and the cached outcomes. Making it runs no command of the project.
 use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
 use crate::ecosystems::downloads;
@@ -22,15 +22,16 @@ use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::KeptLayer;
 use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
 
-/// The commands and seeds of judging, which are the same in every world.
+/// The part of the plan that is the same in every world: the commands and the seeds.
 pub struct PlannedOracle {
     /// The commands.
     pub oracle: ResolvedOracle,
     /// The detected commands that are not used.
     pub passed_over: Vec<PassedOver>,
-    /// The programs and modules that are not installed, each with the stage of its command.
+    /// The programs and modules that are not installed, each with the stage of the command that needs it.
     pub missing: Vec<(Stage, String)>,
-    /// The names of the seeds at the top of the checkout; a directory ends in a slash.
+    /// The files and directories at the top of the checkout that are seeds or contain seeds. The name of a
+    /// directory ends in a slash.
     pub seeds: Vec<String>,
 }
 
@@ -40,23 +41,24 @@ pub struct OraclePlan {
     pub planned: PlannedOracle,
     /// The settings, with the world that the commands would run in.
     pub settings: JudgeSettings,
-    /// The commands that would download the base's dependencies, if no setup does.
+    /// The commands that would download the base's dependencies, if there is no setup command for that.
     pub downloads: Vec<OracleCommand>,
-    /// The trees that are known to pass; `None` without a command.
+    /// The trees that are known to pass; `None` if there is no command.
     pub known: Option<KnownPasses>,
 }
 
-/// The trees with a cached pass, and the kept outputs of the base.
+/// Which trees are known to pass, and the kept build outputs of the base.
 pub struct KnownPasses {
     /// True if the base is known to pass.
     pub base: bool,
-    /// The kept build outputs that the base would start from.
+    /// The kept build outputs from which judging the base would start; `None` if there are none.
     pub start: Option<StartOutputs>,
-    /// The number of captured candidates, and how many of their newest captures are known to pass.
+    /// The number of candidates with a capture, and the number of those whose newest capture is known to
+    /// pass.
     pub candidates: (usize, usize),
 }
 
-/// The ledger that judging a base on these terms would use, and the kept build outputs from which it
+/// The ledger that judging a base on these terms would use, and the kept build outputs from which the judging
 /// would start.
 fn kept_for<'m>(
     session: &'m Session,
@@ -85,7 +87,7 @@ fn kept_for<'m>(
     Ok((ledger, start))
 }
 
-/// The kept build outputs from which judging HEAD in this world would start, by the configuration.
+/// The kept build outputs from which judging HEAD in this world would start if no options were given.
 pub fn start_at_head(
     session: &Session,
     head: &Oid,
@@ -103,7 +105,7 @@ pub fn start_at_head(
 }
 
 impl PlannedOracle {
-    /// The commands and seeds that judging attempts at this base would use.
+    /// The commands and seeds with which attempts from this base would be judged.
     pub fn new(session: &Session, base: &Oid, flags: &OracleFlags) -> Result<PlannedOracle> {
         let Session { repo, config, .. } = session;
         let oracle = oracle::resolve(repo, config, flags, base)?;
@@ -129,7 +131,7 @@ impl PlannedOracle {
 }
 
 impl OraclePlan {
-    /// The plan of judging a run, or candidates of this base, with these options.
+    /// The plan for judging a run, or, without a run, candidates from this base.
     pub fn new(
         session: &Session,
         base: &Oid,
@@ -160,7 +162,7 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        // In other worlds no directory for downloads is kept.
+        // In other worlds, downloads are not kept, so nothing is downloaded in advance.
         let downloads = match world {
             WorldKind::Sealed => downloads::of_base(repo, base, &planned.oracle.commands)?,
             WorldKind::Landlock | WorldKind::Open => Vec::new(),
@@ -168,7 +170,7 @@ impl OraclePlan {
         Ok(OraclePlan { planned, settings, downloads, known })
     }
 
-    /// The plan for people, one statement per line.
+    /// The plan as text for people, one statement per line.
     pub fn lines(&self) -> Vec<String> {
         let PlannedOracle { oracle, passed_over, missing, seeds } = &self.planned;
         let mut lines = Vec::new();
@@ -203,7 +205,7 @@ impl OraclePlan {
         lines
     }
 
-    /// True if a candidate that passes these commands is verified.
+    /// True if a candidate that passes these commands would be verified.
     pub fn verifies(&self) -> bool {
         let oracle = &self.planned.oracle;
         !oracle.commands.is_empty() && !oracle.tests_nothing()

@@ -12,7 +12,7 @@ use crate::model::verdict::{Effort, Entry, Verdict};
 use crate::ops::session::Session;
 use crate::store::events::Event;
 
-/// A verdict on these terms without candidates.
+/// A verdict on these terms that has no candidates and decides nothing yet.
 pub(super) fn undecided(run: &Run, terms: Terms, round: u32, judged: jiff::Timestamp) -> Verdict {
     Verdict {
         version: FORMAT,
@@ -30,7 +30,7 @@ pub(super) fn undecided(run: &Run, terms: Terms, round: u32, judged: jiff::Times
     }
 }
 
-/// Records a verdict, with the judged commits as parents, and adds it to the event log.
+/// Records a verdict in a commit whose parents keep the judged trees, and adds the decision to the event log.
 pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     save_record(session, run, verdict)?;
     let decision = &verdict.decision;
@@ -50,7 +50,7 @@ pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()
 /// Records a verdict whose decision is already in the event log.
 pub(super) fn save_record(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     let ran = verdict.candidates.iter().filter(|e| !e.results.is_empty());
-    // Keep the trees with the base's tests as well, so that people can look at them.
+    // Keep the trees of second judgings as well, so that people can look at them.
     let second = verdict.candidates.iter().filter_map(|e| e.base_tests.as_ref());
     let judged = second.filter(|second| !second.results.is_empty());
     let mut commits: Vec<Oid> = Vec::new();

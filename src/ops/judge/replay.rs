@@ -1,5 +1,5 @@
-//! Decides again from stored outcomes: those of the last judging of the whole run, and those of
-//! candidates that were judged by themselves since.
+//! Decides again by stored outcomes: those of the last judging of the whole run, and those of candidates that
+//! have been judged by themselves since.
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;
@@ -21,16 +21,16 @@ use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::{confirm, entries};
 use crate::ops::session::Session;
 
-/// Decides again from the stored outcomes, without running anything. The terms are those of `shard
-/// open`, else those of this clone; see [`OwnTerms::of`].
+/// Decides again by the stored outcomes, without running anything. The terms are those of `shard open`, or
+/// else those of this clone (see [`OwnTerms::of`]).
 ///
-/// A new decision is recorded, because `apply` reads the record.
+/// If the decision is new, it is recorded, because `apply` reads the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let (_lock, run) = &session.store.lock_and_read(&run.run)?;
     replay_locked(session, run, options)
 }
 
-/// As [`replay`]; the caller holds the run's lock.
+/// As [`replay`], for a caller that holds the run's lock.
 pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
     let store = &session.store;
     trust::require_own_record(session.integrity(), run)?;
@@ -38,7 +38,7 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     let storage = PartStorage { store, run: &run.run, remote: None };
     storage.name_unreadable(&session.ui, &run.candidates);
     let opened = store.terms(&run.run)?;
-    // A verdict from before the run was opened again does not count.
+    // A verdict that is older than the last `shard open` does not count.
     let first_round = opened.as_ref().map_or(0, |terms| terms.round);
     let stored = store.verdict(&run.run)?.filter(|verdict| verdict.round >= first_round);
     let parts = store.parts(run)?;
@@ -80,8 +80,8 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }
 
-/// Adds the outcomes of candidates to a verdict, and entries for candidates without one. Gives the
-/// outcomes that can be used, and warns of the others.
+/// Adds the outcomes of candidates to a verdict, and an empty entry for each candidate that then has none.
+/// Returns the outcomes that were used, and warns of the others.
 fn add_parts(
     session: &Session,
     run: &Run,
@@ -129,7 +129,7 @@ fn add_parts(
     Ok(used)
 }
 
-/// Decides over a verdict's candidates, and records the decision if it is new.
+/// Decides by the results of a verdict's candidates, and records the decision if it is new.
 fn decide_and_save(
     session: &Session,
     run: &Run,
@@ -142,7 +142,7 @@ fn decide_and_save(
         entries::name_twins(&mut verdict.candidates);
     }
     if stored.map(|v| &v.candidates) != Some(&verdict.candidates) {
-        // The cross results were found with other trees.
+        // The cross results compare candidates, and some of these have other results now.
         verdict.candidates.iter_mut().for_each(|entry| entry.cross = None);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }
@@ -163,13 +163,14 @@ fn decide_and_save(
     if stored != Some(&verdict) {
         save(session, run, &verdict)?;
     }
-    // The record keeps the effort of the judging, but this command has run nothing.
+    // The record keeps the effort of the judging. The returned verdict has none, because this command has run
+    // nothing.
     verdict.effort = Default::default();
     Ok(verdict)
 }
 
-/// Refuses to rank by the candidates' tests if these were not judged on all candidates that may
-/// win.
+/// Fails if candidates are to be ranked by their tests, but the tests were not judged on all candidates that
+/// may win.
 fn require_known_tests(verdict: &Verdict) -> Result<()> {
     let mut may_win: Vec<&Entry> = verdict.candidates.iter().filter(|e| e.usable()).collect();
     may_win.retain(|entry| entry.passed() || entry.not_run());
@@ -184,8 +185,8 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
     .hint(format!("judge them: `{}`", verdict.terms.judge_command(&verdict.run, " --rank cross"))))
 }
 
-/// Refuses a ranking that depends on claims and differs from that of the stored verdict, because
-/// only the claims that the stored verdict depends on were confirmed.
+/// Fails if the ranking is not that of the stored verdict and depends on claims: only the claims on which the
+/// stored verdict depends were confirmed.
 fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
     let open = confirm::open_claims(entries, rules);
     if open.is_empty() || rules.rank == stored.terms.settings.rank {
@@ -203,8 +204,8 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
     .hint(format!("confirm them: `{}`", stored.terms.judge_command(&stored.run, &options))))
 }
 
-/// An entry without results for each candidate that has a stored outcome, or that is not in the
-/// verdict. It has the candidate's present state, size and flags as found by this clone.
+/// An entry without results for each candidate that has a stored outcome or is not in the verdict. This clone
+/// finds the candidate's present state, size and flags itself.
 fn present_entries(
     session: &Session,
     run: &Run,
@@ -224,8 +225,8 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why an outcome says nothing about the candidate's present state, or does not answer
-/// the question of an opened run; `None` if it can be used.
+/// The reason why an outcome cannot be used: it says nothing about the candidate's present state, or it does
+/// not answer the question of an opened run. `None` if it can be used.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,
@@ -258,15 +259,15 @@ fn why_not_used(
     Some(format!("it was found on other terms: {difference}"))
 }
 
-/// Puts an outcome into a verdict. Only the results come from the outcome; this clone finds the
-/// rest itself.
+/// Puts an outcome into a verdict. Only the results are taken from the outcome. Everything else is in
+/// `present`, which this clone has found itself.
 fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &Entry) {
     let settings = &part.terms.settings;
     verdict.judged = verdict.judged.max(part.judged);
     let ours = &mut verdict.terms.settings;
     ours.doubts.add(&settings.doubts);
     ours.in_place |= settings.in_place;
-    // The world is the same for all outcomes.
+    // This is the same world for all outcomes, which `OwnTerms::require_same` has checked.
     ours.commands.world = settings.commands.world;
     let Entry { problem, results, base_tests, .. } = found.clone();
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };
@@ -276,7 +277,8 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
     }
 }
 
-/// Writes the ends of the logs that are stored with an outcome, unless the logs exist here.
+/// Writes the ends of the logs that are stored with an outcome to the candidate's directory, unless the logs
+/// are already there.
 fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
     let candidate = session.store.candidate(run, &found.candidate);
     let directory = candidate.directory();

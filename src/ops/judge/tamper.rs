@@ -1,5 +1,5 @@
-//! The tamper watch over oracle commands. It finds changes outside of their checkouts, and decides
-//! which outcomes may be cached.
+//! The tamper watch over oracle commands. It finds changes that happen outside of the checkouts while the
+//! commands run, and decides which outcomes may be cached.
 
 use parking_lot::Mutex;
 
@@ -12,7 +12,7 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 
-/// Watches a run's oracle commands, beginning with the first.
+/// Watches a run's oracle commands from the first to the last.
 pub struct TamperWatch<'a> {
     session: &'a Session,
     run: &'a Run,
@@ -26,34 +26,34 @@ pub struct TamperWatch<'a> {
 
 #[derive(Default)]
 struct WatchState {
-    /// `None` before the first command.
+    /// The watch; `None` before the first command.
     watch: Option<IntegrityWatch>,
-    /// The number of trees on which the oracle ran, not counting a base that was judged before all
-    /// others.
+    /// The number of trees on which the oracle ran. A base that was judged before all other trees is not
+    /// counted.
     trees: usize,
     /// True if the base was judged before all other trees.
     base_came_first: bool,
-    /// True if the commands of such a base made a change that affects outcomes. All candidates are
-    /// judged under the same conditions then, but outcomes under these conditions must not be
-    /// cached.
+    /// True if the base came first, and its commands made a change that affects outcomes. All candidates are
+    /// then judged under the same, changed conditions, so they can be compared, but their outcomes must not
+    /// be cached.
     base_made_changes: bool,
-    /// Set once an oracle command may have run after a change that affects outcomes.
+    /// True once an oracle command may have run after a change that affects outcomes.
     tainted: bool,
-    /// The outcomes that were cached.
+    /// The trees whose outcomes were cached.
     cached: Vec<JudgedTree>,
 }
 
-/// The end of a watch.
+/// What the end of a watch tells.
 pub struct WatchEnd {
     /// True if outcomes cannot be compared: some commands ran before a change that affects
     /// outcomes, some after it.
     pub tainted: bool,
-    /// The cached outcomes that may be wrong.
+    /// The trees whose cached outcomes may be wrong.
     pub doubtful: Vec<JudgedTree>,
 }
 
 impl<'a> TamperWatch<'a> {
-    /// A watch over these commands and the surroundings of their checkouts. It has not begun yet.
+    /// A watch over these commands and the surroundings of their checkouts. [`TamperWatch::begin`] begins it.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -69,7 +69,7 @@ impl<'a> TamperWatch<'a> {
         self.is_covered = true;
     }
 
-    /// Counts trees on which the oracle ran before, under the same conditions.
+    /// Adds to the count trees on which the oracle ran before this watch, under the same conditions.
     pub fn found_before(&self, trees: usize) {
         self.state.lock().trees += trees;
     }
@@ -85,9 +85,9 @@ impl<'a> TamperWatch<'a> {
         Ok(())
     }
 
-    /// Looks for changes after the oracle has run on one tree. `candidate` is set if only its
-    /// commands can have made them. If nothing has affected outcomes so far, `cache` stores the
-    /// outcome of this tree.
+    /// Looks for changes after the oracle has run on one tree. `candidate` is given if only the commands on
+    /// its tree can have made the changes. If no change has affected outcomes so far, calls `cache`, which
+    /// stores the outcome of this tree.
     ///
     /// `is_first_base` is true for a base that is judged before all candidates: a change by its
     /// commands then affects every candidate in the same way.
@@ -105,7 +105,7 @@ impl<'a> TamperWatch<'a> {
         }
         let WatchState { watch, tainted, cached, base_made_changes, .. } = &mut *state;
         let Some(watch) = watch else {
-            // The other watch finds out at its end whether the outcome may be wrong.
+            // The other watch will find out at its end whether the outcome may be wrong.
             return if self.is_covered { cache().map(drop) } else { Ok(()) };
         };
         *tainted |= !is_first_base && watch.affects_outcomes();
@@ -127,7 +127,7 @@ impl<'a> TamperWatch<'a> {
         let Some(watch) = state.watch else { return Ok(end) };
         let found_before = watch.affects_outcomes();
         let report = watch.end(self.session.integrity(), self.run)?;
-        // It is not known before which of several trees the change was made.
+        // The last look found the change, so it is not known before which of several trees it was made.
         if report.affects_outcomes && !found_before {
             end.tainted |= state.trees > 1;
             if state.trees + usize::from(state.base_came_first) > 1 {

@@ -1,5 +1,5 @@
-//! Computes the figures of `eval/classify.sh`: how commits of other projects would be judged. Runs
-//! no commands.
+//! Computes the numbers of `eval/classify.sh`: how commits of other projects would be judged. Runs none of
+//! their commands.
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::model::changed_file::ChangedFile;
 use crate::ops::judge::base_tests::choose;
 use crate::ops::judge::changed_file::changed_file;
 
-/// Reads revisions from the file `$CLASSIFY_REVISIONS` of the repository `$CLASSIFY_REPOSITORY`,
-/// and writes a line for each to `$CLASSIFY_LINES`: the revision, the number of its files and of
-/// its tests, how it is judged, and the number of files that are put back; of these, the number of
-/// files that are not source, that decide which commands run, and that cannot be put back by
-/// themselves.
+/// Reads revisions of the repository `$CLASSIFY_REPOSITORY` from the file `$CLASSIFY_REVISIONS`, and writes a
+/// line for each to `$CLASSIFY_LINES`. The line has the revision, the number of its changed files, the number
+/// of test files among them, how the revision is judged, and the number of files that are not kept. Then it
+/// has the paths of three kinds of these files: those that are neither source nor tests, those that decide
+/// which commands run, and those that cannot be put back by themselves.
 #[test]
 #[ignore = "it needs a repository of another project: eval/classify.sh"]
 fn commits_of_another_project_are_classified() {

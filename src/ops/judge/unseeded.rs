@@ -1,5 +1,5 @@
-//! Installed dependencies that exist only in the user's checkout: without them, every judged tree
-//! fails.
+//! Finds installed dependencies that exist only in the user's checkout. Without them, the commands would fail
+//! on every judged tree.
 use crate::ecosystems::{self, InstalledDirectory};
 use crate::error::Result;
 use crate::model::oid::Oid;
@@ -7,8 +7,8 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::ops::session::Session;
 
-/// Hints which directories to seed if the user's checkout has dependencies that neither a command
-/// installs nor a seed contains.
+/// If the user's checkout has installed dependencies that no setup command installs and no seed contains,
+/// hints which directories to seed.
 pub fn hint(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<()> {
     let Some(home) = &session.home else { return Ok(()) };
     if oracle.is_empty() || oracle.iter().any(|c| c.stage == Stage::Setup) {

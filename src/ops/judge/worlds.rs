@@ -1,4 +1,4 @@
-//! The choice of the world in which oracle commands run.
+//! Chooses the world in which oracle commands run.
 use crate::config::keys;
 use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
-/// The world for the oracle's commands: the best that the configuration and the system allow. Fails
+/// The world for the oracle's commands: the strictest one that the configuration and the system allow. Fails
 /// if the configuration requires a world that the system does not allow.
 pub fn choose(session: &Session) -> Result<WorldKind> {
     let mode = session.config.get(keys::SANDBOX_MODE);
@@ -45,7 +45,7 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
         .hint("see git-frites-sandbox(7), or judge without it: set `sandbox.mode` to auto"))
 }
 
-/// The reason why no sealed world can be made here; `None` if one can.
+/// The reason why no sealed world can be made on this system; `None` if one can.
 fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
     Ok(probe::refusal(room.path()))
@@ -65,8 +65,7 @@ fn say_what_landlock_cannot(session: &Session) {
     }
 }
 
-/// Fails if this machine cannot make a world of this kind, which the terms of an opened run
-/// require.
+/// Fails if this machine cannot make a world of this kind. The terms of an opened run require one.
 pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
     let refusal = match kind {
         WorldKind::Open => None,
@@ -83,10 +82,10 @@ pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
     ))
 }
 
-/// True if later commands may use outcomes from this world.
+/// True if outcomes from this world are cached for later git-frites commands.
 ///
-/// In the open world, code under test can write to the cache. A user who turns worlds off accepts
-/// that; a user whose system allows no other world does not.
+/// In the open world, code under test can write to the cache. A user who turned worlds off has accepted that.
+/// A user whose system allows no other world has not, so nothing is cached for this user.
 pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
@@ -108,9 +107,8 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     })
 }
 
-/// The kind of these commands for a watch. With paths in `sandbox.write` they do not count as
-/// sealed: such a path can be a checkout, lead to one, or be the socket of a service that writes to
-/// one.
+/// How a watch has to treat these commands. If `sandbox.write` opens paths, the commands are not treated as
+/// sealed: such a path can be a checkout, lead to one, or be the socket of a service that writes to one.
 pub fn watched_commands(world: WorldKind, options: &OracleOptions) -> WatchedCommands {
     match (world, &options.sandbox) {
         (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {

@@ -1,5 +1,5 @@
-//! Judges ahead, while attempts work: the base, then the trees of ended attempts, step by step. A
-//! later judging of this process finds the outcomes in the ledger.
+//! Judges ahead, while attempts are at work: the base, and then the trees of ended attempts, step by step. A
+//! later judging in this process finds the outcomes in the ledger.
 use crate::error::Result;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::board::Board;
@@ -15,7 +15,7 @@ use crate::process::interrupt::Cancel;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// Judges the base before its candidates.
+    /// Judges the base before the candidates, and keeps its layers for the judgings that follow.
     pub fn judge_base_ahead(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<()> {
         self.adopt_base_layer()?;
         self.judge_base(cancel, on_end)?;
@@ -25,7 +25,7 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Uses the base's layers that an earlier judging of this process has left.
+    /// Uses the base's layers that an earlier judging in this process has left.
     pub(super) fn adopt_base_layer(&self) -> Result<()> {
         let Some((layered, layer)) = self.layered.as_ref().zip(self.ledger.base_layer()) else {
             return Ok(());
@@ -33,13 +33,14 @@ impl OracleRunner<'_> {
         layered.adopt(layer, &self.ledger.cache.distrusted)
     }
 
-    /// The base's results, if they are known.
+    /// The base's results; `None` if they are not known yet.
     pub fn known_base(&self) -> Result<Option<Baseline>> {
         let known = self.ledger.recall(&self.base_tree()?, Warmth::Warm);
         Ok(known.map(|known| Baseline { results: known.results, inherited: known.inherited }))
     }
 
-    /// Fills in the known results; prefers results that are not claims.
+    /// Fills in the known results of these entries. If both a claim and another result are known, fills in
+    /// the other result.
     pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
         self.fill_in(entries, self.phase(), self.warmth())?;
         let mut plain = confirm::without_claims(entries);
@@ -58,8 +59,8 @@ impl OracleRunner<'_> {
         Scheduler::new(entries, Schedule::of_candidates(StopWhen::AllRan, phase)).fill_in(recall)
     }
 
-    /// Copies the logs of an entry's outcome to its own directory: the commands may have run for
-    /// another candidate with an equal tree.
+    /// Copies the logs of an entry's results to the entry's own directory. The commands may have run for
+    /// another candidate with the same tree.
     pub fn bring_logs(&self, entry: &Entry) -> Result<()> {
         let bring = |work: &Work| {
             let Some(known) = self.ledger.recall(&work.tree, Warmth::Warm) else {
@@ -107,7 +108,7 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Forgets all outcomes that this process knows, also those that later processes would find.
+    /// Forgets all outcomes that this process knows, even those in the cache that later processes would find.
     pub fn forget_all(&self) -> Result<()> {
         let _kept = KeptCommits::new(self.session, self.run);
         self.ledger.forget_all(|tree| {

@@ -1,4 +1,4 @@
-//! Judges one more commit as a run's candidates were judged.
+//! Judges another commit as a run's candidates were judged, e.g. the merged tree of a landing.
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::oid::Oid;
@@ -15,10 +15,9 @@ use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 use crate::store::logs::JudgingLogs;
 
-/// Runs a verdict's oracle with its settings on one more commit, in a clean checkout.
+/// Runs the oracle of a verdict, with the verdict's settings, on another commit in a clean checkout.
 ///
-/// `name` stands for the commit in messages. Gives the results, and the world in which the commands
-/// ran.
+/// Messages call the commit `name`. Returns the results, and the world in which the commands ran.
 pub fn judge_commit(
     session: &Session,
     run: &Run,
@@ -31,13 +30,14 @@ pub fn judge_commit(
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
-    // The commit is judged in a world of this machine, even if another machine reached the verdict.
+    // The commit is judged in a world that this machine allows, even if the candidates were judged on another
+    // machine.
     let world = worlds::choose(session)?;
     let mut terms = verdict.terms.clone();
     (terms.settings.commands.world, terms.settings.in_place) = (world, false);
     let leads = back_leads(session, &terms.settings, &seeds, known)?;
-    // If the candidates were judged with such seeds as well, the landing is unverified anyway, and
-    // the user knows it.
+    // If the candidates were judged with such seeds as well, the landing is unverified anyway, and the user
+    // has been told.
     if verdict.terms.settings.doubts.leads_back.is_empty()
         && let Some(lead) = leads.first_in_words()
     {

@@ -1,5 +1,5 @@
-//! The oracle runner: runs the oracle on a run's candidates, on its base or on one more commit,
-//! each in a separate checkout.
+//! The oracle runner: runs the oracle on a run's candidates, on its base or on another commit, each in a
+//! separate checkout.
 mod ahead;
 pub mod commit;
 pub mod cross;
@@ -41,21 +41,21 @@ use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::{SealedCheckouts, Warmth};
 use crate::store::logs::JudgingLogs;
 
-/// Runs one oracle with one set of options.
+/// Runs the oracle of `terms` with one set of options.
 pub struct OracleRunner<'a> {
     session: &'a Session,
     run: &'a Run,
     terms: Terms,
     options: OracleOptions,
-    /// The kind of these commands for a watch.
+    /// How a watch has to treat these commands.
     pub commands: WatchedCommands,
     checkouts: Checkouts<'a>,
     /// The checkouts in sealed worlds; `None` if the commands run in another world.
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
-    /// The messages that were already printed, so that each is printed once; for a refused write,
-    /// its directory.
+    /// The messages that were already printed, so that each is printed only once. A message about a refused
+    /// write is noted by its directory.
     told: Mutex<BTreeSet<String>>,
     /// Whether candidates are judged with the base's build outputs.
     warm: WarmMode,
@@ -67,15 +67,15 @@ pub struct OracleRunner<'a> {
 /// Called with the result of each command when it ends.
 type OnEnd<'r> = &'r (dyn Fn(&StageResult) + Sync);
 
-/// The destination for results, messages and logs about one tree.
+/// Where the results, messages and logs about one tree go.
 struct ReportTo<'r> {
-    /// The name in messages, such as `RUN/CANDIDATE`.
+    /// What messages call the tree, e.g. `RUN/CAND`.
     name: String,
-    /// The commands' logs.
+    /// The place of the commands' logs.
     logs: JudgingLogs,
     on_end: OnEnd<'r>,
-    /// True for tests laid over a tree. Their purpose is to find failures, so a failure is shown
-    /// without its log.
+    /// True if test files of others are laid over the tree. Such tests are run to see whether they fail, so a
+    /// failure is shown without its log.
     failure_is_a_finding: bool,
 }
 
@@ -86,8 +86,7 @@ impl ReportTo<'_> {
 }
 
 impl<'a> OracleRunner<'a> {
-    /// A runner for a run's own oracle. It uses the cache, unless the options or the world forbid
-    /// that.
+    /// A runner for a run's oracle. It uses the cache, unless the options or the world forbid that.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -104,8 +103,8 @@ impl<'a> OracleRunner<'a> {
         let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
         let leads_back = runner.leads.paths();
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
-        // Outcomes that this run's attempts could influence are not cached, because other runs
-        // could not tell that they were influenced.
+        // If this run's attempts could influence outcomes, these are not cached, because other runs could not
+        // know that they were influenced.
         let is_influenced = !attempts_write.is_empty();
         runner.terms.settings.doubts = Doubts { tainted: false, leads_back, attempts_write };
         let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());
@@ -180,7 +179,7 @@ impl<'a> OracleRunner<'a> {
         })
     }
 
-    /// The terms, with a digest of the seeds, and the doubts about the results that are known before
+    /// The terms, including the digest of the seeds and the doubts about results that are known before
     /// commands run.
     pub fn terms(&self) -> &Terms {
         &self.terms
@@ -191,11 +190,11 @@ impl<'a> OracleRunner<'a> {
         self.terms.settings.commands.world
     }
 
-    /// Ends the work of this runner, even if it failed: reports the changes that the commands made
+    /// Ends the work of this runner, even if the work failed: reports the changes that the commands made
     /// outside of their checkouts, and removes cached outcomes that may be wrong.
     ///
-    /// Gives the work's value, and the doubts about its outcomes. If the work failed, its error is
-    /// returned, and an error of the watch is only a warning.
+    /// Returns the value of `work`, and the doubts about its outcomes. If the work failed, returns its error;
+    /// an error of the watch is then only a warning.
     pub fn end<T>(self, work: Result<T>) -> Result<(T, Doubts)> {
         let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {
@@ -208,8 +207,8 @@ impl<'a> OracleRunner<'a> {
         Ok((done, Doubts { tainted, ..terms.settings.doubts }))
     }
 
-    /// Leaves the watch over the commands to the watch over attempts, which began before them and
-    /// ends after them.
+    /// The same runner, whose commands the watch over attempts covers: that watch began before them and ends
+    /// after them.
     pub fn covered_by_another_watch(mut self) -> Result<Self> {
         self.tamper.leave_to_another();
         if let Some(layered) = &mut self.layered {
@@ -220,8 +219,9 @@ impl<'a> OracleRunner<'a> {
         Ok(self)
     }
 
-    /// Takes the turn to judge a tree; `None` if no turn is needed, because other processes cannot
-    /// find its outcome in the cache. The inner error is the process that has the turn.
+    /// Takes the lock with which only one process at a time judges a tree. Returns `None` if no lock is
+    /// needed, because other processes cannot find the outcome in the cache. The inner error names the
+    /// process that holds the lock.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
         if self.commands != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
@@ -236,12 +236,12 @@ impl<'a> OracleRunner<'a> {
     }
 }
 
-/// True while commands of other judges can write to the cache.
+/// True while another process judges with commands that can write to the cache.
 fn can_others_write(session: &Session) -> bool {
     baseline::others_judge(&session.store, None) == Some(WatchedCommands::Oracle)
 }
 
-/// The ledger for these terms and options. Outcomes that cannot be trusted are not given.
+/// The ledger for these terms and options. It leaves out outcomes that cannot be trusted.
 pub(super) fn open_ledger<'m>(
     session: &'m Session,
     terms: &Terms,
@@ -255,9 +255,9 @@ pub(super) fn open_ledger<'m>(
     Ok(Ledger::new(terms, memory, cache, can_others_write(session)))
 }
 
-/// The seeds that lead back to a checkout of the repository. There are none in a sealed world,
-/// where the path of the user's checkout leads to the judged tree, and none in place, where no
-/// seeds are used.
+/// The seeds that lead back to a checkout of the repository. In a sealed world there are none, because the
+/// path of the user's checkout leads to the judged tree there. In place there are none, because no seeds are
+/// used.
 fn back_leads(
     session: &Session,
     settings: &JudgeSettings,
@@ -270,7 +270,7 @@ fn back_leads(
     leads_back::find(&session.repo, seeds, commit)
 }
 
-/// The paths to which the run's attempts could write, and which commands in this world can read.
+/// The paths that the run's attempts could write to and that oracle commands in this world can read.
 fn attempts_write(
     session: &Session,
     run: &Run,

@@ -1,6 +1,6 @@
-//! The places in which the commands on one tree run: the candidate's worktree, a clean checkout or
-//! a sealed world. [`OracleRunner::lay`] checks a tree out there, and [`OracleRunner::run_on`] runs
-//! its commands.
+//! The place in which the commands on one tree run: the candidate's worktree, a clean checkout, or a checkout
+//! in a sealed world. [`OracleRunner::lay`] checks a tree out in such a place, and [`OracleRunner::run_on`]
+//! runs the commands there.
 use std::path::{Path, PathBuf};
 
 use crate::config::keys;
@@ -25,25 +25,25 @@ use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::ui::comparison;
 
-/// A tree that is ready for its commands.
+/// A tree that is checked out for its commands.
 pub(super) enum LaidTree {
-    /// The worktree of its candidate.
+    /// The tree is in the worktree of its candidate.
     Worktree(PathBuf),
-    /// A clean checkout.
+    /// The tree is in a clean checkout.
     Plain(PlainCheckout),
-    /// A sealed world, of this commit.
+    /// The tree is in the checkout of a sealed world. The commit has this tree.
     Sealed(Box<SealedCheckout>, Oid),
-    /// No place: git cannot check the tree out, for this reason. The cause is the tree itself.
+    /// git cannot check the tree out, for this reason. The fault is in the tree itself.
     Refused(String),
 }
 
 impl LaidTree {
-    /// True if there are outputs of the base below it.
+    /// True if the commands on this tree see build outputs of the base.
     pub(super) fn has_outputs(&self) -> bool {
         matches!(self, LaidTree::Sealed(checkout, _) if checkout.has_outputs)
     }
 
-    /// The reason why it is incomplete.
+    /// The reason why the checkout is not complete; `None` if it is.
     fn problem(&self) -> Option<&str> {
         match self {
             LaidTree::Worktree(dir) => (!dir.is_dir()).then_some("its worktree is gone"),
@@ -54,7 +54,7 @@ impl LaidTree {
     }
 }
 
-/// A place where no downloads are needed before the commands.
+/// A place for commands without downloads before them.
 fn place<'p>(
     dir: &'p Path,
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
@@ -63,26 +63,28 @@ fn place<'p>(
     JudgedPlace { dir, written: dir, confinement, downloads: Downloads::default(), changed }
 }
 
-/// Marks the results in a sealed world that are claims.
+/// Marks those results of commands in a sealed world that are claims.
 fn note_claims(checkout: &SealedCheckout, results: &mut Results) {
     for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-        // An overlay can cause a failure that a plain directory would not, but never a pass.
+        // An overlay can cause a failure that does not happen in a plain directory, but it cannot cause a
+        // pass.
         let may_be_refused = checkout.is_overlay && !result.outcome.passed();
         result.warm = checkout.has_outputs || may_be_refused;
     }
 }
 
 impl OracleRunner<'_> {
-    /// The worktree of a candidate, to judge it in place.
+    /// The worktree of a candidate that is judged in place.
     pub(super) fn lay_in_place(&self, candidate: &Name) -> Result<LaidTree> {
         self.tamper.begin()?;
         Ok(LaidTree::Worktree(self.session.store.candidate(self.run, candidate).worktree()))
     }
 
-    /// Checks out the tree of a commit in a place for its commands.
+    /// Checks out the tree of a commit for its commands.
     pub(super) fn lay(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
         match self.lay_by_git(commit, warmth) {
-            // For example, a name is too long for this file system, or a filter fails on a file.
+            // The tree is at fault: e.g. a name is too long for this file system, or a filter fails on a
+            // file.
             Err(error) if error.cause == Cause::GitExit && *commit != self.run.base => {
                 Ok(LaidTree::Refused(error.message))
             }
@@ -95,8 +97,7 @@ impl OracleRunner<'_> {
             self.tamper.begin()?;
             return Ok(LaidTree::Sealed(Box::new(sealed.acquire(commit, warmth)?), *commit));
         }
-        // Beginning the watch for the first time takes about as long as a checkout, so do both at
-        // once.
+        // Beginning the watch takes about as long as a checkout, so do both at the same time.
         let (watch, checkout) = std::thread::scope(|scope| {
             let watch = parallel::start(scope, || self.tamper.begin());
             let checkout = self.checkouts.acquire(commit);
@@ -107,8 +108,8 @@ impl OracleRunner<'_> {
         Ok(LaidTree::Plain(checkout))
     }
 
-    /// Runs the oracle on a tree. The files that it leaves on the base in a sealed world are kept
-    /// for the candidates.
+    /// Runs the oracle on a tree. If the tree is the base in a sealed world, keeps the build outputs for the
+    /// candidates. Returns `None` if it was cancelled.
     pub(super) fn run_on(
         &self,
         laid: &LaidTree,
@@ -131,7 +132,7 @@ impl OracleRunner<'_> {
             }
             LaidTree::Plain(checkout) => {
                 let dir = checkout.path();
-                // Commands that Landlock confines get private directories.
+                // Commands that Landlock confines get temporary directories of their own.
                 let own = self.restrictions.as_ref().map(|all| all.directories(dir)).transpose()?;
                 let confinement = |_| {
                     let (restrictions, own) = self.restrictions.as_ref().zip(own.as_ref())?;
@@ -166,13 +167,12 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Keeps the outputs of the base's commands. `downloaded` is true if no download failed.
+    /// Keeps the build outputs of the base's commands. `downloaded` is true if no download failed.
     fn keep_outputs(&self, checkout: &SealedCheckout, results: &Results, downloaded: bool) {
         let passed = results.passed();
         let is_cold = !checkout.has_outputs && results.ran_all();
         let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
-        // Without these outputs, judging candidates only takes longer, so a failure is not an
-        // error.
+        // A failure is not an error: without these outputs, judging the candidates only takes longer.
         if let Some(sealed) = &self.layered
             && let Err(error) =
                 sealed.keep_outputs(checkout, BaseEnd { passed, downloaded, cold_seconds })
@@ -181,8 +181,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Hints how commands can write to a directory if a write there was refused, or how they can
-    /// see a hidden file. Prints one hint per path.
+    /// If a command could not write to a directory or could not see a hidden file, hints how to allow that.
+    /// Prints only one hint per path.
     fn hint_at_obstacle(&self, result: &StageResult) {
         let (path, hint) = match &result.obstacle {
             Some(Obstacle::Write { directory }) => {
@@ -211,7 +211,7 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// After a failed setup, says once which credentials it could not see.
+    /// After a failed setup command, tells the user once which credentials the command could not see.
     fn tell_hidden_credentials(&self, result: &StageResult) {
         let Some(sealed) = &self.layered else { return };
         if result.stage != Stage::Setup {
@@ -232,7 +232,7 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// Runs the oracle on one commit without the possibility to cancel it.
+    /// Runs the oracle on one commit. This cannot be cancelled.
     pub(super) fn finish_on_commit(&self, commit: &Oid, report: &ReportTo<'_>) -> Result<Results> {
         let laid = self.lay(commit, Warmth::Cold)?;
         let end = self.run_on(&laid, report, ProcessorShare::Whole, &Cancel::default())?;
@@ -245,8 +245,8 @@ impl OracleRunner<'_> {
         !result.outcome.passed() || last.is_some_and(|last| last.stage == result.stage)
     }
 
-    /// If a passing test result lacks tests of the base, the result with the outcome that says so;
-    /// `None` if it does not, or the base's report is not known yet.
+    /// If a passing result lacks tests of the base, returns a copy of the result with an outcome that says
+    /// so. Returns `None` if it lacks none, or if the base's report is not known yet.
     fn short_of_base(&self, result: &StageResult) -> Option<StageResult> {
         let base = self.known_base().ok()??;
         let outcome = missing_tests::short_of(&base, result, &self.terms.settings)?;

@@ -1,4 +1,5 @@
-//! Judges all candidates and their base: takes known outcomes, runs commands, and confirms claims.
+//! Judges all candidates and their base: takes known outcomes, runs commands for the missing ones, and
+//! confirms claims.
 use crate::config::keys;
 use crate::config::value::{ProofMode, WarmMode};
 use crate::error::Result;
@@ -25,10 +26,10 @@ use crate::oracle::sealed::Warmth;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in
-    /// their results. With one job, or if candidates need the base's outputs, the base is judged
-    /// before them. Gives the effort of this process for the run, and the base's results; `None` if
-    /// the base is not wanted, or was cancelled.
+    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in the
+    /// results. With one job, or if the candidates need the base's outputs, the base is judged before them.
+    /// Returns the effort of this process for the run, and the base's results. These are `None` if
+    /// `wants_base` is false or if judging the base was cancelled.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -47,7 +48,7 @@ impl OracleRunner<'_> {
         if wants_base {
             self.adopt_base_layer()?;
         }
-        // The candidates wait for the outputs of the base, unless there already are some.
+        // The candidates wait until the base has left outputs, unless outputs of the base exist already.
         let waits = self.layered.is_some() && self.warmth() == Warmth::Warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseToJudge { tree, is_first });
@@ -58,7 +59,7 @@ impl OracleRunner<'_> {
         scheduler.fill_in(|work| self.find(work, self.warmth()))?;
         let trees = scheduler.waiting().len() + usize::from(scheduler.awaits_base());
         if trees > 0 && !self.is_in_place() {
-            // In sealed worlds one more tree is prepared while commands run.
+            // In sealed worlds, one more tree is checked out while commands run.
             let ahead = usize::from(self.world() == WorldKind::Sealed);
             self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
         }
@@ -66,19 +67,19 @@ impl OracleRunner<'_> {
         let shown = scheduler.waiting();
         let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
         let baseline = if wants_base { self.known_base()? } else { None };
-        // If a pass is overruled, other candidates may win.
+        // If a pass does not count, another candidate may win, whose claims then have to be confirmed.
         self.settle(entries, baseline.as_ref(), jobs)?;
         if let Some(baseline) = &baseline {
             self.judge_their_tests(entries, baseline, jobs)?;
-            // The ranking may have changed.
+            // The tests may have changed the ranking.
             self.settle(entries, Some(baseline), jobs)?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
     }
 
-    /// Confirms claims, and overrules passes that do not count (`overruled.rs`), until the
-    /// recommendation depends on none of them.
+    /// Confirms claims and overrules passes that do not count (`overruled.rs`), until the recommendation
+    /// depends neither on a claim nor on such a pass.
     fn settle(
         &self,
         entries: &mut [Entry],
@@ -93,8 +94,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Judges the tests of the candidates that passed, on the other candidates and on the base, if
-    /// the settings ask for it.
+    /// If the settings ask for it, judges the tests of the candidates that passed on the other candidates and
+    /// on the base, or on the base alone.
     fn judge_their_tests(
         &self,
         entries: &mut [Entry],
@@ -117,8 +118,8 @@ impl OracleRunner<'_> {
         overrule(&self.session.repo, self.run.root(), &self.terms, entries, base)
     }
 
-    /// Judges the trees of a scheduler, as many at a time as the board has jobs, and shows the
-    /// candidates in `shown` on the board. Gives the number of saved commands.
+    /// Judges the trees of a scheduler, as many at a time as the board has jobs. Shows the candidates in
+    /// `shown` on the board. Returns how many commands were saved.
     fn run_scheduled(
         &self,
         scheduler: Scheduler<'_>,
@@ -139,13 +140,13 @@ impl OracleRunner<'_> {
         Ok(saved)
     }
 
-    /// The base's results. The base is judged again in a plain directory if the results may differ
-    /// there and the difference matters. `None` if the base was cancelled.
+    /// The base's results; `None` if judging the base was cancelled. If the results may be different in a
+    /// plain directory, and the difference matters, judges the base again in a plain directory.
     ///
-    /// Results may differ for two reasons. The overlay may have made the base fail, if its output says
-    /// so or a candidate passed only in a plain directory. Or build outputs of an earlier judging may
-    /// have decided the result. A failure matters, because the candidates' failures are compared
-    /// with it; a pass matters only if no candidate passes.
+    /// Results may be different for two reasons. First, the overlay may have made the base fail: the output
+    /// says so, or a candidate passed only in a plain directory. Second, build outputs of an earlier judging
+    /// may have decided the result. A failure always matters, because the candidates' failures are compared
+    /// with it. A pass matters only if no candidate passes.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
         let Some(mut base) = self.known_base()? else { return Ok(None) };
@@ -158,8 +159,8 @@ impl OracleRunner<'_> {
         Ok(Some(base))
     }
 
-    /// Drops the layers that a failed run of the base left, if the base passes now: while they exist,
-    /// the base leaves no new ones. Also forgets the pass, so that the next judging runs the base and
+    /// If the base passes now, but its layers are from a run that failed, drops these layers: while they
+    /// exist, no new ones are kept. Also forgets the pass, so that the next judging runs the base again and
     /// keeps new layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
@@ -194,14 +195,15 @@ impl OracleRunner<'_> {
         if self.warm != WarmMode::Never { Warmth::Warm } else { Warmth::Cold }
     }
 
-    /// The warmth with which judging will probably take the least time, confirmations included. As
-    /// long as it is unknown how long judging with outputs takes, outputs are used, to measure that.
+    /// The warmth with which judging, including confirmations, will probably take the least time. As long as
+    /// it is not known how long judging with outputs takes, outputs are used, so that the time is measured.
     pub(super) fn warmth_that_pays(&self, share: ProcessorShare) -> Result<Warmth> {
         if self.warm != WarmMode::Auto {
             return Ok(self.warmth());
         }
         if !self.has_outputs() {
-            // An overlay without outputs saves no time, and failures in it have to be confirmed.
+            // An overlay without outputs saves no time, and failures over it have to be confirmed. If the
+            // base failed, no outputs will come.
             let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
             return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
@@ -212,9 +214,10 @@ impl OracleRunner<'_> {
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
-    /// The candidate that is judged first, to measure how long judging with the base's outputs takes;
-    /// `None` if that is known. It is the last in the order in which candidates can win: if a better
-    /// one passes, the recommendation does not depend on it, and its result need not be confirmed.
+    /// The candidate that is judged first to measure how long judging with the base's outputs takes; `None`
+    /// if the time is known already, or is not needed. It is the last candidate in the order in which they
+    /// can win: if a better one passes, the recommendation does not depend on the last one, whose result then
+    /// need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.memory.costs(ProcessorShare::Whole).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
@@ -223,8 +226,8 @@ impl OracleRunner<'_> {
         undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
     }
 
-    /// Notes the time that the base took without outputs. The ledger has it if an earlier process
-    /// judged the base; the layers have it if the base began with an ancestor's outputs.
+    /// Notes the time that judging the base took without outputs. The ledger has this time if an earlier
+    /// process judged the base. The layers have it if the base began with an ancestor's outputs.
     fn note_time_of_base(&self) -> Result<()> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
@@ -236,24 +239,23 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// The phase in which candidates are judged first. If results cannot be claims, this is the
-    /// only phase.
+    /// The phase in which candidates are judged first. If no result can be a claim, it is the only phase.
     pub(super) fn phase(&self) -> JudgePhase<'static> {
         if self.warmth() == Warmth::Warm { JudgePhase::First } else { JudgePhase::Confirming(&[]) }
     }
 
-    /// The base's layers, if they exist already.
+    /// The base's layers; `None` if they do not exist yet.
     pub(super) fn layers(&self) -> Option<BaseLayer> {
         self.layered.as_ref()?.layers()
     }
 
-    /// True if there are outputs of the base that judging can use.
+    /// True if the base's layers have outputs that judging can use.
     pub(super) fn has_outputs(&self) -> bool {
         self.layers().is_some_and(|layers| layers.has_traces())
     }
 
-    /// Runs the oracle without the base's layers on the entries on which the recommendation
-    /// depends, and on those that failed because of the overlay.
+    /// Runs the oracle without the base's layers on the entries with claims on which the recommendation
+    /// depends, and on entries that probably failed because of the overlay.
     fn confirm(
         &self,
         entries: &mut [Entry],
@@ -281,7 +283,7 @@ impl OracleRunner<'_> {
         }
         confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
             self.judge_cold(entries, claims, jobs, stop)?;
-            // A pass that does not count must neither lead nor contradict a claim.
+            // A pass that does not count must not make its candidate the leader, nor contradict a claim.
             self.overrule(entries, baseline).map(drop)
         })?;
         for entry in entries {
@@ -326,7 +328,7 @@ impl OracleRunner<'_> {
         self.run_scheduled(scheduler, (&board, &shown), Warmth::Cold, false).map(drop)
     }
 
-    /// The probable cause of the entry's result, if it turns out to be different without layers.
+    /// The probable cause, if the entry's result turns out to be different without layers.
     pub(super) fn cause(&self, entry: &Entry, has_outputs: bool) -> StaleCause {
         if self.world() != WorldKind::Sealed {
             return StaleCause::Outputs;

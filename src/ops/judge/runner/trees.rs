@@ -1,5 +1,5 @@
-//! Judges one tree: a candidate's own, one of its second judging, or the base's. Takes its outcome
-//! from the ledger, or runs the commands.
+//! Judges one tree: a candidate's own tree, a tree of its second judging, or the base's tree. Takes the
+//! tree's outcome from the ledger, or else runs the commands.
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
@@ -29,29 +29,29 @@ use crate::ui::{comparison, next_steps};
 /// Judges trees by running the oracle, unless the ledger has their outcomes.
 pub(super) struct TreeJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
-    /// True if no other candidate is judged at the same time: then this candidate has made all
-    /// changes outside of the checkout.
+    /// True if no other candidate is judged at the same time, so that every change outside of the checkout is
+    /// the work of this candidate's commands.
     alone: bool,
     /// Whether candidates are judged with the base's outputs.
     warmth: Warmth,
     pub(super) base: BaseTerms,
-    /// The board on which the state of each candidate is shown.
+    /// The board that shows the state of each candidate.
     board: &'r Board,
     /// The candidates on the board.
     shown: &'r [Name],
     /// Ends all commands once their results are not needed any more.
     pub(super) ended_by: Option<&'r Cancel>,
-    /// The share of the processor that commands get.
+    /// The share of the processor that the commands get.
     pub(super) share: ProcessorShare,
     on_end: OnEnd<'r>,
 }
 
-/// A tree before its commands run.
+/// A tree that is prepared, before its commands run.
 #[derive(Default)]
 pub(super) struct PreparedTree {
-    /// The tree, checked out in a sealed world in advance.
+    /// The tree, if it was checked out in advance in a sealed world.
     laid: Option<LaidTree>,
-    /// The lock that keeps other processes from judging the tree until its outcome is kept.
+    /// The lock that keeps other processes from judging the tree until its outcome is in the cache.
     _turn: Option<Turn>,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct PreparedTree {
 pub(super) struct BaseTerms {
     /// True if no candidate is judged before the base has ended.
     pub is_first: bool,
-    /// Whether the base is judged with outputs of an earlier judging.
+    /// Whether the base is judged over layers, with outputs of an earlier judging if there are any.
     warmth: Warmth,
-    /// True if such outputs existed before this judging.
+    /// True if outputs of the base existed before this judging.
     had_outputs: bool,
 }
 
@@ -96,7 +96,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Shows in the row of a tree which other process judges it, and prints a note once.
+    /// Shows in the row of a tree which other process judges the tree. Also prints a note, but only once.
     fn tell_who_judges(&self, work: &Work, process: &str) -> Result<()> {
         if interrupt::signal().is_some() {
             return Err(oracle_run::interrupted());
@@ -123,7 +123,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Shows how the judging of a tree ended, and gives its results.
+    /// Shows how the judging of a tree ended, and returns its results.
     fn tell_end(&self, work: &Work, judged: Option<Results>) -> Result<Option<Results>> {
         match (&work.of, &judged) {
             (Subject::Base, Some(results)) => self.board.expect(results.time()),
@@ -138,8 +138,9 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Checks the tree out, unless that was done when it was prepared. Checks it out again without
-    /// the base's outputs if another run has shown since then that they do not save time.
+    /// Checks the tree out, unless it was checked out when it was prepared. If it was checked out over the
+    /// base's outputs, and it has turned out since then that outputs do not save time, checks it out again
+    /// without them.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
         match prepared {
@@ -148,8 +149,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Keeps results of commands for later, if they can be trusted. Results in a worktree cannot,
-    /// because they depend on more than the tree.
+    /// Keeps results of commands for later, if they can be trusted. Results from a worktree cannot be
+    /// trusted, because they depend on more than the tree.
     fn keep(
         &self,
         work: &Work,
@@ -162,8 +163,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
             ..TreeOutcome::new(results, logs)
         });
-        // With a small share of the processor, commands may fail because they are slow, so only
-        // clean passes are kept.
+        // With a small share of the processor, commands may fail only because they are slow. So only clean
+        // passes are kept.
         let is_short = self.share == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(());
@@ -188,8 +189,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         Ok(())
     }
 
-    /// True if outputs of an earlier judging could have led to these results of the base. A failure
-    /// can be a claim because of the overlay alone; a pass can be a claim only because of outputs.
+    /// True if outputs of an earlier judging could have led to these results of the base. A pass is a claim
+    /// only if there were outputs. A failure can be a claim because of the overlay alone.
     fn is_over_outputs(&self, results: &Results) -> bool {
         let has_inherited = || self.runner.layers().is_some_and(|layers| layers.has_inherited());
         results.is_claim() && (results.passed() || self.base.had_outputs || has_inherited())
@@ -207,9 +208,9 @@ impl Judge for TreeJudge<'_, '_> {
         }
         let judged = runner.judged(work)?;
         let warmth = self.warmth_of(work)?;
-        // Candidates here need the outputs of the base's commands. If another process judged the
-        // base, they would not be available before that process ends; so no turn is taken for the
-        // base.
+        // The candidates in this process need the outputs of the base's commands. If this process waited for
+        // another one that judges the base, it would get these outputs only when that process ends. So no
+        // lock is taken for the base.
         let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
         let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
         let turn = match turn {
@@ -267,13 +268,13 @@ impl Judge for TreeJudge<'_, '_> {
 
 impl OracleRunner<'_> {
     fn base_terms(&self, is_first: bool) -> BaseTerms {
-        // The base's results decide nothing, so a claim is enough, and an overlay collects the
-        // outputs of its commands.
+        // The base's results decide nothing, so claims are good enough, and the overlay collects the outputs
+        // of the base's commands.
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.warmth() == Warmth::Warm || is_sealed && !had_outputs;
-        // A file that a failed test left could make the test pass; for example, make could take its
-        // log for that of a pass.
+        // If the base failed before, no outputs are used: a file that a failed test left could make the test
+        // pass. For example, make could take the log of the failed test for the log of a pass.
         let failed = self.layers().is_some_and(|layers| layers.has_failed());
         let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         BaseTerms { is_first, warmth, had_outputs }
@@ -308,13 +309,14 @@ impl OracleRunner<'_> {
         Ok(ReportTo { failure_is_a_finding, ..ReportTo::new(name, logs) })
     }
 
-    /// The tree to judge, with a commit of it on the run's base. The commit is kept until judging
+    /// The tree to judge, and a commit with this tree on the run's base. The commit is kept until judging
     /// ends.
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
         let tree = work.tree;
         let commit = match work.of {
             Subject::Base => self.run.base,
-            // Until a ref keeps the commit, a garbage collection may delete it.
+            // As long as no ref reaches the commit, a garbage collection may delete it. Then it is made
+            // again.
             _ => self
                 .session
                 .repo
@@ -332,9 +334,8 @@ impl OracleRunner<'_> {
         });
     }
 
-    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results with outputs
-    /// of the base do not count. Copies the logs to the subject's directory, and prints results
-    /// that were not printed yet.
+    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results that are claims are not
+    /// used. Copies the logs to the subject's directory, and prints results that were not printed yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
         if self.is_in_place() {
             return Ok(None);
@@ -374,7 +375,7 @@ impl OracleRunner<'_> {
         known.logs.directory_now().map_or(Ok(()), |logs| report.logs.copy_from(&logs))
     }
 
-    /// Prints results that this judging did not find itself.
+    /// Prints results of commands that this judging has not run itself.
     fn note_all(&self, report: &ReportTo<'_>, results: &Results) {
         for result in results.iter().filter(|r| r.outcome != Outcome::Skipped) {
             self.session.ui.note(comparison::stage_line(&report.name, result));
@@ -386,7 +387,7 @@ impl OracleRunner<'_> {
         Ok(self.session.repo.commit(&self.run.base)?.tree)
     }
 
-    /// Judges the base by itself. `None` if it was cancelled.
+    /// Judges the base by itself. Returns `None` if that was cancelled.
     pub fn judge_base(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<Option<Results>> {
         let board = Board::new(WorkKind::Judging, 1);
         let judge = TreeJudge { on_end, ..TreeJudge::new(self, 1, self.warmth(), &board, &[]) };
@@ -402,12 +403,13 @@ impl OracleRunner<'_> {
         if let Some(found) = self.find(work, judge.warmth)? {
             return Ok(Some(found));
         }
-        // There is no other tree to judge meanwhile, so do not wait for another process's turn.
+        // If another process judges this tree, judge it all the same, because there is no other tree to judge
+        // meanwhile.
         let prepared = judge.prepare(work)?.unwrap_or_default();
         judge.judge(work, prepared, cancel)
     }
 
-    /// Judges trees with test files laid over them, up to `jobs` at a time; gives the results of each.
+    /// Judges trees with test files laid over them, up to `jobs` at a time. Returns the results of each.
     pub fn judge_laid_over(
         &self,
         works: &[Work],
@@ -439,7 +441,7 @@ impl OracleRunner<'_> {
         Ok(works.iter().filter_map(|work| of_tree.get(&work.tree).cloned()).collect())
     }
 
-    /// Judges a tree again, even if its outcome is known.
+    /// Judges a tree again, without the base's layers, even if its outcome is known.
     pub fn judge_again(&self, work: &Work) -> Result<Results> {
         let report = self.report_to(&work.of)?;
         let results = self.finish_on_commit(&self.judged(work)?.commit, &report)?;
@@ -452,8 +454,8 @@ fn nobody_waits() -> Error {
     Error::no("judging was ended, because nobody waits for it any more")
 }
 
-/// Warns if a command fails on the base in a way that affects candidates: it prevents judging them,
-/// fails before the test, or reports failed tests but exits with 0.
+/// Warns if a command ends on the base in a way that affects candidates: it would prevent judging them, it
+/// fails before the tests, or it reports failed tests but exits with 0.
 fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     let Some(result) = results.stopped_at() else { return };
     let StageResult { stage, outcome, .. } = result;

@@ -1,8 +1,8 @@
-//! The scheduler decides which tree is judged next, on how many threads, and when judging stops.
+//! The scheduler decides which tree is judged next, how many are judged at once, and when judging stops.
 //!
-//! All trees are treated alike: a candidate's own tree, those of its second judging
-//! ([`BaseTestsResult`]), and the base's. Two candidates with the same tree need one judging. The
-//! scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
+//! All trees are treated alike: a candidate's own tree, the trees of its second judging
+//! ([`BaseTestsResult`]), and the base's tree. If two candidates have the same tree, it is judged only once.
+//! The scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +22,22 @@ use crate::process::interrupt::Cancel;
 /// The time between two checks of a tree that another process judges.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// The moment at which judging stops.
+/// When judging stops.
 #[derive(Clone, Copy, Debug)]
 pub enum StopWhen {
-    /// Every usable candidate was judged, each up to its first tree that did not pass.
+    /// Judging stops once every usable candidate was judged, each up to its first tree that did not pass.
     AllRan,
-    /// No missing outcome could change the recommended candidate.
+    /// Judging stops once no missing outcome could change the recommended candidate.
     Decided(Rules),
 }
 
 /// The phases in which candidates are judged.
 #[derive(Clone, Copy, Debug)]
 pub enum JudgePhase<'c> {
-    /// The first phase: it is not known yet which candidate would be recommended.
+    /// The first phase, before it is known which candidate would be recommended.
     First,
-    /// Claims (`confirm.rs`) are confirmed: their candidates are judged again, including their second
-    /// judging. Holds the entries with the claimed results.
+    /// The phase in which claims (`confirm.rs`) are confirmed: candidates with claims are judged again,
+    /// including their second judging. The value is the entries with the claimed results.
     Confirming(&'c [Entry]),
 }
 
@@ -46,33 +46,33 @@ pub enum JudgePhase<'c> {
 pub struct BaseToJudge {
     /// The base's tree.
     pub tree: Oid,
-    /// True if candidates are judged only after the base.
+    /// True if no candidate is judged before the base has ended.
     pub is_first: bool,
 }
 
 /// How a scheduler judges its entries, and when it stops.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule<'c> {
-    /// The moment at which the scheduler stops.
+    /// When the scheduler stops.
     pub stop: StopWhen,
     /// The phase.
     pub phase: JudgePhase<'c>,
-    /// True if each candidate is judged in its worktree, even if trees are equal.
+    /// True if each candidate is judged in its own worktree, even if several have the same tree.
     pub in_place: bool,
-    /// The base, if it is judged as well.
+    /// The base, if it is judged together with the candidates.
     pub base: Option<BaseToJudge>,
-    /// The spawn index of the candidate that is judged before all others, if there is one.
+    /// The spawn index of the candidate that is judged before all others, if any.
     pub first: Option<u32>,
 }
 
 impl<'c> Schedule<'c> {
-    /// Judges the candidates in checkouts, in their order and without the base.
+    /// A schedule that judges the candidates in checkouts, in their order and without the base.
     pub const fn of_candidates(stop: StopWhen, phase: JudgePhase<'c>) -> Schedule<'c> {
         Schedule { stop, phase, in_place: false, base: None, first: None }
     }
 }
 
-/// The owner of a judged tree. Others may have the same tree.
+/// For whom a tree is judged. Other candidates may have the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The run's base.
@@ -83,12 +83,12 @@ pub enum Subject {
         name: Name,
         /// The iteration that is judged.
         iteration: Option<u32>,
-        /// True if the tree is one of its second judging.
+        /// True if the tree belongs to the candidate's second judging.
         second: bool,
     },
     /// The tree of a candidate or of the base, with test files laid over it.
     Cross {
-        /// The candidate; `None` for the base.
+        /// The candidate whose tree it is; `None` for the base.
         of: Option<Name>,
         /// The author of the files, or `@all`.
         author: String,
@@ -98,7 +98,7 @@ pub enum Subject {
 /// A tree to judge.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// The owner of the tree.
+    /// For whom the tree is judged.
     pub of: Subject,
     /// The tree.
     pub tree: Oid,
@@ -106,7 +106,7 @@ pub struct Work {
     group: Group,
 }
 
-/// The place of a judging. Two judgings with the same place never run at the same time.
+/// Where a tree is judged. In the same place, two judgings never run at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Tree(Oid),
@@ -119,14 +119,14 @@ type Group = Option<u32>;
 
 /// Judges one tree.
 pub trait Judge: Sync {
-    /// The result of preparing a tree for its commands.
+    /// A tree that is prepared for its commands.
     type Prepared;
 
-    /// Prepares a tree; its judging may turn out not to be needed. `None` if another process is
-    /// judging the tree. Runs no command, and does not wait for other processes.
+    /// Prepares a tree for its commands, even if it may turn out later that they need not run. Returns `None`
+    /// if another process is judging the tree. Runs no command, and does not wait for other processes.
     fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
-    /// Runs the oracle on a tree. `None` if it was cancelled.
+    /// Runs the oracle on a tree. Returns `None` if it was cancelled.
     fn judge(
         &self,
         work: &Work,
@@ -134,15 +134,14 @@ pub trait Judge: Sync {
         cancel: &Cancel,
     ) -> Result<Option<Results>>;
 
-    /// Called when the results of a candidate are complete, or when it has failed with the base's
-    /// tests.
+    /// Called when the results of a candidate are complete, or when it has failed its second judging.
     fn completed(&self, _entry: &Entry) {}
 }
 
-/// Judges each distinct tree once and gives the results to every entry with that tree.
+/// Judges each distinct tree once, and fills the results into every entry with this tree.
 pub struct Scheduler<'e> {
     shared: Mutex<Shared<'e>>,
-    /// Signalled when a tree has begun or ended.
+    /// Signalled when the commands on a tree begin, or when a worker is done with a tree.
     changed: Condvar,
 }
 
@@ -153,27 +152,27 @@ struct Shared<'e> {
     /// The group of each entry, by its spawn index.
     groups: BTreeMap<u32, u32>,
     known: BTreeMap<(Group, Place), Results>,
-    /// The trees that workers have taken, to prepare them or to run their commands.
+    /// The trees that workers are preparing or running commands on.
     running: BTreeMap<Place, Arc<Cancel>>,
-    /// The taken trees whose commands may run.
+    /// Those trees in `running` whose commands run or are about to run.
     executing: BTreeSet<Place>,
-    /// The trees that another process was judging when a worker last took them.
+    /// The trees that another process was judging when a worker last tried them.
     elsewhere: BTreeSet<Place>,
-    /// The number of commands that were not run because another candidate has the same tree.
+    /// The number of commands that did not run because another candidate has the same tree.
     saved_equal: u64,
     /// The first error of any worker.
     error: Option<Error>,
-    /// Set after an error or a panic: no worker starts another tree.
+    /// True after an error or a panic, so that no worker takes another tree.
     stopped: bool,
 }
 
-/// The progress of judging an entry.
+/// How far the judging of an entry is.
 struct Progress {
-    /// The results on its own tree.
+    /// The results on the entry's own tree, once they are known.
     own: Option<Results>,
-    /// The results of its second judging, once it has ended.
+    /// The results of the entry's second judging, once it has ended.
     second: Option<Results>,
-    /// The next tree; `None` if all results are known.
+    /// The next tree to judge for the entry; `None` if all results are known.
     needs: Option<Work>,
 }
 
@@ -204,8 +203,8 @@ impl<'e> Scheduler<'e> {
         Scheduler { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// Fills in the results that `find` returns: for each candidate those of its trees, in order, up to the
-    /// first tree for which `find` returns none.
+    /// Fills in known results. Calls `find` for the trees of each candidate, in order, up to the first tree
+    /// for which `find` returns `None`.
     pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
         let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
@@ -221,8 +220,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The candidates that will be judged, in spawn order. If several have the same tree, only the first of
-    /// them is included.
+    /// The candidates that are not judged yet, in spawn order. If several have the same tree, only the first
+    /// of them is included.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.shared.lock();
         let waiting = shared.entries.iter().filter(|entry| entry.not_run());
@@ -237,13 +236,13 @@ impl<'e> Scheduler<'e> {
         self.shared.lock().base().is_some()
     }
 
-    /// The number of trees whose commands can run at once, at most `jobs`.
+    /// The number of trees on which commands can run at once; at most `jobs`.
     pub fn workers(&self, jobs: usize) -> usize {
         jobs.max(1).min(self.shared.lock().unjudged().len())
     }
 
-    /// Judges until every tree that matters is judged, or a judge fails. The commands of at most
-    /// `workers` trees run at once; meanwhile one more tree is prepared.
+    /// Judges until every tree that matters is judged, or until a judge fails. Commands run on at most
+    /// `workers` trees at once. Meanwhile, one more tree is prepared.
     ///
     /// Panics if a judge panics, after the other workers have stopped.
     pub fn run(&self, workers: usize, judge: &impl Judge) {
@@ -271,8 +270,7 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The saved effort. A candidate without results counts as `commands` saved commands; equal
-    /// trees count once.
+    /// The effort that was saved. Each tree that was not judged counts as `commands` saved commands.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
@@ -288,7 +286,7 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// Waits for the next tree to judge; `None` when nothing is left to do.
+    /// Waits for the next tree to judge. Returns `None` once nothing is left to do.
     fn next(&self) -> Option<RunningWork<'_, 'e>> {
         let mut shared = self.shared.lock();
         loop {
@@ -322,13 +320,13 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// Puts a tree that another process judges back into the queue, behind all others.
+    /// Puts back a tree that another process judges. It is taken again when no other tree is left to take.
     fn put_back(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>) {
         self.shared.lock().elsewhere.insert(work.place.clone());
     }
 
-    /// Waits until fewer than `jobs` other trees are being judged. Trees begin in the order of
-    /// `wanted`. False if this tree does not matter any more.
+    /// Waits until fewer than `jobs` other trees are being judged, and it is the turn of this tree in the
+    /// order of `wanted`. Returns false if the tree does not matter any more.
     fn await_slot(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -362,18 +360,18 @@ impl<'e> Scheduler<'e> {
 }
 
 impl Work {
-    /// The base's tree.
+    /// The judging of the base's tree.
     pub fn of_base(tree: Oid) -> Work {
         Work { of: Subject::Base, tree, place: Place::Tree(tree), group: None }
     }
 
-    /// A tree with test files laid over it.
+    /// The judging of a tree with test files laid over it.
     pub fn of_cross(of: Option<&Name>, author: &str, tree: Oid) -> Work {
         let of = Subject::Cross { of: of.cloned(), author: author.to_owned() };
         Work { of, ..Work::of_base(tree) }
     }
 
-    /// The candidate whose tree has test files laid over it, if this is such a tree.
+    /// If this is a tree with test files laid over it, the candidate whose tree it is.
     pub fn crossed(&self) -> Option<&Name> {
         match &self.of {
             Subject::Cross { of, .. } => of.as_ref(),
@@ -405,7 +403,7 @@ impl Shared<'_> {
         works
     }
 
-    /// The next tree of each entry without results, and the base's.
+    /// The next tree of each entry without results, and the base's tree if it is not judged yet.
     fn unjudged(&self) -> Vec<Work> {
         self.works(self.entries.iter().collect())
     }
@@ -429,8 +427,8 @@ impl Shared<'_> {
 
     /// The progress of judging an entry; `None` if the entry had results before.
     ///
-    /// If the entry's own tree is claimed to pass, the trees of its second judging come first: if
-    /// one of them fails, its own tree matters only if no other candidate passes.
+    /// If there is a claim that the entry's own tree passes, the trees of the second judging come first: if
+    /// one of them fails, the own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let phase = self.schedule.phase;
         let group = *self.groups.get(&entry.index)?;
@@ -466,8 +464,8 @@ impl Shared<'_> {
         Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Stores the results of a tree. Gives the entries that are complete now, and those that now
-    /// fail with the base's tests.
+    /// Stores the results of a tree. Returns the entries that are complete by this, and those that have
+    /// failed their second judging by this.
     fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();
@@ -497,8 +495,7 @@ impl Shared<'_> {
         completed
     }
 
-    /// The first wanted tree whose commands do not run yet; `None` while the commands of `jobs`
-    /// trees run.
+    /// The first tree in `wanted` on which no commands run yet; `None` while commands run on `jobs` trees.
     fn next_to_run<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
             return None;
@@ -507,7 +504,7 @@ impl Shared<'_> {
         places.find(|place| !self.executing.contains(place) && !self.elsewhere.contains(place))
     }
 
-    /// Cancels all running commands, and prevents further ones.
+    /// Cancels all running commands, and lets no further ones start.
     fn stop_all(&mut self) {
         self.stopped = true;
         for cancel in self.running.values() {
@@ -516,20 +513,20 @@ impl Shared<'_> {
     }
 }
 
-/// True if the entry has failed with the base's tests.
+/// True if the entry has failed its second judging.
 fn fails_base_tests(entry: &Entry) -> bool {
     entry.base_tests.as_ref().is_some_and(BaseTestsResult::failed)
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry that passes is judged a second time in this phase. A second judging that
+    /// True if an entry whose own tree passes gets its second judging in this phase. A second judging that
     /// only the leader needs (`if_first`) waits for [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
     }
 
-    /// True if the entry's own tree is claimed to pass.
+    /// True if there is a claim that the entry's own tree passes.
     fn claims_pass(self, entry: &Entry) -> bool {
         let JudgePhase::Confirming(claims) = self else { return false };
         claims.iter().any(|claim| claim.index == entry.index && claim.results.passed())
@@ -538,8 +535,8 @@ impl JudgePhase<'_> {
 
 /// A tree that a worker has taken.
 ///
-/// Dropping it wakes the workers that wait for the tree, also after a panic of the judge: otherwise
-/// they would wait for ever.
+/// When this is dropped, even after a panic of the judge, the waiting workers are woken. Otherwise they would
+/// wait for the tree for ever.
 struct RunningWork<'s, 'e> {
     scheduler: &'s Scheduler<'e>,
     work: Work,

@@ -9,8 +9,7 @@ use crate::model::blast::Blast;
 use crate::model::candidate::State;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
-/// A usable entry with this number of changed lines. Entries with the same letter have the same
-/// tree.
+/// A usable entry with this number of changed lines. Entries with the same `tree` letter have the same tree.
 pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
     let name = format!("c{index}").parse().expect("a valid name");
     Entry {
@@ -32,7 +31,7 @@ fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {
     Ok(None)
 }
 
-/// Judges all candidates without the base.
+/// The schedule that judges all candidates, without the base.
 pub(super) const ALL: Schedule<'static> =
     Schedule::of_candidates(StopWhen::AllRan, JudgePhase::First);
 
@@ -48,7 +47,7 @@ fn oid(letter: char) -> Oid {
     Oid::parse(&letter.to_string().repeat(40)).expect("an id")
 }
 
-/// A judge that calls a function, and records the judged names.
+/// A judge that calls `act` for each tree, and records the names of the judged candidates.
 struct Script<F> {
     act: F,
     judged: Mutex<Vec<String>>,
@@ -83,7 +82,7 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F
     }
 }
 
-/// The value of `work`; fails if it takes longer than any machine needs.
+/// Returns the value of `work`. Panics if `work` takes longer than it could on any machine.
 pub(super) fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(work())));
@@ -113,7 +112,7 @@ fn a_worker_without_work_ends_when_the_other_panics() {
     let panicked = in_time(|| {
         let mut entries = [entry(1, 1, 'a')];
         let script = Script::new(|_: &Work, _: &Cancel| {
-            // By now, the second worker waits, or it will find that judging has stopped.
+            // After this, either the second worker waits, or it will find that judging has stopped.
             std::thread::sleep(Duration::from_millis(50));
             panic!("this panic is part of the test")
         });
@@ -322,8 +321,7 @@ fn known_results_are_not_judged_again() {
     assert_eq!((script.judged(), effort.saved_equal), (vec!["c2".to_owned()], 1));
 }
 
-/// A judge whose first tree is judged by another process until this process has judged the other
-/// trees.
+/// A judge for which another process is judging the first tree until this process has judged all other trees.
 struct Shared {
     own: Mutex<Vec<u32>>,
     others: usize,

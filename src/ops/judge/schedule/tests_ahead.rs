@@ -1,4 +1,4 @@
-//! Tests of preparing a tree while the commands on other trees run.
+//! Tests that a tree is prepared while commands run on other trees.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -6,12 +6,12 @@ use super::tests::{ALL, ended, entry, in_time, index_of};
 use super::*;
 use crate::model::outcome::Outcome;
 
-/// A judge that reports which entry it prepares. While it judges the first entry, it waits until
-/// the second is prepared.
+/// A judge that reports which entry it prepares. While it judges the first entry, it waits until the second
+/// entry is prepared.
 struct Ahead {
     tell: Sender<u32>,
     prepared: Mutex<Receiver<u32>>,
-    /// The result of preparing the second tree.
+    /// What preparing the second tree returns.
     second: fn() -> Result<()>,
     executing: AtomicUsize,
     most: AtomicUsize,
@@ -31,7 +31,7 @@ impl Ahead {
         }
     }
 
-    /// The judged entries in order, and the most that were judged at once.
+    /// The judged entries in order, and the largest number that were judged at once.
     fn end(self) -> (Vec<u32>, usize) {
         let judged = self.judged.into_inner();
         (judged, self.most.into_inner())

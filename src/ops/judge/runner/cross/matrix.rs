@@ -1,11 +1,12 @@
-//! Fills the matrix of tests and candidates with as few judged trees as possible.
+//! Fills a matrix that tells for each test of each author how it ends on each candidate and on the base. An
+//! author is a candidate with test files. As few trees as possible are judged.
 //!
-//! First, every candidate is judged with the test files of all other authors whose files can be
-//! combined. It is never judged with its own test files, which could make any test pass. One
-//! author's files can also make the tests of another author fail, or end the stage. So for each
-//! author, these results count only if all of the author's tests pass; otherwise the candidate is
-//! judged with this author's files alone. This code uses neither git nor processes, so that unit
-//! tests can replace the judging.
+//! First, every candidate is judged with the test files of all other authors whose files can be combined. A
+//! candidate is never judged together with its own test files, which could make any test pass. But the files
+//! of one author can also make the tests of another author fail, or end the stage. So these results count for
+//! an author only if all tests of this author pass. Otherwise the candidate is judged once more, with the
+//! files of this author alone. This code uses neither git nor processes, so that unit tests can replace the
+//! judging.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -13,39 +14,39 @@ use crate::model::cross::{Cell, edited_tests};
 use crate::model::outcome::Results;
 use crate::model::test_report::TestReport;
 
-/// The owner of a tree: the candidate at this position; `None` for the base.
+/// Whose tree is judged: the candidate at this position; `None` for the base.
 pub type CrossSubject = Option<usize>;
 
-/// A tree with test files laid over it.
+/// A tree with test files of some authors laid over it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrossTree {
-    /// The tree below the files.
+    /// The tree that the files are laid over.
     pub of: CrossSubject,
-    /// The authors of the files.
+    /// The authors whose files are laid over it, by their positions among the authors.
     pub authors: Vec<usize>,
 }
 
 /// A candidate that has test files.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// The position among the candidates.
+    /// The author's position among the candidates.
     pub candidate: usize,
-    /// The names of the tests that it adds and passes.
+    /// The names of the tests that the author adds and passes.
     pub adds: Vec<String>,
-    /// The name of all its tests together, if they are not reported by name.
+    /// If tests are not reported by name, the name that stands for all tests of the author together.
     pub together: Option<String>,
-    /// True if it changes test files of the base.
+    /// True if the author changes test files of the base.
     pub edits: bool,
-    /// True if its files are never combined with those of other authors.
+    /// True if the author's files are never combined with those of other authors.
     pub is_apart: bool,
-    /// The results of its own tree, which passed.
+    /// The results of the author's own tree, which passed.
     pub own: Results,
 }
 
-/// A test with its result on the base and on each candidate.
+/// A test, and its result on the base and on each candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRow {
-    /// Its name.
+    /// The test's name.
     pub name: String,
     /// The result on the base.
     pub base: Cell,
@@ -61,11 +62,10 @@ impl Author {
         }
     }
 
-    /// True if results with the files of several authors are valid for all these tests of this
-    /// author. On a candidate, only passes are valid, because another author's files may have
-    /// caused a failure. On the base, failures are valid as well, because these results decide
-    /// nothing.
-    fn is_told(&self, of: CrossSubject, names: &[String], results: &Results) -> bool {
+    /// True if results with the files of several authors are valid for all tests of this author in `names`.
+    /// On a candidate, only passes are valid, because another author's files may have caused a failure. On
+    /// the base, failures are valid as well, because results on the base decide nothing.
+    fn are_valid(&self, of: CrossSubject, names: &[String], results: &Results) -> bool {
         let ran = results.report().is_some_and(|report| !report.passing.is_empty());
         let cells = self.cells(names, results);
         match of {
@@ -76,8 +76,8 @@ impl Author {
     }
 }
 
-/// Gives the rows of each author, in the order of the authors. `base` is the report of the base
-/// itself; `judge` gives the results of several trees.
+/// Returns the rows of each author, in the order of the authors. `base` is the report of the base itself.
+/// `judge` judges several trees and returns their results.
 pub fn fill(
     candidates: usize,
     authors: &[Author],
@@ -104,8 +104,8 @@ pub fn fill(
     Ok(all)
 }
 
-/// The rows of one author. `known` are the results with this author's files among others; empty if
-/// the author is apart.
+/// The rows of one author. `known` has the results with the files of several authors, this one among them; it
+/// is empty if the author's files are never combined.
 fn rows(
     at: usize,
     author: &Author,
@@ -115,14 +115,14 @@ fn rows(
     judge: &mut impl FnMut(&[CrossTree]) -> Result<Vec<Results>>,
 ) -> Result<Vec<TestRow>> {
     let mut names = author.adds.clone();
-    let told = |of: &CrossSubject, names: &[String]| {
+    let valid = |of: &CrossSubject, names: &[String]| {
         if *of == Some(author.candidate) {
             return Some(author.own.clone());
         }
-        known.get(of).filter(|results| author.is_told(*of, names, results)).cloned()
+        known.get(of).filter(|results| author.are_valid(*of, names, results)).cloned()
     };
     let alone = |of: CrossSubject| CrossTree { of, authors: vec![at] };
-    let on_base = match told(&None, &names) {
+    let on_base = match valid(&None, &names) {
         Some(results) => results,
         None => judge(&[alone(None)])?.remove(0),
     };
@@ -130,7 +130,7 @@ fn rows(
         names.extend(edited_tests(&on_base, base));
     }
     let mut cells = vec![author.cells(&names, &on_base)];
-    let found: Vec<Option<Results>> = subjects[1..].iter().map(|of| told(of, &names)).collect();
+    let found: Vec<Option<Results>> = subjects[1..].iter().map(|of| valid(of, &names)).collect();
     let missing = subjects[1..].iter().zip(&found).filter(|(_, found)| found.is_none());
     let missing: Vec<CrossTree> = missing.map(|(of, _)| alone(*of)).collect();
     let mut judged = if missing.is_empty() { Vec::new() } else { judge(&missing)? }.into_iter();

@@ -1,4 +1,4 @@
-//! Judges the tests of each candidate on the other candidates and on the base.
+//! Judges the tests of each candidate that passed on the other candidates and on the base.
 mod matrix;
 mod overlay;
 mod proof;
@@ -25,36 +25,36 @@ use crate::ops::judge::runner::cross::overlay::{TestFiles, lay_over};
 use crate::ops::judge::schedule::Work;
 use crate::oracle::sealed::Warmth;
 
-/// The author's name for trees with the test files of several authors.
+/// The name that stands for the author of a tree with the test files of several authors.
 pub(super) const EVERYBODY: &str = "@all";
 
-/// The most tests of one author that are compared.
+/// At most this many tests of one author are compared.
 const MOST_TESTS: usize = 1000;
 
-/// A judging of the tests of candidates on each other.
+/// A judging of candidates' tests on the other candidates and on the base.
 struct Crossing<'r, 'a> {
     runner: &'r OracleRunner<'a>,
     /// The number of trees that are judged at the same time.
     jobs: usize,
     base_tree: Oid,
-    /// The candidates that passed; one for each distinct tree.
+    /// The candidates that passed, one for each distinct tree.
     candidates: Vec<CrossCandidate>,
 }
 
 /// A candidate whose tests are judged on the others.
 struct CrossCandidate {
     name: Name,
-    /// The tree that was judged.
+    /// The candidate's judged tree.
     tree: Oid,
-    /// The tree in which tests, and files that decide which commands run, are as in the base: with
-    /// its own files a candidate could pass any test.
+    /// The candidate's tree with tests, and files that decide which commands run, as in the base. With its
+    /// own such files, a candidate could pass any test.
     source: Oid,
     tests: TestFiles,
 }
 
 impl OracleRunner<'_> {
-    /// For the candidates that passed: judges the tests of each on all others and on the base. Sets
-    /// the cross results and the score of each.
+    /// Judges the tests of each candidate that passed on all others that passed, and on the base. Sets the
+    /// cross results and the score of each.
     pub(super) fn weigh(
         &self,
         entries: &mut [Entry],
@@ -82,12 +82,12 @@ impl OracleRunner<'_> {
 }
 
 impl Crossing<'_, '_> {
-    /// Judges trees cold, because the ranking depends on them.
+    /// Judges trees without the base's outputs, because the ranking depends on the results.
     fn judge(&self, works: &[Work]) -> Result<Vec<Results>> {
         self.runner.judge_laid_over(works, self.jobs, Warmth::Cold)
     }
 
-    /// The rows of each candidate's tests.
+    /// For each candidate, the rows of its tests.
     fn rows(&self, baseline: &Baseline) -> Result<Vec<Vec<TestRow>>> {
         let report = baseline.results.report().cloned().unwrap_or_default();
         let mut authors = Vec::new();
@@ -106,8 +106,8 @@ impl Crossing<'_, '_> {
         let mut all = vec![Vec::new(); self.candidates.len()];
         for (author, mut rows) in authors.iter().zip(found) {
             if author.together.is_some() && !baseline.results.passed() {
-                // The base fails without these tests as well, so its failure says nothing about
-                // them.
+                // The base fails even without these tests, so its failure with them says nothing about the
+                // tests.
                 rows.iter_mut().for_each(|row| row.base = Cell::Unknown);
             }
             all[author.candidate] = rows;
@@ -115,9 +115,9 @@ impl Crossing<'_, '_> {
         Ok(all)
     }
 
-    /// A candidate with test files as an author, with the tests that it passes and the base does
-    /// not have. If failed commands are retried, the candidate has to pass these tests a second
-    /// time.
+    /// The author for the candidate at position `at`, which has test files. Its tests are those that it
+    /// passes and that the base's report does not have. If failed commands are retried (so tests may be
+    /// flaky), the candidate has to pass these tests a second time.
     fn author(&self, at: usize, base: &TestReport) -> Result<Author> {
         let candidate = &self.candidates[at];
         let name = &candidate.name;
@@ -145,8 +145,9 @@ impl Crossing<'_, '_> {
         })
     }
 
-    /// Marks the authors whose files cannot be combined with others: their files or tests have
-    /// names that other authors use as well, or their files decide how all tests run.
+    /// Marks the authors whose files cannot be combined with those of others: another author has a different
+    /// file with the same path or a test with the same name, both change test files of the base, or a file
+    /// decides how all tests run.
     fn set_apart(&self, authors: &mut [Author]) -> Result<()> {
         let OracleRunner { session, run, terms, .. } = self.runner;
         let source = &terms.settings.source;
@@ -169,8 +170,8 @@ impl Crossing<'_, '_> {
         Ok(())
     }
 
-    /// The tree of a subject with the files of its authors. `whose` has the position of each
-    /// author's candidate.
+    /// Makes a tree with test files laid over it. `whose` has the position of each author among the
+    /// candidates.
     fn laid_over(&self, tree: &CrossTree, whose: &[usize]) -> Result<Work> {
         let authors: Vec<&CrossCandidate> =
             tree.authors.iter().map(|author| &self.candidates[whose[*author]]).collect();
@@ -185,7 +186,7 @@ impl Crossing<'_, '_> {
         Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid))
     }
 
-    /// Sets the results of each candidate, and the score of the others with the same tree.
+    /// Sets the cross results of each candidate. Other candidates with the same tree only get its score.
     fn set_results(&self, rows: Vec<Vec<TestRow>>, entries: &mut [Entry]) {
         let names = |cells: &[Cell], wanted: Cell| -> Vec<Name> {
             let all = self.candidates.iter().zip(cells);

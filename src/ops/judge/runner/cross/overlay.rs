@@ -1,4 +1,4 @@
-//! Trees with the test files of some candidates laid over them.
+//! Lays the test files of some candidates over a tree.
 use crate::ecosystems::touched::{adds_inner_tests, is_test_path};
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
@@ -12,14 +12,14 @@ use crate::ops::judge::changed_file::changed_file;
 /// The test files that a capture adds or changes.
 #[derive(Clone, Debug, Default)]
 pub struct TestFiles {
-    /// The files.
+    /// The test files that can be laid over another tree.
     pub files: Vec<Change>,
-    /// The source files that contain tests, which cannot be moved to another tree.
+    /// The source files that contain tests. These tests cannot be moved to another tree.
     pub inseparable: Vec<String>,
 }
 
 impl TestFiles {
-    /// The test files of the capture with this tree.
+    /// The test files of the capture with the tree `capture`.
     pub fn of(repo: &Repo, base: &Oid, capture: &Oid) -> Result<TestFiles> {
         let mut found = TestFiles::default();
         for change in diff::changes(repo, base, base, capture)? {
@@ -41,18 +41,18 @@ impl TestFiles {
         Ok(found)
     }
 
-    /// The paths in words.
+    /// The paths of the test files, in words.
     pub fn in_words(&self) -> String {
         let paths: Vec<String> = self.files.iter().map(|file| file.path.lossy()).collect();
         some_of(&paths)
     }
 
-    /// True if one of the files existed before.
+    /// True if one of the test files exists in the base.
     pub fn has_edited(&self) -> bool {
         self.files.iter().any(|file| file.status == ChangeStatus::Modified)
     }
 
-    /// True if both have a file with the same path but different content.
+    /// True if `self` and `other` have a file with the same path but different content.
     pub fn collides(&self, other: &TestFiles) -> bool {
         let mut pairs =
             self.files.iter().flat_map(|one| other.files.iter().map(move |two| (one, two)));

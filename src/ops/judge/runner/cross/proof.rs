@@ -1,4 +1,4 @@
-//! Red to green: checks whether the tests of a candidate fail on the base.
+//! Red to green: checks whether the tests of a candidate, which pass on its own tree, fail on the base.
 use crate::config::keys;
 use crate::config::value::ProofMode;
 use crate::error::Result;
@@ -16,8 +16,8 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 
-/// Judges the tests of a verified winner on the base, after the verdict, and records the result.
-/// Gives the result as a sentence; `None` if there is nothing to judge, or the result is known.
+/// Judges the tests of a verified winner on the base, after the verdict, and records the result. Returns the
+/// result as a sentence; `None` if there is nothing to judge, or if the result was already known.
 pub fn prove(
     session: &Session,
     options: &JudgeOptions,
@@ -59,8 +59,8 @@ pub fn prove(
 }
 
 impl OracleRunner<'_> {
-    /// The results of a passing candidate's tests on the base; `None` if no test can be moved, or
-    /// the results cannot be told.
+    /// The results of a passing candidate's tests on the base; `None` if no test can be moved to the base, or
+    /// if the commands do not tell how the tests ended.
     pub(in crate::ops::judge::runner) fn proof_of(
         &self,
         entry: &Entry,
@@ -85,8 +85,7 @@ impl OracleRunner<'_> {
             let cells = names.iter().map(|name| (name.as_str(), Cell::of(&there, name)));
             return Ok(Proof::of(cells));
         }
-        // The candidate has no test by name that the base lacks, and none that ends differently on
-        // the base.
+        // No reported test is new or ends differently on the base, so only the exit code can tell.
         let cell = if there.passed() {
             Cell::Pass
         } else if before.passing.is_empty() && baseline.results.passed() {

@@ -3,13 +3,13 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
-/// Candidates and their tests, which are named `A:N`.
+/// Candidates and their tests. Test `N` of candidate `A` is called `A:N`.
 #[derive(Clone, Debug)]
 struct TestWorld {
-    /// For each candidate, the results of each author's tests on it; `None` if the author's files
-    /// end the stage.
+    /// For each candidate, and for each author: true for each test of the author that passes on the
+    /// candidate. `None` if the author's files end the stage there.
     on: Vec<Vec<Option<Vec<bool>>>>,
-    /// The same for the base.
+    /// For each author, the same on the base.
     base: Vec<Option<Vec<bool>>>,
     /// True if tests are reported by name.
     names: bool,
@@ -26,7 +26,7 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
     }
 }
 
-/// Results of a stage that passed, with these tests if they are reported by name.
+/// Results of a stage that passed. If `names` is true, its report has these tests.
 fn passing(tests: &[&str], names: bool) -> Results {
     let mut report = TestReport::default();
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
@@ -58,7 +58,7 @@ impl TestWorld {
         vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }].into()
     }
 
-    /// The results of a candidate's own tree with its own tests.
+    /// The results of a candidate's tree with its own tests.
     fn own(&self, at: usize) -> Results {
         self.judge(&CrossTree { of: Some(at), authors: vec![at] })
     }
@@ -69,7 +69,7 @@ impl TestWorld {
         self.on.iter().flatten().filter(fails).count()
     }
 
-    /// The rows of all authors, and the number of trees that were judged.
+    /// The rows of all authors, and the number of judged trees.
     fn rows(&self, is_apart: bool) -> (Vec<Vec<TestRow>>, usize) {
         let count = self.on.len();
         let tests = |at: usize| self.on[at][at].as_ref().map_or(0, Vec::len);
@@ -96,7 +96,7 @@ fn worlds() -> impl Strategy<Value = TestWorld> {
         let row = sizes.iter().map(|size| ends(*size)).collect::<Vec<_>>();
         let on = prop::collection::vec(row.clone(), sizes.len());
         (on, row, Just(sizes)).prop_map(move |(mut on, base, sizes)| {
-            // An author passes its own tests.
+            // Each author passes its own tests.
             for (at, size) in sizes.iter().enumerate() {
                 on[at][at] = Some(vec![true; *size]);
             }
@@ -123,14 +123,15 @@ proptest! {
 #[test]
 fn only_results_that_the_union_does_not_give_are_judged_in_pairs() {
     let fine = || Some(vec![true]);
-    // The tests of the second author do not build on the first candidate, and no author's tests
-    // build on the base.
+    // The second author's tests do not build on the first candidate. No author's tests build on the base. The
+    // first author's test fails on the third candidate.
     let on =
         vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
     let world = TestWorld { on, base: vec![None, None, None], names: true };
     let (rows, trees) = world.rows(false);
-    // Four trees with all files; each author on the base; the two other authors on the first
-    // candidate; the failure on the third.
+    // Four trees with the files of all other authors; three trees with each author's files on the base; two
+    // trees with the second and third author's files on the first candidate; and one for the failure on the
+    // third candidate.
     assert_eq!(trees, 4 + 3 + 2 + 1);
     assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Pass, Cell::Fail]);
     assert_eq!(rows[1][0].cells, [Cell::Unknown, Cell::Pass, Cell::Pass]);
