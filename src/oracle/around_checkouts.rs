@@ -1,8 +1,8 @@
-//! Finds foreign files in the directories around judge checkouts, up to the root of our cache, and
-//! settings of build tools in the directories above it.
+//! Finds foreign files in the directories around judge checkouts, up to the root of git-frites's cache, and
+//! settings of build tools in the directories above that root.
 //!
-//! All files of git-frites in its own directories have known names. Other files there could
-//! influence the judging in the directories below them.
+//! All files that git-frites makes in its own directories have known names. A file with another name could
+//! influence commands that are judged in the directories below it.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
@@ -14,8 +14,8 @@ use crate::git::repo::is_key;
 use crate::oracle::pool::{LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
 use crate::oracle::sealed::machine_paths::STAND_IN;
 
-/// Files of backup programs, and files that file systems make when open files are deleted. Build
-/// tools do not read them.
+/// Files of backup programs and of macOS, and files that file systems make when an open file is deleted.
+/// Build tools do not read them.
 const HARMLESS: [&str; 2] = ["CACHEDIR.TAG", ".DS_Store"];
 const HARMLESS_BEGINNINGS: [&str; 2] = [".nfs", ".fuse_hidden"];
 
@@ -63,8 +63,9 @@ const SOUGHT_ABOVE: [&str; 40] = [
     "uv.toml",
 ];
 
-/// All foreign files in our directories: above the rooms, and in them beside the checkouts. A room is the
-/// directory of one checkout; `home` is the directory of one repository in the cache.
+/// All foreign files in git-frites's directories: above the rooms, and inside the rooms next to the
+/// checkouts. A room is the directory that is made for one checkout. `home` is the directory of one
+/// repository in the cache.
 pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
@@ -95,8 +96,8 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
     found.extend(listing.filter(is_foreign).map(|entry| entry.path()));
 }
 
-/// The files that build tools would now find above our cache, with inode, mode, size and change
-/// time. For a directory only its existence counts, because its content changes all the time.
+/// The files that build tools would now find above the cache, each with inode, mode, size and change time. A
+/// directory has `None` instead, because its content may change all the time.
 pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     let mut found = BTreeMap::new();
     for dir in home.ancestors().skip(2) {

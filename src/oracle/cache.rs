@@ -1,13 +1,11 @@
-//! The outcome cache: keeps the trees on which the oracle passed for a day, in the user's cache
-//! directory.
+//! The outcome cache: stores in the user's cache directory, for a day, on which trees the oracle passed.
 //!
-//! Failures are not kept, because their cause may be the machine, a service that was down, or a
-//! flaky test. The next `judge` runs the commands again.
+//! Failures are not stored, because their cause may be the machine, a service that was down, or a flaky test.
+//! After a failure, the next `judge` runs the commands again.
 //!
-//! The cache is neither under `.frites/` nor in refs, because attempts can write there. An
-//! unguarded attempt can also write to this directory. But an outcome that appeared while an
-//! attempt's command ran is not trusted: its change time (ctime) shows that, and programs cannot
-//! set it.
+//! The cache is neither under `.frites/` nor in refs, because attempts can write to both. An unguarded
+//! attempt can also write to the cache directory. But an outcome that appeared while an attempt's command ran
+//! is not trusted. Its change time (ctime) shows when it appeared, and programs cannot set a change time.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -38,8 +36,8 @@ use crate::process;
 use crate::process::environment::Policy;
 use crate::store::logs::{self, JudgingLogs};
 
-/// The age up to which an outcome is trusted. It is limited because outcomes also depend on
-/// installed software, which is not part of the key.
+/// The age up to which an outcome is trusted. It is limited, because outcomes also depend on installed
+/// software that is not part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Variables that describe the terminal or the session, and do not affect the results of commands.
@@ -66,41 +64,42 @@ const OF_THE_TERMINAL: [&str; 20] = [
     "CLICOLOR_FORCE",
 ];
 
-/// Prefixes of more such variables. `FRITES_*` is git-frites's own configuration, which is part of
-/// the key already.
+/// The prefixes of further such variables. `FRITES_*` variables are git-frites's own configuration, which is
+/// already part of the key.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
-/// The outcomes of one oracle under the same conditions.
+/// The cached outcomes of one oracle under the same conditions.
 pub struct Cache<'r> {
     repo: &'r Repo,
     dir: PathBuf,
-    /// The user's checkout, from which checkouts get their submodules.
+    /// The user's checkout, from which judge checkouts get their submodules.
     home: Option<PathBuf>,
     terms: Terms,
     conditions: Conditions,
     /// The outcomes that git-frites wrote.
     pub known: KnownOutcomes,
-    /// The spans of time in which attempts' commands ran. Files that changed then are not trusted.
+    /// The spans of time in which attempts' commands may have run. Files that changed in one of them are not
+    /// trusted.
     pub distrusted: Vec<(SystemTime, SystemTime)>,
 }
 
-/// A tree, and a commit of that tree that can be checked out.
+/// A tree, and a commit with this tree that can be checked out.
 pub struct JudgedTree {
     /// The tree.
     pub tree: Oid,
-    /// A commit of it.
+    /// A commit with this tree.
     pub commit: Oid,
 }
 
 impl JudgedTree {
-    /// The tree of this commit.
+    /// The judged tree of this commit.
     pub fn of(repo: &Repo, commit: Oid) -> Result<JudgedTree> {
         Ok(JudgedTree { tree: repo.commit(&commit)?.tree, commit })
     }
 }
 
-/// The conditions of an outcome, in addition to its terms, the tree and the submodules. They are
+/// What an outcome depends on, in addition to its terms, the tree and the submodules. These conditions are
 /// specific to one machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {
@@ -110,11 +109,12 @@ pub struct Conditions {
     options: OracleOptions,
     programs: Vec<Program>,
     machine: String,
-    /// A digest of each variable's value, because values may be secret.
+    /// The name of each variable and a digest of its value, because values may be secret.
     environment: BTreeMap<String, String>,
 }
 
-/// A program that is started without a shell. An update changes its size or its modification time.
+/// A program that is started without a shell. An update of the program changes its size or its modification
+/// time.
 #[derive(Clone, Serialize)]
 struct Program {
     path: String,
@@ -136,13 +136,13 @@ impl Conditions {
     }
 }
 
-/// `conditions.json` in the cache: everything that an outcome depends on. Its digest is the
-/// outcome's key. It is kept beside the outcome, so that a person can compare two of them to find
-/// out why an outcome was not found.
+/// `conditions.json` in the cache: everything that an outcome depends on. The digest of this file is the
+/// outcome's key. The file is stored next to the outcome. If an outcome is not found, a person can compare
+/// two such files to find out why.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// `None` in the key of layers: the layers of a tree can start from those of another tree with
-    /// the same key.
+    /// The tree; `None` in the key of layers, so that the layers of a tree can start from those of another
+    /// tree.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
@@ -166,8 +166,8 @@ struct CachedOutcome {
 }
 
 impl<'r> Cache<'r> {
-    /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that
-    /// appeared in one of the `distrusted` spans of time are not trusted.
+    /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that appeared
+    /// in one of the `distrusted` spans of time are ignored.
     pub fn open(
         repo: &'r Repo,
         home: Option<&Path>,
@@ -204,8 +204,8 @@ impl<'r> Cache<'r> {
         Ok(found.iter().map(|(path, oid)| (escaped(path), *oid)).collect())
     }
 
-    /// The cached results of the oracle on a tree; claims only with `warm`. Copies their logs to
-    /// `logs`.
+    /// The cached results of the oracle on a tree. Unless `warm` is true, claims are ignored. Copies the logs
+    /// of the results to `logs`.
     pub fn find(
         &self,
         judged: &JudgedTree,
@@ -224,8 +224,9 @@ impl<'r> Cache<'r> {
         Ok(Some(outcome.results))
     }
 
-    /// Takes the turn to judge a tree; otherwise gives the id of the process that has it. If
-    /// another process has kept an outcome meanwhile, it is trusted if `trusts` gives true.
+    /// Takes the [`Turn`] to judge a tree. If another process has it, returns the id of that process as the
+    /// inner error. If another process has stored an outcome meanwhile, the outcome is trusted if `trusts`
+    /// returns true.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -245,13 +246,13 @@ impl<'r> Cache<'r> {
         Ok(turn)
     }
 
-    /// True if a pass of a tree is cached, or a claim of a pass.
+    /// True if a pass of a tree is cached, even if it is a claim.
     pub fn has(&self, judged: &JudgedTree) -> Result<bool> {
         Ok(self.stored(judged)?.is_some())
     }
 
-    /// The cached outcome of a tree, and its directory; `None` if there is none or it is not
-    /// trusted.
+    /// The cached outcome of a tree, and the outcome's directory; `None` if there is no outcome, or if it is
+    /// not trusted.
     fn stored(&self, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
         let key = self.key(judged)?.digest;
         let directory = self.dir.join(&key);
@@ -262,20 +263,20 @@ impl<'r> Cache<'r> {
         }
         let Ok(text) = regular::read_text(&file) else { return Ok(None) };
         let Ok(outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
-        // Earlier versions also kept failures.
+        // The cache may have failures, which earlier versions stored.
         let is_usable =
             outcome.key == key && outcome.version == FORMAT && outcome.results.is_lasting_pass();
         Ok(is_usable.then_some((directory, outcome)))
     }
 
-    /// Keeps the results of a pass; a failure removes an earlier pass. Results that cannot tell
-    /// change nothing. It is not an error if the results cannot be written.
+    /// Stores the results of a pass. If the results are a failure, removes an earlier pass. If they cannot
+    /// tell, does nothing. It is not an error if the results cannot be written.
     pub fn keep(&self, judged: &JudgedTree, results: &Results, logs: &Path) -> Result<()> {
         if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());
         }
         if !results.is_lasting_pass() {
-            // The tree does not always pass, so an earlier pass does not count any more.
+            // The tree does not always pass, so an earlier pass must not be used any more.
             return self.forget(judged);
         }
         let _ = self.write(&self.key(judged)?, results, logs);
@@ -298,7 +299,8 @@ impl<'r> Cache<'r> {
             }
         }
         let stamp = known_outcomes::stamp_of(directory.path());
-        // Detect a change since the file was written. Later changes are detected by the stamp.
+        // Another process may have changed the file since it was written. If it changes the file later, the
+        // stamp shows that.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -309,7 +311,7 @@ impl<'r> Cache<'r> {
         Ok(())
     }
 
-    /// Removes a tree's outcome, which may be wrong.
+    /// Removes a tree's outcome from the cache, because it may be wrong.
     pub fn forget(&self, judged: &JudgedTree) -> Result<()> {
         let place = self.dir.join(self.key(judged)?.digest);
         tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
@@ -330,7 +332,7 @@ fn is_log_of(name: &str, result: &StageResult) -> bool {
     of_this && result.outcome != Outcome::Skipped
 }
 
-/// Removes outcomes that are too old, and directories that killed processes left.
+/// Removes outcomes that are too old, and unfinished directories that killed processes left.
 fn forget_old(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
@@ -346,7 +348,7 @@ fn key(keyed_by: &KeyedBy<'_>) -> CacheKey {
     CacheKey { digest: digest(text.as_bytes()), text }
 }
 
-/// A path as text, with all bytes that are not printable ASCII escaped.
+/// A path as text. All bytes that are not printable ASCII are escaped.
 fn escaped(path: &Path) -> String {
     path.as_os_str().as_bytes().escape_ascii().to_string()
 }

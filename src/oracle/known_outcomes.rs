@@ -1,6 +1,6 @@
-//! The list of cached outcomes that git-frites itself wrote: those from before the first command
-//! ran, and those kept since. Code under test may be able to write to the cache directory, but it
-//! cannot change this list.
+//! The list of cached outcomes that are trusted: those that existed before the first command ran, and those
+//! that git-frites has stored since. Code under test may be able to write to the cache directory, but it
+//! cannot change this list, which is in memory.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,37 +17,37 @@ use crate::fs::regular;
 use crate::fs::tree;
 use crate::oracle::pool::OUTCOMES;
 
-/// The beginning of the names of outcomes that are being written.
+/// The names of outcomes that are still being written begin with this.
 pub const UNFINISHED: &str = ".new-";
 
-/// The beginning of the names of the files that [`Turn`] locks.
+/// The names of the files that [`Turn`] locks begin with this.
 const TURN: &str = ".turn-";
 
-/// The turn to judge a tree on some terms. One process at a time has it; no process waits for it,
-/// and a killed process loses it.
+/// The right of one process at a time to judge a tree on some terms. It is a file lock: a killed process
+/// loses it. No process waits for it.
 pub struct Turn {
     path: PathBuf,
     _lock: Lock,
-    /// True if another process had the turn before, and has kept an outcome.
+    /// True if another process had the turn before, and has stored an outcome.
     pub is_answered: bool,
 }
 
-/// The files of one outcome, each with inode, size and change time. Programs cannot set a change
+/// The files of one outcome, each with inode, mode or size, and change time. Programs cannot set a change
 /// time.
 pub type OutcomeStamp = Vec<(OsString, [i64; 4])>;
 
-/// The outcomes that are trusted.
+/// The outcomes that are trusted, each with the stamp by which a later change is detected.
 #[derive(Clone, Debug)]
 pub struct KnownOutcomes {
     dir: PathBuf,
     known: Arc<Mutex<BTreeMap<OsString, OutcomeStamp>>>,
 }
 
-/// An outcome that git-frites did not write.
+/// An outcome in the cache that is not trusted.
 pub struct ForeignOutcome {
     /// The name of the outcome.
     pub name: OsString,
-    /// True if git-frites had written an outcome under this name.
+    /// True if it has replaced a trusted outcome with this name.
     pub replaced: bool,
     /// True if the outcome could be removed.
     pub removed: bool,
@@ -67,7 +67,7 @@ impl KnownOutcomes {
         known
     }
 
-    /// Trusts all outcomes that exist now. To be called before code under test runs.
+    /// Trusts all outcomes that exist now. This is called before code under test runs.
     pub fn believe_all(&self) {
         let now = self.read();
         *self.known.lock() = now;
@@ -78,32 +78,32 @@ impl KnownOutcomes {
         self.known.lock().insert(name.into(), stamp);
     }
 
-    /// Takes the turn to judge the tree of an outcome; otherwise gives the id of the process that
-    /// has it.
+    /// Takes the turn to judge the tree of an outcome. If another process has it, returns the id of that
+    /// process as the inner error.
     pub fn take_turn(&self, name: &str) -> Result<std::result::Result<Turn, String>> {
         let path = self.dir.join(format!("{TURN}{name}"));
         let Some(lock) = lock::attempt(&path)? else {
             return Ok(Err(regular::read_text(&path).unwrap_or_default()));
         };
         let turn = Turn { path, _lock: lock, is_answered: false };
-        // The id is only shown to the user, so an error does not matter.
+        // The id is only shown to the user, so an error is ignored.
         let _ = fs::write(&turn.path, std::process::id().to_string());
         Ok(Ok(turn))
     }
 
-    /// True if an outcome has not changed since git-frites wrote it.
+    /// True if an outcome is trusted and has not changed since.
     pub fn holds(&self, name: &str) -> bool {
         let known = self.known.lock();
         known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
     }
 
-    /// True if an outcome appeared or changed without git-frites.
+    /// True if an outcome that is not trusted has appeared, or a trusted one has changed.
     pub fn has_foreign(&self) -> bool {
         let known = self.known.lock();
         self.read().iter().any(|(name, stamp)| known.get(name) != Some(stamp))
     }
 
-    /// Removes every outcome that appeared or changed without git-frites.
+    /// Removes every outcome that is not trusted or has changed. Returns the removed outcomes.
     pub fn remove_foreign(&self) -> Vec<ForeignOutcome> {
         let now = self.read();
         let mut known = self.known.lock();
@@ -125,7 +125,7 @@ impl KnownOutcomes {
         let mut found = BTreeMap::new();
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            // Outcomes are never read under these names.
+            // No outcome is ever read from files with these names.
             let others = [UNFINISHED, TURN].map(str::as_bytes);
             if !others.iter().any(|prefix| name.as_bytes().starts_with(prefix)) {
                 found.insert(name, stamp_of(&entry.path()));
@@ -135,8 +135,8 @@ impl KnownOutcomes {
     }
 }
 
-/// The stamp of the outcome at a path. It includes the directory itself, but without its change
-/// time, which the final rename sets.
+/// The stamp of the outcome at a path. It includes the outcome's directory, but without the directory's
+/// change time: that is set when the directory is renamed after the stamp was taken.
 pub fn stamp_of(path: &Path) -> OutcomeStamp {
     let Ok(meta) = fs::symlink_metadata(path) else { return Vec::new() };
     let mut stamp = vec![(OsString::new(), [meta.ino().cast_signed(), meta.mode().into(), 0, 0])];

@@ -1,9 +1,9 @@
 //! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged only
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
-//! Outcomes are kept in the memory of this process, and passes also in the cache directory, for
-//! later processes. Only this file asks the cache for outcomes, so another kind of storage would change
-//! this file only, as one more field of [`Ledger`].
+//! All outcomes are kept in the memory of this process. Passes are also stored in the cache directory, for
+//! later processes. Only this file asks the cache for outcomes, so another kind of storage would be one more
+//! field of [`Ledger`], and would change no other file.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ use crate::store::logs::JudgingLogs;
 pub struct TreeOutcome {
     /// The results of the commands.
     pub results: Results,
-    /// The place of their logs.
+    /// The place of the commands' logs.
     pub logs: JudgingLogs,
     /// True if the commands ran in an earlier judging of this process.
     pub is_remembered: bool,
-    /// True for a base that was judged with build outputs of an earlier judging, and not confirmed
+    /// True for a base that was judged with build outputs of an earlier judging, and was not judged again
     /// without them.
     pub inherited: bool,
-    /// The difference from the claim ([`Results::is_claim`]) that these results have replaced, and its
-    /// cause, in words.
+    /// If these results have replaced a claim ([`Results::is_claim`]) and differ from it, the difference and
+    /// its cause in words.
     pub stale: Option<String>,
 }
 
@@ -44,43 +44,44 @@ impl TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
     }
 
-    /// True if a judging with this warmth can use the outcome. A cold judging cannot use a claim.
+    /// True if a judging with this warmth can use the outcome. With [`Warmth::Cold`], claims cannot be used.
     fn serves(&self, warmth: Warmth) -> bool {
         warmth == Warmth::Warm || !self.results.is_claim()
     }
 }
 
-/// The memory of one process. It keeps every outcome while the process judges one run.
+/// The outcomes that one process remembers while it judges one run, perhaps several times.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Remembered>);
 
 #[derive(Debug, Default)]
 struct Remembered {
-    /// The outcomes by the id of their terms and their tree.
+    /// The outcomes, each by the id of its terms and by its tree.
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
     /// The numbers of commands that were run and saved for these outcomes.
     effort: Effort,
-    /// The times of runs with and without outputs, by their share of the processor and the last
+    /// How long the commands took with and without outputs, by the share of the processor and the last
     /// command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
-    /// The layers with the outputs of the base's commands, and the id of their terms.
+    /// The layers with the outputs of the base's commands, and the id of the terms on which these ran.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
 
 impl Memory {
-    /// Forgets everything. For use after a change that affects outcomes.
+    /// Forgets everything. This is called after a change that affects outcomes.
     pub fn forget_all(&self) {
         *self.0.lock() = Remembered::default();
     }
 
-    /// The times of the runs that got furthest with this share of the processor.
+    /// How long the commands took with this share of the processor, for the last command in order that has
+    /// run.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
         furthest.map(|(_, costs)| *costs).unwrap_or_default()
     }
 
-    /// Marks all outcomes as outcomes of an earlier judging.
+    /// Begins another judging: the outcomes so far are now those of an earlier judging.
     pub fn begin_judging(&self) {
         for outcome in self.0.lock().outcomes.values_mut() {
             outcome.is_remembered = true;
@@ -88,20 +89,20 @@ impl Memory {
     }
 }
 
-/// The outcomes on one judging's terms.
+/// The ledger for the terms of one judging.
 pub struct Ledger<'m> {
     /// The id of the terms.
     id: String,
-    /// The outcomes that this process can find.
+    /// The outcomes that this process remembers.
     pub memory: &'m Memory,
-    /// The passes that later processes can find.
+    /// The passes that later processes can find, too.
     pub cache: Cache<'m>,
     /// True if the cache is used only to remove passes from it.
     pub only_forgets: bool,
 }
 
 impl<'m> Ledger<'m> {
-    /// The outcomes on these terms in memory and in a cache.
+    /// The ledger for these terms, over a memory and a cache.
     pub fn new(
         terms: &Terms,
         memory: &'m Memory,
@@ -111,15 +112,15 @@ impl<'m> Ledger<'m> {
         Ledger { id: terms.id(), memory, cache, only_forgets }
     }
 
-    /// The outcome of a tree in memory; with [`Warmth::Cold`] only if it is not a claim.
+    /// The remembered outcome of a tree. With [`Warmth::Cold`], `None` if the outcome is a claim.
     pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
         let memory = self.memory.0.lock();
         let found = memory.outcomes.get(&(self.id.clone(), *tree))?;
         found.serves(warmth).then(|| found.clone())
     }
 
-    /// The outcome of a tree that another process has kept. Copies its logs to `logs`. `judged` gives
-    /// the tree with its commit, and is called only if there may be an outcome.
+    /// The outcome of a tree that another process has stored. Copies the outcome's logs to `logs`. `judged`
+    /// returns the tree with its commit; it is called only if there may be an outcome.
     pub fn find_kept(
         &self,
         judged: impl FnOnce() -> Result<JudgedTree>,
@@ -138,14 +139,14 @@ impl<'m> Ledger<'m> {
         Ok(found)
     }
 
-    /// True if a pass of a tree is kept for later processes, or a claim of a pass.
+    /// True if a pass of a tree is stored for later processes, even if it is a claim.
     pub fn has_kept(&self, judged: &JudgedTree) -> Result<bool> {
         Ok(!self.only_forgets && self.cache.has(judged)?)
     }
 
-    /// Takes the turn to judge a tree; `None` if other processes cannot find its outcome. The inner
-    /// error is the process that has the turn. An outcome that another process has kept meanwhile
-    /// counts if a new ledger, which `anew` opens, has it.
+    /// Takes the turn to judge a tree. Returns `None` if no turn is needed, because other processes cannot
+    /// find the tree's outcome. The inner error is the id of the process that has the turn. If another
+    /// process has stored an outcome meanwhile, it is trusted if a new ledger, which `anew` opens, has it.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -158,19 +159,19 @@ impl<'m> Ledger<'m> {
         Ok(turn.map(Some))
     }
 
-    /// Keeps an outcome in memory. It replaces an earlier outcome of the tree.
+    /// Remembers an outcome, which replaces an earlier outcome of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
     }
 
-    /// Notes the difference between a confirmed outcome and the claim before it.
+    /// Notes how the confirmed outcome of a tree differs from the claim before it.
     pub fn note_stale(&self, tree: &Oid, stale: &str) {
         if let Some(known) = self.memory.0.lock().outcomes.get_mut(&(self.id.clone(), *tree)) {
             known.stale = Some(stale.to_owned());
         }
     }
 
-    /// Keeps a pass for later processes; a failure removes an earlier pass.
+    /// Stores a pass for later processes. If the outcome is a failure, removes an earlier pass.
     pub fn keep(&self, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
         if self.only_forgets && outcome.results.is_lasting_pass() {
             return Ok(());
@@ -178,13 +179,13 @@ impl<'m> Ledger<'m> {
         self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
     }
 
-    /// Removes a pass that later processes would find.
+    /// Removes a stored pass of a tree, so that later processes do not find it.
     pub fn forget_kept(&self, judged: &JudgedTree) -> Result<()> {
         self.cache.forget(judged)
     }
 
     /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
-    /// gives the commit of a tree.
+    /// returns a tree with its commit.
     pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
@@ -194,7 +195,7 @@ impl<'m> Ledger<'m> {
         Ok(())
     }
 
-    /// The numbers of commands that were run and saved for the outcomes in memory.
+    /// The numbers of commands that were run and saved for the remembered outcomes.
     pub fn effort(&self) -> Effort {
         self.memory.0.lock().effort
     }
@@ -204,27 +205,29 @@ impl<'m> Ledger<'m> {
         self.memory.0.lock().effort.add(more);
     }
 
-    /// Notes the time of a run with this share of the processor. Only runs that ended at the same
-    /// command are compared: in a command that the base did not reach, its outputs save no time.
+    /// Notes how long commands took with this share of the processor. Only times of judgings that ended at
+    /// the same command are compared: for a command that the base did not reach, there are no outputs that
+    /// could save time.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
         if let Some(last) = results.last_run() {
             self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
         }
     }
 
-    /// Notes the time in seconds of a run with this share of the processor that ended at this command.
+    /// Notes the time of a judging, in seconds, by the share of the processor and the command at which the
+    /// judging ended.
     pub fn note_seconds(&self, of: (ProcessorShare, Stage), is_warm: bool, seconds: f64) {
         self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
     }
 
-    /// The base's layers that an earlier judging of this process has left.
+    /// The base's layers that an earlier judging in this process has left.
     pub fn base_layer(&self) -> Option<Arc<BaseInUse>> {
         let memory = self.memory.0.lock();
         let (id, layer) = memory.base_layer.as_ref()?;
         (*id == self.id).then(|| layer.clone())
     }
 
-    /// Keeps the base's layers for a later judging of this process, or drops them.
+    /// Keeps the base's layers for a later judging in this process. With `None`, drops them.
     pub fn keep_base_layer(&self, layer: Option<Arc<BaseInUse>>) {
         self.memory.0.lock().base_layer = layer.map(|layer| (self.id.clone(), layer));
     }

@@ -1,5 +1,4 @@
-//! The oracle: the project's commands, the clean checkouts to run them in, and the cache of
-//! their results.
+//! The oracle: the project's commands, the clean checkouts in which they run, and the cache of their results.
 pub mod around_checkouts;
 pub mod cache;
 pub mod known_outcomes;
@@ -21,19 +20,19 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_quoted};
 use crate::model::outcome::Stage;
 
-/// The commands that flags named.
+/// The commands that the user named with flags.
 #[derive(Clone, Debug, Default)]
 pub struct OracleFlags {
-    /// `--build`.
+    /// The value of `--build`.
     pub build: Option<String>,
-    /// `--lint`.
+    /// The value of `--lint`.
     pub lint: Option<String>,
-    /// `--test`.
+    /// The value of `--test`.
     pub test: Option<String>,
 }
 
 impl OracleFlags {
-    /// The options that named these commands.
+    /// The flags with which the user has named those of `commands` that come from flags.
     pub fn of(commands: &[OracleCommand]) -> OracleFlags {
         let named = |stage: Stage| {
             let command = commands.iter().find(|c| c.stage == stage && c.source.starts_with("--"));
@@ -46,34 +45,34 @@ impl OracleFlags {
         }
     }
 
-    /// True if any command was named.
+    /// True if the user named any command with a flag.
     pub fn any(&self) -> bool {
         [&self.build, &self.lint, &self.test].into_iter().any(Option::is_some)
     }
 }
 
-/// The commands that judge a run, and the other commands that were found.
+/// The commands that judge a run, and other commands that were found but do not run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResolvedOracle {
     /// The commands to run, in order.
     pub commands: Vec<OracleCommand>,
-    /// True if the commands were detected from the base's files, because neither options nor the
-    /// configuration name any.
+    /// True if the commands were detected from the base's files, because neither flags nor the configuration
+    /// name any.
     pub is_detected: bool,
-    /// Detected commands that do not run, because options or the configuration name others.
+    /// Detected commands that do not run, because flags or the configuration name other commands.
     pub left_out: Vec<OracleCommand>,
-    /// The commands that detection found but did not choose, with the reasons.
+    /// The commands that detection found but did not choose, each with the reason.
     pub not_taken: Vec<PassedOver>,
 }
 
 impl ResolvedOracle {
-    /// Refuses an oracle if a program is missing. Hints at the next detected test whose program is
-    /// installed.
+    /// Fails if a program of the commands is not installed. The error then hints at the next detected test
+    /// command whose program is installed.
     pub fn require_programs(&self) -> Result<()> {
         let Err(error) = programs::require_programs(&self.commands) else { return Ok(()) };
         let missing = programs::missing_programs(&self.commands);
         if missing.first().is_some_and(|(stage, _)| *stage == Stage::Lint) {
-            // The lint can be left out, so no other test is proposed.
+            // The error proposes to leave out the lint command, so no other test is proposed.
             return Err(error);
         }
         let others: Vec<&OracleCommand> =
@@ -96,8 +95,8 @@ impl ResolvedOracle {
             .hint(setting(next)))
     }
 
-    /// True if a pass proves nothing about the change: the commands were detected, and none of them
-    /// is a test.
+    /// True if a pass says nothing about the change, because the commands were detected and none of them is a
+    /// test.
     pub fn tests_nothing(&self) -> bool {
         self.is_detected
             && !self.commands.is_empty()
@@ -105,19 +104,19 @@ impl ResolvedOracle {
     }
 }
 
-/// The `git config` command that configures this command.
+/// The `git config` command that makes this command the configured one of its stage.
 pub fn setting(command: &OracleCommand) -> String {
     let line = shell_quoted(&command.command.to_string());
     format!("`git config frites.oracle.{} {line}`", command.stage)
 }
 
-/// The commands to run: those that flags name; if flags name none, those of the configuration; if
-/// it names none, those detected from the base's files, unless `oracle.detect = false`. A stage
-/// with an empty command is left out. In every case `oracle.setup`, or else `spawn.setup`, comes
-/// first.
+/// The commands to run. These are the commands that flags name; if flags name none, those of the
+/// configuration; if the configuration names none, those that are detected from the base's files, unless
+/// `oracle.detect` is false. A stage with an empty command is left out. In all three cases, `oracle.setup`,
+/// or else `spawn.setup`, comes first.
 ///
-/// Only the base's files are used for detection, because an attempt must not choose the commands
-/// that judge it.
+/// Only the base's files are used for detection, because an attempt must not choose the commands by which it
+/// is judged.
 pub fn resolve(
     repo: &Repo,
     config: &Config,
@@ -150,7 +149,7 @@ pub fn resolve(
         oracle.not_taken = found.passed_over;
         oracle.is_detected = true;
     } else if !flags_replace_configured {
-        // These commands are only reported, so an error in a file does not matter.
+        // These commands are only reported, so an error in a file of the base is ignored.
         oracle.left_out = detected().unwrap_or_default().commands;
         oracle.left_out.retain(|c| !oracle.commands.iter().any(|named| named.stage == c.stage));
     }
@@ -165,7 +164,8 @@ pub fn resolve(
     Ok(oracle)
 }
 
-/// The configured and detected commands that do not run if [`resolve`] gave `oracle`, each once.
+/// The configured and detected commands that are not among those of `oracle`, each with the reason. `oracle`
+/// is what [`resolve`] returned.
 pub fn passed_over(
     repo: &Repo,
     config: &Config,
@@ -173,7 +173,7 @@ pub fn passed_over(
     base: &Oid,
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
-    // Several files can lead to the same command.
+    // Detection can find the same command in several files.
     let same =
         |a: &OracleCommand, b: &OracleCommand| (a.stage, &a.command) == (b.stage, &b.command);
     let runs = |command: &OracleCommand| oracle.commands.iter().any(|own| same(own, command));
@@ -224,12 +224,12 @@ pub fn passed_over(
     Ok(all)
 }
 
-/// The configured setup for judging: `oracle.setup`, or else the setup of all worktrees.
+/// The configured setup command for judging: `oracle.setup`, or else `spawn.setup`, which sets up worktrees.
 fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
     config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
 
-/// The commands that options and the configuration name. An empty command leaves its stage out.
+/// The commands that flags and the configuration name. An empty command means that its stage is left out.
 struct NamedCommands {
     by_flags: Vec<OracleCommand>,
     by_config: Vec<OracleCommand>,
@@ -254,7 +254,7 @@ impl NamedCommands {
         named
     }
 
-    /// True if an option leaves a stage out, or if the configuration does and no option names a
+    /// True if a flag leaves the stage out. Also true if the configuration leaves it out, and no flag names a
     /// command for it.
     fn is_off(&self, stage: Stage) -> bool {
         let set = self.by_flags.iter().chain(&self.by_config).find(|c| c.stage == stage);
@@ -262,7 +262,7 @@ impl NamedCommands {
     }
 }
 
-/// The commands without empty ones.
+/// The commands that are not empty.
 fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
     named.iter().filter(|c| !c.command.is_empty()).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! Reads logs to find out what the confinement has refused to a command.
+//! Finds out from a failed command's log whether the confinement has refused something to the command.
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -10,34 +10,35 @@ use crate::model::outcome::{Obstacle, Outcome};
 use crate::model::plain;
 use crate::process::world_spec::Confinement;
 
-/// The words for EXDEV: the C library's text without its first letter, and the name.
+/// The words for EXDEV, with which an overlay refuses to rename a directory: the C library's text without its
+/// first letter, and the name of the error.
 const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 
-/// The words for EROFS, in lower case: the error of a write to a path that is read-only in a sealed
-/// world.
+/// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails with this
+/// error.
 const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
 
-/// The words for EACCES, in lower case: the error of a write that Landlock refuses.
+/// The words for EACCES, in lower case. A write that Landlock refuses fails with this error.
 const DENIED: [&str; 3] = ["permission denied", "eacces", "accessdenied"];
 
-/// The words for a missing file, in lower case: those of the C library, of shells, and of Node.js.
+/// The words with which the C library, shells and Node.js report a missing file, in lower case.
 const NOT_THERE: [&str; 4] = ["no such file", "enoent", "not found", "cannot find"];
 
-/// The number of lines before such words that may contain the path.
+/// The path may be in one of this many lines before the words.
 const LINES_BEFORE: usize = 5;
 
-/// Directories of the kernel, which the configuration cannot open for writing.
+/// Directories of the kernel. The configuration cannot make them writable.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The directory among them that has files of users.
+/// The directory below them that has files of users. The configuration can make it writable.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The calls that make files in shared memory, and Python's names for them. Error messages contain
-/// these names, not the path of the file.
+/// The calls that make files in shared memory, and Python's name for one of them. Error messages contain
+/// these names instead of the file's path.
 const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 
-/// The obstacle that the log of a failed command mentions. The log proves nothing, because code
-/// under test can print the same words.
+/// The obstacle that the log of a failed command mentions. This is only a guess, because code under test can
+/// print the same words.
 pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -> Option<Obstacle> {
     let text = regular::read(log).unwrap_or_default();
     let mut text = String::from_utf8_lossy(&text).into_owned();
@@ -55,8 +56,7 @@ pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -
     Some(Obstacle::Hidden { file: file.to_string_lossy().into_owned() })
 }
 
-/// The first path that a log calls missing although it exists outside, because the confinement
-/// hides it.
+/// The first path that a log calls missing and that does exist outside of the confinement, which hides it.
 fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let mut paths = log
         .lines()
@@ -65,8 +65,7 @@ fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     paths.find(|path| path.exists() && confinement.hides(&nearest_real(path)))
 }
 
-/// True if a log mentions a refused rename. An overlay refuses to rename a directory of a lower
-/// layer.
+/// True if a log mentions a refused rename. An overlay refuses to rename a directory of its lower layers.
 pub fn speaks_of_a_rename(log: &Path) -> bool {
     let text = regular::read(log).unwrap_or_default();
     tells_of_a_rename(&String::from_utf8_lossy(&text))
@@ -76,8 +75,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path that a message about a refused write names, and to which the confinement forbids
-/// writing.
+/// The first path that is named by a message about a refused write and that the confinement does not let the
+/// command write to.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,
@@ -107,9 +106,9 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     None
 }
 
-/// The path with links resolved, if the user can write there but the commands cannot. For a missing
-/// path, its directory is checked. If the user could not write there either, the confinement is not
-/// the cause.
+/// The path with links resolved, if the user can write to it but the commands cannot. If the path does not
+/// exist, its directory is checked. `None` if the user cannot write there either, because then the
+/// confinement is not the cause.
 fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     let real = nearest_real(path);
     let there = if path.exists() { &real } else { real.parent()? };
@@ -122,8 +121,8 @@ fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     is_withheld.then_some(real)
 }
 
-/// The absolute paths in a line. Each ends at the quotation mark that matches the one before it, or
-/// else at a character that usually ends a path.
+/// The absolute paths in a line. If a quotation mark stands before a path, the path ends at the matching
+/// mark; otherwise at a character that usually ends a path.
 fn absolute_paths(line: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -211,7 +210,8 @@ mod tests {
             (cargo, &sealed, Some(&closed.join("x"))),
             (denied(&new), &landlock, Some(&new)),
             (python.to_owned(), &landlock, shared.as_ref()),
-            // File permissions refuse a write with EACCES, in a sealed world as well as outside.
+            // In a sealed world, EACCES comes from file permissions, which would refuse the write outside as
+            // well.
             (denied(&new), &sealed, None),
             (read_only(&new), &landlock, None),
             (read_only(&root.join("open/new")), &sealed, None),

@@ -1,11 +1,10 @@
-//! Checkouts for judging in plain directories. Each contains the tracked files of exactly one tree
-//! and the seeds, and is outside of every checkout of the repository.
+//! Makes judge checkouts in plain directories. Each of them has the tracked files of exactly one tree and the
+//! seeds, and is outside of every other checkout of the repository.
 //!
-//! They are outside of the user's checkout because build tools search parent directories:
-//! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must
-//! not affect the results. For the same reason, each tree gets a new checkout in its own parent
-//! directory with a random name: code under test can neither guess the path of another checkout nor
-//! leave files for the next one.
+//! They are outside of the user's checkout, because build tools search parent directories: `node_modules`,
+//! `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect the results. Each
+//! tree gets a new checkout in a parent directory of its own with a random name, so that code under test can
+//! neither guess the path of another checkout nor leave files for the next one.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -32,31 +31,30 @@ use crate::model::path::TreePath;
 use crate::store::Store;
 use crate::world::user_directories::variable;
 
-/// The prefix of our worktrees' administrative entries. It tells entries of a killed process from
-/// the user's.
+/// The prefix of the names of our worktrees' administrative entries. By this prefix, an entry that a killed
+/// process left is told from an entry of the user.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
-/// The name of a checkout in its room, a directory that is made for one checkout.
+/// The name of a checkout in its room. A room is a directory that is made for one checkout.
 const CHECKOUT: &str = "frites-judge-tree";
 
-/// The prefix of a room. Rooms of older versions, which contain several checkouts, are removed in
+/// The prefix of a room's name. A room of an older version may contain several checkouts; it is removed in
 /// the same way.
 pub(super) const ROOM_PREFIX: &str = "room-";
 
-/// The name of the directory of cached outcomes, beside the rooms.
+/// The name of the directory of cached outcomes, next to the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
-/// The name of the directory of the rooms of sealed worlds, in a repository's directory in the
-/// cache.
+/// The name of the directory that has the rooms of sealed worlds, in a repository's directory in the cache.
 pub const WORLDS: &str = "worlds";
 
-/// The name of the directory of the bases' layers, beside the rooms.
+/// The name of the directory of the bases' layers, next to the rooms.
 pub const LAYERS: &str = "layers";
 
-/// The name of a room's lock.
+/// The name of the lock file in a room.
 pub(super) const ROOM_LOCK: &str = "lock";
 
-/// Makes checkouts in the user's cache.
+/// Makes judge checkouts in the user's cache.
 pub struct Checkouts<'a> {
     store: &'a Store,
     /// This repository's directory in the cache.
@@ -65,39 +63,39 @@ pub struct Checkouts<'a> {
     seeds: Seeds,
 }
 
-/// The parent directory of one checkout. It contains only the checkout and a lock. Dropping it
-/// starts its deletion; git-frites waits for the deletion only before it exits.
+/// A room: the parent directory of one checkout. It contains only the checkout and a lock file. When this is
+/// dropped, the room is deleted in the background. git-frites waits for the deletion only before it exits.
 #[derive(Debug)]
 pub struct CheckoutRoom {
     dir: PathBuf,
-    /// Held until the directory with the lock file is deleted.
+    /// The lock of the room, which is held until the room is deleted.
     lock: Option<Lock>,
-    /// The checkout, once it is removed.
+    /// The checkout, once it was moved to the trash.
     trash: Option<Bin>,
     removals: Arc<Removals>,
 }
 
-/// A worktree in its own room. Dropping it removes the room with all files that commands left
-/// there.
+/// A worktree in a room of its own. When this is dropped, the room is removed with all files that commands
+/// left there.
 pub struct RoomedWorktree {
     /// The worktree.
     pub worktree: Worktree,
     room: CheckoutRoom,
 }
 
-/// The tree of one commit in its own worktree, with HEAD detached at that commit.
+/// The tree of one commit, checked out in a worktree of its own. HEAD is detached at this commit.
 pub struct PlainCheckout {
     place: RoomedWorktree,
     index: CompleteIndex,
-    /// Device and inode of the directory, to detect that it was replaced.
+    /// The device and inode of the directory, by which git-frites detects that it was replaced.
     identity: (u64, u64),
-    /// The reason why the checkout is incomplete, such as a submodule at a commit that the user's
-    /// checkout lacks.
+    /// The reason why the checkout is incomplete, e.g. that the user's checkout does not have the commit of a
+    /// submodule; `None` if it is complete.
     pub problem: Option<String>,
 }
 
 impl<'a> Checkouts<'a> {
-    /// Prepares to make checkouts, outside of every checkout of the repository.
+    /// Prepares to make judge checkouts in a directory outside of every checkout of the repository.
     pub fn open(store: &'a Store) -> Result<Checkouts<'a>> {
         let dir = home(store.repo())?;
         make(&dir)?;
@@ -109,7 +107,7 @@ impl<'a> Checkouts<'a> {
         &self.dir
     }
 
-    /// Gives each checkout these seeds, and the submodules of the user's checkout at `home`.
+    /// Each checkout gets these seeds, and the submodules of the user's checkout at `home`.
     #[must_use]
     pub fn with_seeds(mut self, home: Option<&Path>, seeds: Seeds) -> Self {
         self.home = home.map(Path::to_owned);
@@ -117,7 +115,7 @@ impl<'a> Checkouts<'a> {
         self
     }
 
-    /// Registers a worktree at `commit` without files.
+    /// Registers a worktree at `commit`, in a room of its own, without files.
     pub fn register(&self, commit: &Oid) -> Result<RoomedWorktree> {
         let repo = self.store.repo();
         let _repository = self.store.lock_repository()?;
@@ -125,11 +123,11 @@ impl<'a> Checkouts<'a> {
         let path = room.dir.join(CHECKOUT);
         let registered = registration::register_detached(repo, &path, commit);
         let worktree = registered.inspect_err(|_| {
-            // A killed git leaves an entry, about which every `git fsck` would complain.
+            // A killed git may have left an incomplete entry, about which every `git fsck` would complain.
             let _ = remove_entries(repo, &room.dir);
         })?;
-        // git copies the patterns of a sparse checkout. They are deleted, so that all tracked files
-        // are checked out.
+        // git copies the patterns of the user's sparse checkout. Delete them, so that all tracked files are
+        // checked out.
         match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(e)
@@ -140,10 +138,9 @@ impl<'a> Checkouts<'a> {
         Ok(RoomedWorktree { worktree, room })
     }
 
-    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
-    /// the seeds where the commit has no such path. Every tracked file gets the current time,
-    /// because build tools decide by times which outputs are out of date. Seeds keep their own,
-    /// older times.
+    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and those
+    /// seeds whose paths the commit does not have. Every tracked file gets the current time, because build
+    /// tools decide by file times which outputs are out of date. Seeds keep their own, older times.
     pub fn acquire(&self, commit: &Oid) -> Result<PlainCheckout> {
         let repo = self.store.repo();
         let place = self.register(commit)?;
@@ -167,8 +164,8 @@ impl PlainCheckout {
         &self.place.worktree.path
     }
 
-    /// The tracked files that commands have changed, sorted; all tracked files if the directory was
-    /// replaced.
+    /// The tracked files that commands have changed, sorted. If the directory was replaced, these are all
+    /// tracked files.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
         match identity(self.path()) {
             Ok(now) if now == self.identity => {
@@ -181,10 +178,10 @@ impl PlainCheckout {
 
 impl Drop for RoomedWorktree {
     fn drop(&mut self) {
-        // If this fails, for example because the administrative entry cannot be moved, the next
-        // git-frites command removes the room.
+        // If this fails, e.g. because the administrative entry cannot be moved, the next git-frites command
+        // removes the room.
         let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
-            // Files that have replaced the worktree are removed with the room.
+            // Something else is at the worktree's path now. It is removed together with the room.
             self.worktree.path = self.room.dir.join("lost");
             self.worktree.set_aside(&self.room.dir)
         });
@@ -192,7 +189,7 @@ impl Drop for RoomedWorktree {
     }
 }
 
-/// Device and inode of a directory. Fails for a link.
+/// The device and inode of a directory. Fails if the path is a symbolic link.
 fn identity(directory: &Path) -> io::Result<(u64, u64)> {
     let meta = fs::symlink_metadata(directory)?;
     if meta.is_dir() {
@@ -203,8 +200,8 @@ fn identity(directory: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl CheckoutRoom {
-    /// Makes a room with a random name, which only this user can read. The caller holds the repository's
-    /// lock, so that no process removes the directory before it is locked.
+    /// Makes a room with a random name that only this user can read. The caller holds the repository's lock,
+    /// so that no other process removes the room before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
         let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(parent);
         let dir = made.context(|| format!("could not use '{}'", parent.display()))?.keep();
@@ -232,12 +229,12 @@ impl Drop for CheckoutRoom {
         let trash = self.trash.take();
         self.removals.start(move || {
             let is_watched = trash.is_some();
-            // The checkout is deleted first. Until it is gone, its name in the trash does not count
-            // as foreign.
+            // The checkout is deleted first. If something is left of it, its name in the trash is not a
+            // foreign file.
             let _ = trash.map(Bin::delete);
             if is_watched && has_foreign_files(&dir) {
-                // The watch over the judged commands has to find and remove the foreign files. The
-                // next git-frites command removes the room.
+                // The room stays, because the watch over the judged commands has to find and remove the
+                // foreign files. The next git-frites command removes the room.
                 let _ = fs::remove_file(dir.join(ROOM_LOCK));
             } else {
                 // This does not follow links. If it fails, the next git-frites command removes the
@@ -249,8 +246,8 @@ impl Drop for CheckoutRoom {
     }
 }
 
-/// True if git-frites makes a file or directory of this name in a room. A command may replace its
-/// own checkout by another file, because this does not influence other checkouts.
+/// True if git-frites makes files or directories with this name in a room. Also true for a file in place of a
+/// checkout: a command may replace its own checkout, because this does not influence other checkouts.
 pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
     begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
@@ -263,7 +260,7 @@ fn has_foreign_files(room: &Path) -> bool {
     })
 }
 
-/// True if a directory is a checkout for judging, of any process.
+/// True if a directory is a judge checkout of any process.
 pub fn is_pool_checkout(path: &Path) -> bool {
     let begins = |path: Option<&Path>, prefix: &[u8]| {
         path.and_then(Path::file_name).is_some_and(|name| name.as_bytes().starts_with(prefix))
@@ -271,10 +268,10 @@ pub fn is_pool_checkout(path: &Path) -> bool {
     begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), ROOM_PREFIX.as_bytes())
 }
 
-/// Removes the rooms of killed processes, with their admin directories. Gives a message for each
-/// room that cannot be removed, for example because commands left files of another user there.
+/// Removes the rooms of killed processes, and the administrative entries of their checkouts. Returns a
+/// message for each room that cannot be removed, e.g. because commands left files of another user there.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
-    // Usually there are no rooms, and then the slower search for the right place can be skipped.
+    // Usually there are no rooms. Then `home`, which is slower, need not be called.
     if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
     }
@@ -284,15 +281,15 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
     Ok(kept.map(|e| format!("{}; every command tries again", e.message)).collect())
 }
 
-/// Removes a room if its process is gone.
+/// Removes a room if its process does not run any more.
 fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { return Ok(()) };
     remove_entries(repo, dir)?;
     tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
 }
 
-/// Removes the administrative entries of checkouts in a room, and incomplete entries for judging in
-/// any room. The caller holds the repository lock, so that no process is making an entry.
+/// Removes the administrative entries of checkouts in a room, and incomplete entries of judge checkouts in
+/// any room. The caller holds the repository's lock, so that no process is just making an entry.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     for admin in worktree::entries(repo)? {
         let is_removed = match worktree::points_to(&admin) {
@@ -313,7 +310,7 @@ fn all_rooms(home: &Path) -> Vec<PathBuf> {
     [rooms(home), rooms(&home.join(WORLDS))].concat()
 }
 
-/// The rooms of all processes with checkouts.
+/// The rooms of all processes, without those of sealed worlds.
 pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     let mut rooms = Vec::new();
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
@@ -325,17 +322,17 @@ pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     rooms
 }
 
-/// The directory that holds the directories of all repositories in the cache.
+/// The directory in the cache that has the directories of all repositories.
 pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     let own = home(repo)?;
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
-/// The file in a repository's cache directory that names the repository. It is beside the layers,
+/// The file in a repository's cache directory that names the repository. It is in the directory of layers,
 /// where judged commands cannot write.
 const REPOSITORY: &str = "repository";
 
-/// Notes in a repository's directory which repository it belongs to.
+/// Notes in the cache directory `home` to which repository it belongs.
 pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     let layers = home.join(LAYERS);
     let failed = || format!("could not write to '{}'", layers.display());
@@ -347,7 +344,7 @@ pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes cache directories beside this one whose repositories do not exist any more.
+/// Removes the cache directories, next to `home`, of repositories that do not exist any more.
 pub fn remove_gone(home: &Path) {
     let Some(homes) = home.parent() else { return };
     for entry in fs::read_dir(homes).into_iter().flatten().flatten() {
@@ -355,20 +352,20 @@ pub fn remove_gone(home: &Path) {
         let Ok(repository) = fs::read(home.join(LAYERS).join(REPOSITORY)) else { continue };
         let repository = Path::new(OsStr::from_bytes(&repository));
         let metadata = repository.symlink_metadata();
-        // Its parent directory must exist, because otherwise the repository may be on a disk that
-        // is not mounted now.
+        // The repository's parent directory must exist: otherwise the repository may be on a disk that is
+        // just not mounted.
         if metadata.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
             && repository.ancestors().nth(2).is_some_and(Path::is_dir)
         {
-            // The next judging tries again.
+            // An error is ignored, because the next judging tries again.
             let _ = tree::delete_tree(&home);
         }
     }
 }
 
-/// The directory for this repository's rooms and cached outcomes. It is in the user's cache
-/// directory, or in the temporary directory if the cache directory is inside a checkout of the
-/// repository (a home directory under version control).
+/// The directory for this repository's rooms and cached outcomes. It is in the user's cache directory. If
+/// that is inside a checkout of the repository (e.g. a home directory under version control), it is in the
+/// temporary directory.
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {
@@ -400,22 +397,22 @@ pub fn cache_dir() -> PathBuf {
     places().into_iter().next().unwrap_or_else(std::env::temp_dir)
 }
 
-/// Fails if files in `dir` cannot share blocks. Leaves two files there.
+/// Fails if files in `dir` cannot share blocks. Leaves two files in `dir`.
 pub fn share_blocks(dir: &Path) -> io::Result<()> {
     let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));
     fs::write(&from, "x").and_then(|()| reflink_copy::reflink(&from, &to))
 }
 
-/// The directories that may hold rooms, the best first.
+/// The directories in which the cache may be, the preferred one first.
 fn places() -> Vec<PathBuf> {
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let own = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(below_home)));
     own.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
-/// The submodules of a commit that are initialised in the user's checkout at `home`, and the
-/// submodules within them: their paths, and the commits that the judged tree names. An outer
-/// submodule comes before those within it.
+/// The submodules of a commit that are initialised in the user's checkout at `home`, and the submodules
+/// within them. Each has its path, and the commit that the judged tree records for it. An outer submodule
+/// comes before those within it.
 pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
     let Some(home) = home else { return Ok(Vec::new()) };
     if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
@@ -438,8 +435,8 @@ pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<
     Ok(found)
 }
 
-/// The submodules of a commit of one repository, whose directory is `within` the checkout at
-/// `home`. Empty if the repository does not have that commit.
+/// The submodules of a commit of one repository. `within` is the path of this repository in the checkout at
+/// `home`. Empty if the repository does not have the commit.
 fn submodules_of(
     git: &Git,
     commit: &Oid,
@@ -462,7 +459,7 @@ fn submodules_of(
     Ok(found)
 }
 
-/// Checks the submodules of a commit out into their directories.
+/// Checks out the submodules of a commit into their directories below `into`.
 pub(super) fn export_submodules(
     repo: &Repo,
     home: Option<&Path>,

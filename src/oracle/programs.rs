@@ -1,17 +1,17 @@
-//! The programs that the oracle's commands start, looked up before anything is run.
+//! Looks up the programs that the oracle's commands start, before any command runs.
 //!
-//! If a program is missing, its command fails on every tree, and no candidate is the cause. So
-//! missing programs are reported before the attempts begin, if the words of a command show them.
+//! If a program is missing, its command fails on every tree, and no candidate is the cause. So if the words
+//! of a command show which programs it needs, missing ones are reported before the attempts begin.
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 use crate::model::shell;
 use crate::process;
 
-/// Refuses an oracle if a program of it is not installed.
+/// Fails if a program that a command of the oracle needs is not installed.
 ///
-/// Paths from the checkout's root are not checked, because setup, a build or an attempt can make
-/// these files.
+/// A program that is a path in the checkout is not checked, because the setup, a build or an attempt can make
+/// the file.
 pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
     match all_missing(oracle).next() {
         Some((command, program)) => Err(missing(command, &program)),
@@ -34,7 +34,7 @@ fn all_missing(oracle: &[OracleCommand]) -> impl Iterator<Item = (&OracleCommand
     })
 }
 
-/// The programs without which a command cannot pass, if its words show them.
+/// The programs without which a command cannot pass, as far as its words show them.
 pub fn programs(command: &CommandLine) -> Vec<String> {
     match command {
         CommandLine::Argv(words) => words.first().cloned().into_iter().collect(),
@@ -46,10 +46,11 @@ fn missing(command: &OracleCommand, program: &str) -> Error {
     let other = match command.stage {
         Stage::Setup => ", or set `spawn.setup` to another command".to_owned(),
         Stage::Test => ", or name another command with `--test CMD`".to_owned(),
-        // A build cannot be left out, because the test usually needs its outputs.
+        // The error does not propose to leave out the build, because the test usually needs the build's
+        // outputs.
         Stage::Build => String::new(),
-        // Only propose to leave the lint out: with another command named in its place, no other
-        // command would run.
+        // The error only proposes to leave out the lint. If the user named another lint command with
+        // `--lint`, no other command would run.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
     let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };

@@ -1,5 +1,5 @@
-//! The paths that commands can write to under Landlock: the judged checkout, and temporary
-//! directories.
+//! The paths that commands can write to under Landlock: the checkout, temporary directories, and the paths
+//! that the configuration opens.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -15,19 +15,19 @@ use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
-/// The beginning of the names of our directories in the system's temporary directory. They are not
-/// in the cache directory, because tests often make Unix sockets in them, whose paths must be
-/// short.
+/// The names of our directories in the system's temporary directory begin with this. These directories are
+/// not in the cache directory, because tests often make Unix sockets in them, and the path of a socket must
+/// be short.
 const PREFIX: &str = "git-frites-";
 
-/// The lock file in such a directory.
+/// The name of the lock file in such a directory.
 const LOCK: &str = "lock";
 
-/// The variable with options for every Java program. Java prints a line about it on its standard
-/// error.
+/// The variable with options for every Java program. If it is set, Java prints a line about it on its
+/// standard error.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// A younger directory is never deleted, because its process may not have locked it yet.
+/// A directory that is younger than this is never deleted, because its process may not have locked it yet.
 const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 
 /// The restrictions of the commands of one judging.
@@ -35,28 +35,28 @@ const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 pub struct Restrictions {
     /// The paths that the configuration opens.
     open: Vec<PathBuf>,
-    /// True if the private home directory shows the files in the user's.
+    /// True if the private home directory has links to the files in the user's home directory.
     links_home: bool,
     memory: Option<u64>,
 }
 
-/// The private directories of the commands on one tree. Dropping this deletes them.
+/// The private directories of the commands in one checkout. They are deleted when this is dropped.
 #[derive(Debug)]
 pub struct PrivateDirectories {
     dir: PathBuf,
-    /// The variables that make programs use these directories.
+    /// The environment variables that make programs use these directories.
     variables: Vec<(String, OsString)>,
     _lock: Lock,
 }
 
 impl Restrictions {
-    /// The restrictions by the configuration. `home` is the user's checkout.
+    /// The restrictions that the configuration asks for. `home` is the user's checkout.
     pub fn new(home: Option<&Path>, options: &SandboxOptions) -> Restrictions {
         let open = machine_paths::named(&options.write, home);
         Restrictions { open, links_home: !options.private_home, memory: options.memory }
     }
 
-    /// The restrictions of an attempt, whose commands can also write to the `open` paths.
+    /// The restrictions of an attempt's command, which can also write to the `open` paths.
     pub fn of_attempt(open: Vec<PathBuf>) -> Restrictions {
         Restrictions { open, links_home: true, memory: None }
     }
@@ -84,8 +84,8 @@ impl Restrictions {
 }
 
 impl PrivateDirectories {
-    /// Makes a directory for temporary files that only this user can read. Removes the directories
-    /// of killed processes.
+    /// Makes a private directory with a place for temporary files. Only this user can read it. Also removes
+    /// such directories of killed processes.
     pub fn make() -> Result<PrivateDirectories> {
         let place = tree::nearest_real(&std::env::temp_dir());
         sweep(&place);
@@ -102,8 +102,8 @@ impl PrivateDirectories {
         self.dir.join("tmp")
     }
 
-    /// The variable that makes Java use the directories, because Java ignores TMPDIR and HOME.
-    /// `None` if a path contains a blank, which would end an option.
+    /// The environment variable that makes Java use these directories, because Java ignores TMPDIR and HOME.
+    /// `None` if a path contains a blank, because a blank would end the option.
     fn java_options(&self) -> Option<(String, OsString)> {
         let home = self.variables.iter().find(|(name, _)| name == "HOME");
         let home = home.map(|(_, home)| home.clone());
@@ -134,7 +134,7 @@ fn make_private_directory(dir: &Path) -> io::Result<()> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
 }
 
-/// Removes the directories that killed processes of this user left.
+/// Removes the private directories that killed processes of this user left.
 fn sweep(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {

@@ -23,7 +23,7 @@ use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, End, Job, Limits, first_line, last_lines};
 
-/// The options that apply to every oracle command.
+/// The options that are the same for every oracle command.
 #[derive(Clone, Debug, Serialize)]
 pub struct OracleOptions {
     /// The time limit of each try.
@@ -32,40 +32,40 @@ pub struct OracleOptions {
     pub sandbox: Option<SandboxOptions>,
 }
 
-/// The place in which the commands on a tree run.
+/// The checkout in which the commands on a tree run.
 pub struct JudgedPlace<'p> {
-    /// The checkout, as the commands see it.
+    /// The path of the checkout, as the commands see it.
     pub dir: &'p Path,
-    /// The directory that gets the files that the commands write to the checkout.
+    /// The directory where the commands' writes to the checkout really go.
     pub written: &'p Path,
-    /// The confinement of a stage's command; `None` if it is not confined.
+    /// Returns the confinement for the command of a stage; `None` if the command is not confined.
     pub confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
-    /// The dependencies that the tree needs and the place lacks.
+    /// The dependencies that the tree needs and that are not in the place yet.
     pub downloads: Downloads,
-    /// Gives the tracked files that have changed since the checkout.
+    /// Returns the tracked files that have changed since they were checked out.
     pub changed: &'p dyn Fn() -> Result<Vec<TreePath>>,
 }
 
 /// The dependencies that are downloaded before the oracle's commands run.
 #[derive(Default)]
 pub struct Downloads {
-    /// The commands that download them.
+    /// The commands that download the dependencies.
     pub commands: Vec<OracleCommand>,
-    /// True if a failed download makes a later failure inconclusive.
+    /// True if, after a failed download, a failure of an oracle command does not count.
     pub are_needed: bool,
     /// Set once a download has failed.
     pub have_failed: Cell<bool>,
 }
 
-/// The surroundings of the commands on one tree.
+/// What the commands on one tree need to run.
 pub struct ExecContext<'a> {
-    /// The place.
+    /// The place in which they run.
     pub place: &'a JudgedPlace<'a>,
     /// The settings of the commands.
     pub settings: &'a CommandSettings,
     /// The time limit of each try.
     pub timeout: Duration,
-    /// The directory that gets `STAGE.log` of the last try, and `STAGE.try-N.log` of earlier tries.
+    /// The directory for the logs: `STAGE.log` of the last try, and `STAGE.try-N.log` of each earlier try.
     pub logs: &'a Path,
     /// The variables that the commands see.
     pub policy: &'a Policy,
@@ -73,18 +73,18 @@ pub struct ExecContext<'a> {
     pub cancel: &'a Cancel,
     /// The share of the processor that each command gets.
     pub share: ProcessorShare,
-    /// Called with each command's result as it ends.
+    /// Called with the result of each command when the command ends.
     pub on_end: &'a dyn Fn(&StageResult),
 }
 
-/// The most characters of a line of output that a result keeps.
+/// A result keeps at most this many characters of a line of output.
 const LONGEST_ERROR: usize = 200;
 
-/// How many of the last log lines are searched for one that is about the command itself.
+/// At most this many lines at the end of a log are searched for one that is about the command itself.
 const SEARCHED_LINES: usize = 20;
 
-/// Runs the oracle's commands in order, up to the first that fails; the others are skipped. `None`
-/// if the commands were cancelled because the results do not matter any more.
+/// Runs the oracle's commands in order, up to the first one that does not pass. The rest are skipped. Returns
+/// `None` if the commands were cancelled because their results do not matter any more.
 ///
 /// Fails if git-frites is interrupted, because a partial result is neither a pass nor a failure.
 pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option<Results>> {
@@ -123,7 +123,7 @@ pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option
     Ok(Some(results))
 }
 
-/// Runs one command until it passes or no retries are left. `None` if it was cancelled.
+/// Runs one command until it passes or no retries are left. Returns `None` if it was cancelled.
 fn run_with_retries(
     command: &OracleCommand,
     context: &ExecContext<'_>,
@@ -182,7 +182,7 @@ fn run_with_retries(
     }
 }
 
-/// Runs a stage's command once. `None` if it was cancelled.
+/// Runs a stage's command once. Returns `None` if it was cancelled.
 fn run_once(
     job: &Job<'_>,
     stage: Stage,
@@ -191,7 +191,7 @@ fn run_once(
 ) -> Result<Option<StageResult>> {
     let expected = reports.map(TestReports::expect);
     let end = match process::run_until(job, context.cancel) {
-        // An earlier command has removed the checkout, which is a failure of this tree.
+        // An earlier command has removed the checkout. This is a failure of the tree, not of git-frites.
         Err(e) if !job.dir.is_dir() && e.cause != Cause::EndUnknown => {
             End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
         }
@@ -213,12 +213,13 @@ fn run_once(
     Ok(Some(StageResult { leaky: end.leaky, obstacle, tests: ended.report, ..result }))
 }
 
-/// The outcome of a command that ended, met this obstacle, and reported that many failed tests.
+/// The outcome that counts for a command that ended in this way, met this obstacle, and reported this many
+/// failed tests.
 fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome {
     match (end, obstacle) {
         (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
-        // A command may have failed only because a write was refused. This does not apply if it could not
-        // start.
+        // The command may have failed only because a write was refused. If it could not start, that cannot be
+        // the reason.
         (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
             if !failed.could_not_start() =>
         {
@@ -229,7 +230,7 @@ fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome
     }
 }
 
-/// True for a failure that a retry may turn into a pass.
+/// True if the command failed in a way in which a retry may pass.
 fn may_pass_again(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -245,15 +246,16 @@ pub fn interrupted() -> Error {
     Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
 }
 
-/// The line of a failed command's output that most likely names the cause: the first line that
-/// looks like an error, or else the last line about the command itself.
+/// The line of a failed command's output that most likely names the cause: the first line that looks like an
+/// error, or else the last line that says more than that something else has failed.
 fn line_of_failure(log: &Path) -> Option<String> {
     first_line(log, looks_like_error).or_else(|| {
         last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))
     })
 }
 
-/// Adds advice to an error: the command could not be run, or it is unknown how it ended.
+/// Adds to an error whether git-frites could not run the command, or does not know how it ended. In the
+/// second case, also adds a hint.
 fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
     if error.cause != Cause::EndUnknown {
         return error.context(format!("could not run the {stage} command"));
@@ -267,7 +269,8 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
         ))
 }
 
-/// The results for a tree that cannot be checked out completely: the first command could not start.
+/// The results for a tree that cannot be checked out completely: the first command could not start, and the
+/// rest were skipped.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Results {
     let mut results: Results =
         oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped)).collect();

@@ -1,5 +1,5 @@
-//! The cache for later judgings, with outcomes and the bases' build outputs: of one repository, or
-//! of all the user's repositories.
+//! The cache for later judgings, of one repository or of all the user's repositories. It has outcomes and the
+//! bases' build outputs.
 use std::fs;
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use crate::git::repo::Repo;
 use crate::oracle::sealed::kept;
 use crate::oracle::{known_outcomes, pool};
 
-/// The cache of one repository or of all.
+/// The cache of one repository, or of all the user's repositories.
 pub struct UserCache {
-    /// The directory of each repository.
+    /// The directory of each repository in the cache.
     homes: Vec<PathBuf>,
 }
 
@@ -20,18 +20,18 @@ impl UserCache {
         Ok(UserCache { homes: vec![pool::home(repo)?] })
     }
 
-    /// The caches of all the user's repositories, beside the cache of this one.
+    /// The cache of all the user's repositories, which `repo` is one of.
     pub fn of_all(repo: &Repo) -> Result<UserCache> {
         let homes = fs::read_dir(pool::home_of_all(repo)?).into_iter().flatten().flatten();
         Ok(UserCache { homes: homes.map(|entry| entry.path()).collect() })
     }
 
-    /// The disk space of build outputs, for which `limits.layers` is the limit.
+    /// The disk space of build outputs in bytes, which `limits.layers` limits.
     pub fn layers(&self) -> u64 {
         self.homes.iter().flat_map(|home| kept::list(home)).map(|(_, size, _)| size).sum()
     }
 
-    /// The disk space of outcomes.
+    /// The disk space of outcomes in bytes.
     pub fn outcomes(&self) -> u64 {
         self.homes.iter().map(|home| known_outcomes::disk_usage(home)).sum()
     }

@@ -1,4 +1,4 @@
-//! Layers that are kept in the cache directory for later commands, up to a total size.
+//! Layers of bases that are kept in the cache directory for later git-frites commands, up to a total size.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -14,20 +14,21 @@ use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::oracle::pool::LAYERS;
 
-/// The extension of the lock file beside a directory of layers. Its modification time is the time
-/// of the last use.
+/// The extension of the lock file next to a directory of layers. The lock file's modification time is the
+/// time of the last use.
 const LOCK: &str = "lock";
 
-/// The file with the size of a directory of layers in bytes, because counting takes long.
+/// The name of the file that has the size of a directory of layers, in bytes. The size is stored, because
+/// counting takes long.
 const SIZE: &str = "size";
 
-/// The most commits that are searched for an ancestor with layers.
+/// At most this many commits are searched for an ancestor with layers.
 const MOST_COMMITS: usize = 1000;
 
 /// The name of one base's layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerName {
-    /// A digest of everything that the base's commands depend on, except its tree.
+    /// A digest of everything that the base's commands depend on, except the base's tree.
     pub conditions: String,
     /// The base's tree.
     pub tree: Oid,
@@ -47,20 +48,20 @@ impl LayerName {
     }
 }
 
-/// The place of one base's kept layers.
+/// The place where the layers of one base are kept.
 #[derive(Clone, Debug)]
 pub struct KeptLayer {
     root: PathBuf,
     name: LayerName,
 }
 
-/// The layers that a base uses, or from which its own are made.
+/// The kept layers that a base uses, or from which the base's own layers are made.
 pub struct LayerStart {
-    /// The commit of the layers: the base or an ancestor.
+    /// The commit whose layers these are: the base or an ancestor.
     pub commit: Oid,
     /// The commit's tree.
     pub tree: Oid,
-    /// True if they are the base's own layers.
+    /// True if these are the base's own layers.
     pub is_own: bool,
     /// The layers.
     pub layer: BaseLayer,
@@ -69,19 +70,19 @@ pub struct LayerStart {
 }
 
 impl KeptLayer {
-    /// The place with this name below a repository's directory of layers.
+    /// The place with this name in `root`, a repository's directory of layers.
     pub fn at(root: PathBuf, name: LayerName) -> KeptLayer {
         KeptLayer { root, name }
     }
 
-    /// The directory of the layers, which need not exist.
+    /// The directory of the layers. It need not exist.
     pub fn dir(&self) -> PathBuf {
         self.root.join(self.name.to_string())
     }
 
-    /// The layers from which a base with this commit would start: its own or, with `warm`, those of
-    /// its nearest ancestor with layers, if they have outputs. Layers that were changed in one of
-    /// the `distrusted` spans of time do not count.
+    /// The layers from which the base at `commit` would start: its own layers if they are kept. Otherwise,
+    /// with `warm`, those of its nearest ancestor with kept layers, if they have outputs. Layers that were
+    /// changed in one of the `distrusted` spans of time are not used.
     pub fn start(
         &self,
         repo: &Repo,
@@ -107,8 +108,8 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, with a lock that keeps other processes from removing them. `None` if they do not
-    /// exist, another process changes them, or they were changed in one of these spans of time.
+    /// The layers, and a lock that keeps other processes from removing them. `None` if the layers do not
+    /// exist, if another process is changing them, or if they were changed in one of these spans of time.
     fn open_unchanged(
         &self,
         distrusted: &[(SystemTime, SystemTime)],
@@ -135,15 +136,15 @@ impl KeptLayer {
         Ok(())
     }
 
-    /// Records the size of layers; [`disk_usage`] sums these records.
+    /// Records the size of layers, so that [`list`] need not measure them.
     pub fn note_size(layer: &BaseLayer) -> Result<()> {
         let (file, size) = (layer.dir().join(SIZE), tree::disk_usage(layer.dir()));
         fs::write(&file, size.to_string())
             .context(|| format!("could not write '{}'", file.display()))
     }
 
-    /// Moves layers to this place, unless another process uses it. Then removes the least recently
-    /// used layers, until the layers of all repositories take at most `limit` bytes.
+    /// Moves layers to this place, unless another process uses the layers that are there. Then removes the
+    /// least recently used layers, until the layers of all repositories take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         let failed = || format!("could not keep layers in '{}'", self.root.display());
         if let Some(_lock) = lock::attempt(&self.lock())? {
@@ -158,9 +159,9 @@ impl KeptLayer {
     }
 }
 
-/// The layers of a commit's tree, or else of its nearest ancestor with layers, under any
-/// conditions. If there are several, the last used ones are taken. Layers that were changed in one
-/// of these spans of time do not count.
+/// The kept layers of a commit's tree, or else of its nearest ancestor with kept layers, under any
+/// conditions. If a tree has several, takes those that were used last. Layers that were changed in one of
+/// these spans of time are not used.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
@@ -181,8 +182,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The nearest commit (this one or an ancestor) whose tree has layers with a name that `will_do`
-/// accepts. Gives the commit and its tree.
+/// The nearest commit (`commit` itself or an ancestor) whose tree has layers with a name for which `will_do`
+/// returns true. Returns the commit and its tree.
 fn nearest(
     root: &Path,
     repo: &Repo,
@@ -198,21 +199,21 @@ fn nearest(
     trees::nearest(repo, commit, MOST_COMMITS, |tree| trees.contains(tree))
 }
 
-/// Layers: their directory, their size in bytes and the time of their last use.
+/// Kept layers: their directory, their size in bytes, and the time of their last use.
 type KeptLayers = (PathBuf, u64, SystemTime);
 
-/// The layers of all repositories; each repository has a directory in `homes`.
+/// The kept layers of all repositories. Each repository has a directory in `homes`.
 fn of_all(homes: &Path) -> Vec<KeptLayers> {
     let homes = fs::read_dir(homes).into_iter().flatten().flatten();
     homes.flat_map(|home| list(&home.path())).collect()
 }
 
-/// The layers in a repository's directory.
+/// The kept layers of one repository. `home` is its directory in the cache.
 pub fn list(home: &Path) -> Vec<KeptLayers> {
     list_in(&home.join(LAYERS))
 }
 
-/// The layers below a directory of layers.
+/// The kept layers in one directory of layers.
 fn list_in(root: &Path) -> Vec<KeptLayers> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let found = entries.filter(|path| path.is_dir()).map(|dir| {
@@ -223,8 +224,8 @@ fn list_in(root: &Path) -> Vec<KeptLayers> {
     found.collect()
 }
 
-/// Removes the least recently used layers until the others take at most `limit` bytes. Does not
-/// remove layers in use.
+/// Removes the least recently used layers until the rest take at most `limit` bytes. Layers in use are not
+/// removed.
 pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();

@@ -1,4 +1,5 @@
-//! The machine's paths that a sealed world replaces, as configuration and environment say.
+//! Finds the paths of the machine that a sealed world replaces. The configuration and the environment decide
+//! which these are.
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,14 +11,14 @@ use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
 use crate::world::user_directories::{user_home, variable, written_by_commands};
 
-/// The keys of `[sandbox]` that shape a world.
+/// The settings that decide what a world is like.
 #[derive(Clone, Debug, Serialize)]
 pub struct SandboxOptions {
     /// Whether commands may use the network.
     pub network: Network,
     /// Paths outside of the world that commands can write to.
     pub write: Vec<String>,
-    /// Paths that cannot be seen.
+    /// Paths that commands cannot see.
     pub hide: Vec<String>,
     /// Settings files in npm's format that are shown without their credentials.
     pub cut: Vec<String>,
@@ -25,17 +26,18 @@ pub struct SandboxOptions {
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
-    /// True if commands that Landlock confines get a private home directory.
+    /// True if commands that Landlock confines get a home directory that shows none of the user's files.
     pub private_home: bool,
-    /// The maximum disk space that commands take, in bytes.
+    /// The maximum disk space that commands may use, in bytes.
     pub disk: u64,
-    /// The maximum size of all kept layers, in bytes. Outcomes do not depend on it.
+    /// The maximum size of all kept layers, in bytes. It is not part of the cache's key, because outcomes do
+    /// not depend on it.
     #[serde(skip)]
     pub layers: u64,
 }
 
-/// The name of the directory that takes the place of the checkout for a bare repository, in the
-/// repository's cache directory.
+/// A bare repository has no checkout. The directory of this name in the repository's cache directory takes
+/// its place.
 pub const STAND_IN: &str = "checkout";
 
 /// The usual places of keys and tokens, which are hidden unless `sandbox.hide` names others.
@@ -62,10 +64,11 @@ const KEYS_AND_TOKENS: [&str; 16] = [
 /// file itself is shown, because installing needs the registries in it.
 const NPM_SETTINGS: &str = "~/.npmrc";
 
-/// The mark in `sandbox.hide` before a path that is shown although it is hidden by default.
+/// In `sandbox.hide`, a path after this mark is shown, although it is hidden by default.
 const SHOWN: char = '!';
 
-/// The hidden paths, and the paths that are shown without credentials, by `sandbox.hide`.
+/// The hidden paths, and the paths of files that are shown without credentials. `configured` is
+/// `sandbox.hide`.
 pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
     let configured = configured.unwrap_or_else(|| vec![SHOWN.to_string()]);
     let shows = |path: &str| configured.iter().any(|entry| entry.strip_prefix(SHOWN) == Some(path));
@@ -87,8 +90,8 @@ pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// The directory of POSIX semaphores and shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Sockets of the machine's services and of users' terminals. They are hidden, because a read-only
-/// mount does not prevent connections.
+/// Sockets of the machine's services and of users' terminals. They are hidden, because a program can connect
+/// to a socket even below a read-only mount.
 const SOCKETS: [&str; 14] = [
     "/run/docker.sock",
     "/run/podman",
@@ -106,8 +109,8 @@ const SOCKETS: [&str; 14] = [
     "/var/snap/lxd/common/lxd/unix.socket",
 ];
 
-/// The directories of users' sessions, with the sockets of D-Bus, systemd and agents.
-/// `XDG_RUNTIME_DIR` may name another directory.
+/// The directory of all users' session directories, with the sockets of D-Bus, systemd and agents.
+/// `XDG_RUNTIME_DIR` may name a session directory elsewhere.
 const SESSIONS: &str = "/run/user";
 
 /// The refs of attempts and of their records.
@@ -116,8 +119,9 @@ pub const REFS_OF_ATTEMPTS: [&str; 2] = ["refs/frites/", "refs/heads/frites/"];
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
-/// The surroundings of checkouts of a repository. `home` is the user's checkout, `cache` the
-/// repository's directory in the cache, and `worktrees` the directories of attempts.
+/// The surroundings of judge checkouts of a repository. `home` is the user's checkout, `cache` is the
+/// repository's directory in the cache, and `worktrees` are the directories that have the worktrees of
+/// attempts.
 pub fn of(
     repo: &Repo,
     home: Option<&Path>,
@@ -144,9 +148,8 @@ pub fn of(
     let temporary = temporary.map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
-    // Every world has /dev/shm, so it is added by that name, even if the machine's is a link. It
-    // is a directory of the room, because writes to a separate tmpfs would not count toward the
-    // disk limit.
+    // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine. It is a
+    // directory in the room, because writes to a separate tmpfs would escape the disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
     let hide = options.hide.iter();

@@ -1,5 +1,5 @@
-//! Checkouts in sealed worlds. Each shows one tree at the path of the user's own checkout, above
-//! the layers of the run's base. All writes of commands are discarded.
+//! Checkouts in sealed worlds. In each world, one tree is at the path of the user's own checkout, above the
+//! layers of the run's base. Everything that commands write is discarded in the end.
 pub mod kept;
 pub mod machine_paths;
 mod npm_settings;
@@ -41,10 +41,10 @@ use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
 
-/// The hidden files where package managers look for credentials.
+/// Files with credentials that package managers read, and that are hidden by default.
 const OF_PACKAGES: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 
-/// The checkouts in sealed worlds of one process, for one base.
+/// Makes the checkouts in sealed worlds for one base, in one process.
 pub struct SealedCheckouts<'a> {
     store: &'a Store,
     /// The user's checkout, from which submodules are taken.
@@ -58,16 +58,15 @@ pub struct SealedCheckouts<'a> {
     /// The commands that download the base's dependencies, if there is no setup command for that.
     downloads: Vec<OracleCommand>,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
-    /// The place where the base's layers are kept for later commands, if they are kept.
+    /// The place where the base's layers are kept for later git-frites commands; unset if they are not kept.
     kept: OnceLock<KeptLayer>,
-    /// The layers of an ancestor from which the base's layers start, if there are any.
+    /// The layers of an ancestor from which the base's layers start; unset if there are none.
     ancestor: OnceLock<LayerStart>,
-    /// True if attempts could have changed the layers; then they are not kept.
+    /// True if attempts could have changed the layers, which are then not kept.
     is_doubtful: AtomicBool,
     /// True while attempts run.
     is_beside_attempts: bool,
-    /// True while attempts run that can write to files in the home directory that the commands
-    /// read.
+    /// True while attempts run that can write to files in the home directory that the oracle's commands read.
     attempts_reach_home: bool,
 }
 
@@ -75,42 +74,42 @@ pub struct SealedCheckouts<'a> {
 #[derive(Debug)]
 pub struct BaseInUse {
     layer: BaseLayer,
-    /// A digest of the stat data of everything in the layers, once the base's commands have ended.
+    /// A digest of the stat data of everything in the layers; set once the base's commands have ended.
     stamp: OnceLock<String>,
-    /// The place to which the layers are moved once this process does not use them any more, and
-    /// the most bytes of all layers there; unset if the layers are not kept.
+    /// The place to which the layers are moved once this process does not use them any more, and the limit in
+    /// bytes for all kept layers. Unset if the layers are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps other processes from removing the layers.
     guard: LayerGuard,
 }
 
-/// The owner of the directory of layers.
+/// What keeps the directory of layers from being removed.
 #[derive(Debug)]
 enum LayerGuard {
-    /// The layers are in a room of this process, and are deleted with it.
+    /// The layers are in a room of this process, and are deleted together with the room.
     Room { _room: CheckoutRoom },
-    /// The layers are kept for later commands.
+    /// The layers are kept for later git-frites commands, and this process has locked them.
     Kept { _lock: Lock },
 }
 
-/// The layers of the base that a judged tree gets.
+/// Which layers of the base a judged tree gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
-    /// Only the files that the base's setup left in the home directory, such as downloads. The tree
-    /// is in a plain directory, so that tools have no problem with an overlay.
+    /// Only the files that the base's setup left in the home directory, e.g. downloads. The tree is in a
+    /// plain directory, where tools cannot have trouble with an overlay.
     Cold,
-    /// The base's layers with all existing outputs, in the checkout and in the home directory.
+    /// All layers of the base, with all outputs that it has left in the checkout and in the home directory.
     Warm,
 }
 
-/// A tree that is ready in a room.
+/// A tree that is checked out in a room.
 struct LaidTree {
     /// The layers of the checkout's overlay, the topmost first; empty if the tree is in a plain
     /// directory.
     layers: Vec<PathBuf>,
     /// True if the layers have outputs of the base.
     has_outputs: bool,
-    /// The reason why the tree is incomplete.
+    /// The reason why the tree is incomplete; `None` if it is complete.
     problem: Option<String>,
 }
 
@@ -120,26 +119,25 @@ pub struct SealedCheckout {
     _room: CheckoutRoom,
     surroundings: Surroundings,
     layers: Layers,
-    /// The world without its mounts, which differ by the stage.
+    /// The world without its mounts, which are different for each stage.
     spec: WorldSpec,
     network: Network,
-    /// The commands that download dependencies which the tree needs and the world lacks.
+    /// The commands that download dependencies which the tree needs and which are not in the world yet.
     pub downloads: Vec<OracleCommand>,
-    /// True if there are outputs of the base below the tree, in its checkout or in the home
-    /// directory.
+    /// True if the commands see outputs of the base, in the checkout or in the home directory.
     pub has_outputs: bool,
-    /// True if the checkout is an overlay: a directory of the base cannot be renamed there
-    /// (GIT-FACTS, "Worlds").
+    /// True if the checkout is an overlay, in which a directory of the base cannot be renamed (GIT-FACTS,
+    /// "Worlds").
     pub is_overlay: bool,
     index: CompleteIndex,
-    /// The reason why the tree is incomplete, such as a submodule at a commit that the user's
-    /// checkout lacks.
+    /// The reason why the tree is incomplete, e.g. that the user's checkout does not have the commit of a
+    /// submodule; `None` if it is complete.
     pub problem: Option<String>,
 }
 
 impl<'a> SealedCheckouts<'a> {
-    /// Prepares checkouts for a base that the commands in `oracle` judge, with these seeds and the
-    /// submodules of the user's checkout at `home`.
+    /// Prepares to make checkouts for a base and its candidates, which the commands in `oracle` judge. The
+    /// checkouts get these seeds, and the submodules of the user's checkout at `home`.
     pub fn open(
         store: &'a Store,
         home: Option<&Path>,
@@ -172,14 +170,14 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// Keeps no layers from now on, because attempts run. With `reach_home`, attempts can write to
-    /// files in the home directory that commands read, and so could choose the source of downloads;
-    /// then downloads are not kept either.
+    /// From now on, keeps no layers for later git-frites commands, because attempts run. With `reach_home`,
+    /// these attempts can write to files in the home directory that the oracle's commands read. They could so
+    /// choose from where downloads come, so downloads are not kept even for this process.
     pub fn work_beside_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
-    /// The tree of a commit in its own world.
+    /// Checks out the tree of a commit in a world of its own.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
@@ -248,9 +246,10 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// The commands that download dependencies which a tree needs and its world lacks. The base and
-    /// cold trees need all, if the base's downloads are missing; otherwise a tree needs those for
-    /// dependencies that differ from the base's. After a failed download, only the base needs any.
+    /// The commands that download dependencies which a tree needs and which are not in its world yet. If the
+    /// base's layers have no downloads, the base and cold trees need all commands. Otherwise a tree needs the
+    /// commands for those dependencies that differ from the base's. If the base's downloads have failed,
+    /// other trees get no commands.
     fn missing_downloads(
         &self,
         commit: &Oid,
@@ -284,8 +283,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// The layers of a tree, with the base's checkout at the bottom. `None` if the tree cannot be a
-    /// layer above the base's files.
+    /// The layers of a tree, with the base's checkout at the bottom. `None` if what differs from the base
+    /// cannot be a layer above the base's files.
     fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_in_use()?.layer.clone();
         let mut layers = layer.all_outputs();
@@ -305,11 +304,11 @@ impl<'a> SealedCheckouts<'a> {
         Ok(Some(LaidTree { layers, has_outputs, problem: None }))
     }
 
-    /// Keeps the base's layers under this name for later commands. Uses the layers that are kept
-    /// there, unless they were changed in one of these spans of time.
+    /// Keeps the base's layers under this name for later git-frites commands. If layers of this name are kept
+    /// already, uses them, unless they were changed in one of these spans of time.
     ///
-    /// If there are none, and with `warm`, the base starts from the layers of its nearest ancestor
-    /// with layers.
+    /// If there are none and `warm` is true, the base starts from the layers of its nearest ancestor that has
+    /// kept layers.
     pub fn use_kept(
         &self,
         name: LayerName,
@@ -329,9 +328,9 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier judging of this process made while attempts ran, if they
-    /// have not changed since. They are kept for later commands, unless they were changed in one of
-    /// the `distrusted` spans of time.
+    /// Uses the layers that an earlier judging in this process made while attempts ran, if they have not
+    /// changed since. Keeps them for later git-frites commands, unless they were changed in one of the
+    /// `distrusted` spans of time.
     pub fn adopt(
         &self,
         base: Arc<BaseInUse>,
@@ -346,21 +345,21 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// True if commands can read the outside file at this path.
+    /// True if commands in the world can read the machine's file at this path.
     pub fn shows(&self, path: &Path) -> bool {
         self.surroundings.shows(path)
     }
 
-    /// The base's layers that this process uses, if they exist already.
+    /// The base's layers that this process uses; `None` if they do not exist yet.
     pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
         self.base_layer.lock().clone()
     }
 
-    /// Makes layers for later checkouts from the files that the base's commands left in this
-    /// checkout and in the home directory, unless such layers exist.
+    /// Makes layers for later checkouts from the files that the base's commands left in this checkout and in
+    /// the home directory. Does nothing if such layers exist.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
-        // Downloads are used for all trees, even cold ones, so attempts must not be able to
-        // influence them.
+        // Downloads are used for all trees, even cold ones, so attempts must not have been able to influence
+        // them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = Some(&checkout.room).filter(|_| takes_home);
         match (checkout.is_overlay, home, self.layer_in_use()) {
@@ -370,8 +369,8 @@ impl<'a> SealedCheckouts<'a> {
         }
     }
 
-    /// Moves the outputs into the base's layers. `home` is the room with the upper layers of the
-    /// home directory, if these are taken as well.
+    /// Moves the outputs in `checkout` into the base's layers. If the files in the home directory are taken
+    /// as well, `home` is the room with their layers.
     fn take_outputs(&self, checkout: &Path, home: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
@@ -386,7 +385,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Adds the home directory to layers that lack it because they were made while attempts ran.
+    /// Adds the files in the home directory to kept layers that do not have them, because these layers were
+    /// made while attempts ran.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {
@@ -396,8 +396,8 @@ impl<'a> SealedCheckouts<'a> {
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The names in `sandbox.hide` of package managers' files that commands cannot see, or see only
-    /// without credentials.
+    /// The files of package managers that commands cannot see, or see only without credentials, in the words
+    /// of `sandbox.hide`.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
@@ -410,7 +410,7 @@ impl<'a> SealedCheckouts<'a> {
         found
     }
 
-    /// The base's layers, if they exist already.
+    /// The base's layers; `None` if they do not exist yet.
     pub fn layers(&self) -> Option<BaseLayer> {
         self.layer_in_use().map(|base| base.layer.clone())
     }
@@ -425,7 +425,7 @@ impl<'a> SealedCheckouts<'a> {
         self.kept.get().map_or(Ok(()), KeptLayer::remove)
     }
 
-    /// The base's layers. They are made when they are first needed.
+    /// The base's layers. Makes them if they do not exist yet.
     fn base_in_use(&self) -> Result<Arc<BaseInUse>> {
         let mut in_use = self.base_layer.lock();
         if let Some(base) = &*in_use {
@@ -443,7 +443,7 @@ impl<'a> SealedCheckouts<'a> {
         Ok(base)
     }
 
-    /// Makes the base's layers from those of an ancestor. False if there is no such ancestor, or
+    /// Makes the base's layers from those of an ancestor. Returns false if there is no such ancestor, or if
     /// its layers cannot be used.
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
@@ -451,8 +451,8 @@ impl<'a> SealedCheckouts<'a> {
         inherited::start(layer, self.store.repo(), &ancestor.layer, trees, &self.seeds)
     }
 
-    /// Adds submodules and seeds to a commit's tracked files. Gives the reason why a submodule is
-    /// missing.
+    /// Adds submodules and seeds to a commit's tracked files. If a submodule cannot be added, returns the
+    /// reason.
     fn complete(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
         let exported =
             pool::export_submodules(self.store.repo(), self.home.as_deref(), commit, sources);
@@ -460,7 +460,7 @@ impl<'a> SealedCheckouts<'a> {
         self.seeds.place_to_be_moved(sources).map(|_| problem)
     }
 
-    /// Prepares the upper layer of the git directory, with HEAD at the commit and an index of its
+    /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index has the commit's
     /// tree.
     fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
@@ -488,7 +488,7 @@ impl<'a> SealedCheckouts<'a> {
     }
 }
 
-/// Writes packed refs to the upper layer of a git directory, without the refs of attempts.
+/// Writes the packed refs of a git directory, without the refs of attempts, to its upper layer.
 fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let packed = match fs::read(git_dir.join("packed-refs")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -497,7 +497,7 @@ fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let mut is_hidden = false;
     let mut shown = Vec::new();
     for line in packed.split_inclusive(|byte| *byte == b'\n') {
-        // A line that begins with `^` belongs to the annotated tag in the line before.
+        // A line that begins with `^` belongs to the annotated tag in the line before it.
         if !line.starts_with(b"^") {
             let name = line.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
             is_hidden = REFS_OF_ATTEMPTS.iter().any(|refs| name.starts_with(refs.as_bytes()));
@@ -530,29 +530,29 @@ impl Drop for BaseInUse {
     fn drop(&mut self) {
         if let Some((kept, limit)) = self.keep_at.get()
             && matches!(self.guard, LayerGuard::Room { .. })
-            // Empty outputs count, too: the next judging need not check out the base.
+            // Even layers with empty outputs are kept, because the next judging then need not check out the
+            // base.
             && self.layer.outputs().is_some()
             && let Err(error) = kept.publish(&self.layer, *limit)
         {
-            // The next command builds them again.
+            // The next command makes the layers again.
             tracing::debug!(error = error.message, "the base's layers are not kept");
         }
     }
 }
 
 impl SealedCheckout {
-    /// The directory in which commands start, by its path in the world.
+    /// The path, in the world, of the directory in which commands start.
     pub fn dir(&self) -> &Path {
         &self.spec.dir
     }
 
-    /// The directory that gets all writes of commands to the checkout.
+    /// The directory where the commands' writes to the checkout really go.
     pub fn written(&self) -> PathBuf {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs. The stages after the setup see the files
-    /// that the setup left.
+    /// The world in which the command of a stage runs. Later stages see the files that the setup left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,

@@ -1,16 +1,16 @@
-//! The settings of npm (`.npmrc`), which pnpm and others also read. Commands see them without the
-//! credentials.
+//! Removes credentials from the settings of npm (`.npmrc`), which pnpm and others also read. Commands in a
+//! sealed world see only the rest.
 use std::path::Path;
 
 use crate::fs::regular;
 
-/// Parts of the names of settings that contain a credential.
+/// A setting whose name contains one of these words is a credential.
 const SECRET_PARTS: [&str; 5] = ["auth", "password", "token", "secret", "otp"];
 
-/// The names of other settings that belong to a login.
+/// The names of further settings that belong to a login.
 const OF_LOGINS: [&str; 6] = ["username", "email", "cert", "key", "certfile", "keyfile"];
 
-/// The settings in a file, without credentials; empty if it cannot be read.
+/// The settings in a file, without credentials; empty if the file cannot be read.
 pub fn shown_of(file: &Path) -> String {
     without_credentials(&regular::read_text(file).unwrap_or_default())
 }
@@ -25,12 +25,12 @@ fn without_credentials(text: &str) -> String {
     shown.map(without_logins_in_urls).collect()
 }
 
-/// True for a setting that is a credential, that belongs to one registry (`//host/:name`), or whose
-/// value comes from a variable, because variables are often used for tokens.
+/// True for a line that may show a credential: the setting is a credential or belongs to one registry
+/// (`//host/:name`), its value comes from a variable, as is often done for tokens, or the line is a comment.
 fn is_credential(line: &str) -> bool {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {
-        // Comments are left out, because they may contain a setting with its token.
+        // Comments are left out, because a setting with its token may be commented out.
         return !line.is_empty();
     }
     let (name, value) = line.split_once('=').unwrap_or((line, ""));

@@ -1,20 +1,20 @@
-//! The mounts of a sealed world, which decide what its commands see and where their writes go.
+//! Plans the mounts of a sealed world. They decide what its commands see and where their writes go.
 use std::path::{Path, PathBuf};
 
 use crate::model::outcome::Stage;
 use crate::process::world_spec::Mount;
 use crate::world::user_directories::{overlays, work_of};
 
-/// The paths of the machine that a world replaces, all with links resolved.
+/// The paths of the machine that a world replaces. Links in them are resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// The user's checkout, or the directory that takes its place.
+    /// The user's checkout, or the directory that takes its place for a bare repository.
     pub checkout: PathBuf,
     /// The repository's git directory, with objects and refs.
     pub git_dir: PathBuf,
     /// The user's directories that commands write to, such as the home directory.
     pub of_the_user: Vec<PathBuf>,
-    /// The directories for temporary files, which are private and empty.
+    /// The directories for temporary files. In the world, they are private and empty.
     pub temporary: Vec<PathBuf>,
     /// Paths that cannot be seen.
     pub hidden: Vec<PathBuf>,
@@ -25,19 +25,19 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// True if commands can read the outside file at this path. The innermost mount around it
-    /// decides.
+    /// True if commands in the world can read the machine's file at this path. The innermost mount around the
+    /// path decides.
     pub fn shows(&self, path: &Path) -> bool {
         let shown = self.of_the_user.iter().chain(&self.writable).map(|at| (at, true));
         let covered = [&self.checkout, &self.git_dir].into_iter();
         let covered = covered.chain(&self.temporary).chain(&self.hidden).map(|at| (at, false));
-        // Of two mounts at the same path, the later one counts.
+        // Of two mounts at the same path, the later one decides.
         let all = shown.chain(covered).filter(|(at, _)| path.starts_with(at));
         all.max_by_key(|(at, _)| at.components().count()).is_none_or(|(_, is_shown)| is_shown)
     }
 }
 
-/// The directories of one world, which get all its writes.
+/// The room of one world. Its directories get everything that the world's commands write.
 #[derive(Clone, Debug)]
 pub struct WorldRoom(PathBuf);
 
@@ -47,34 +47,33 @@ impl WorldRoom {
         WorldRoom(dir.to_owned())
     }
 
-    /// The checkout's upper layer, or the whole checkout if it is a plain directory.
+    /// The upper layer of the checkout. If the checkout is a plain directory, this is the whole checkout.
     pub fn checkout(&self) -> PathBuf {
         self.0.join("checkout")
     }
 
-    /// The upper layers of the home directory and of the user's other directories while the setup
-    /// runs.
+    /// The upper layers of the home directory and of the user's other directories, for the setup command.
     pub fn fetched(&self) -> PathBuf {
         self.0.join("fetched")
     }
 
-    /// The same upper layers while the other commands run.
+    /// The upper layers of the same directories, for the other commands.
     pub fn home(&self) -> PathBuf {
         self.0.join("home")
     }
 
-    /// The git directory's upper layer.
+    /// The upper layer of the git directory.
     pub fn git_dir(&self) -> PathBuf {
         self.0.join("git")
     }
 
-    /// The entries of linked worktrees in the git directory (gitrepository-layout(5), "worktrees"), without
-    /// those of attempts and of the user.
+    /// The directory that the world shows in place of the administrative entries of linked worktrees
+    /// (gitrepository-layout(5), "worktrees"), so that those of attempts and of the user are hidden.
     pub fn worktrees(&self) -> PathBuf {
         self.0.join("worktrees")
     }
 
-    /// The files by which the judged tree differs from the base.
+    /// The layer with the files of the judged tree that differ from the base.
     pub fn difference(&self) -> PathBuf {
         self.0.join("difference")
     }
@@ -89,18 +88,18 @@ impl WorldRoom {
         work_of(&self.home())
     }
 
-    /// The directory in the room for one directory of temporary files.
+    /// The directory in the room that is mounted at one of the directories for temporary files.
     fn temporary(&self, number: usize) -> PathBuf {
         self.0.join(format!("tmp-{number}"))
     }
 
-    /// The file that is shown in place of a file with credentials.
+    /// The file that commands see in place of a file with credentials.
     pub fn cut(&self, number: usize) -> PathBuf {
         self.0.join(format!("cut-{number}"))
     }
 
-    /// The directories that must exist before the world is entered, each with its mode. All users may
-    /// write to directories for temporary files.
+    /// The directories that must exist before the world is entered, each with its mode. All users may write
+    /// to the directories for temporary files.
     pub fn directories(&self, surroundings: &Surroundings) -> Vec<(PathBuf, u32)> {
         let [checkout, git_dir] = [self.checkout(), self.git_dir()];
         let work = [work_of(&checkout), work_of(&git_dir)];
@@ -110,20 +109,20 @@ impl WorldRoom {
     }
 }
 
-/// The layers below the writes to a judged tree, the topmost first.
+/// The lower layers of a judged tree's overlays, the topmost first.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    /// The layers of the checkout; empty if it is a plain directory.
+    /// The layers of the checkout; empty if the checkout is a plain directory.
     pub checkout: Vec<PathBuf>,
-    /// The rooms with the layers of the home directory and the user's other directories, above the
-    /// user's files.
+    /// The directories that have layers of the home directory and of the user's other directories. These
+    /// layers are above the user's files.
     pub home: Vec<PathBuf>,
 }
 
-/// The mounts of a world in this room, in which the command of a stage runs.
+/// The mounts of the world in this room, for the command of one stage.
 ///
-/// The setup has its own layers of the user's directories, so that its downloads can be told from
-/// the files that the other commands leave.
+/// The setup command writes to upper layers of its own, so that git-frites can tell its downloads from the
+/// files that the other commands leave.
 pub fn mounts(
     surroundings: &Surroundings,
     layers: Layers,

@@ -1,6 +1,6 @@
-//! Asks pytest and gotestsum for our own JUnit file by an environment variable. This changes
-//! neither their exit codes nor their output, except for one line of pytest, which is removed from
-//! the log.
+//! Asks pytest and gotestsum, by an environment variable, to write a JUnit file for git-frites. This changes
+//! neither their exit codes nor their output. Only pytest prints one more line, which is removed from the
+//! log.
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use crate::oracle::restricted::PrivateDirectories;
 use crate::process::environment::Policy;
 use crate::process::world_spec::{Confinement, Mount};
 
-/// The name of the report among the command's temporary files.
+/// The name of the report in the command's directory for temporary files.
 const NAME: &str = "git-frites-tests.xml";
 
-/// A test runner that writes a JUnit file if a variable asks for one.
+/// A test runner that writes a JUnit file if an environment variable asks for one.
 struct AskableRunner {
     programs: &'static [&'static str],
     variable: &'static str,
-    /// The option before the path, if the variable may contain other options; `None` if the
-    /// variable is the path alone.
+    /// The option before the path, if the variable contains options; `None` if the variable is the path
+    /// alone.
     option: Option<&'static str>,
     /// The files that configure the runner.
     settings: &'static [&'static str],
@@ -54,20 +54,21 @@ const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// A report that is requested from a test runner.
 pub struct AskedReport {
-    /// The path of the file as the command sees it.
+    /// The path of the report file, as the command sees it.
     inside: PathBuf,
-    /// The file itself.
+    /// The path of the report file, as git-frites sees it.
     pub file: PathBuf,
     /// The environment variable that requests the report.
     pub variable: (String, OsString),
-    /// Owns the directory of the file, if the command has no other directory for temporary files.
+    /// The directory of the file, which is made here if the command has no private directory for temporary
+    /// files.
     _own: Option<PrivateDirectories>,
 }
 
 impl AskedReport {
-    /// A report from the runner that the command starts; `None` unless it names one of the known
-    /// runners exactly once. `None` also if the command, the environment or the checkout at `dir`
-    /// mentions JUnit, because then the project has its own settings for such a file.
+    /// The report to request from the runner that the command starts. `None` unless the command names one of
+    /// the known runners exactly once. Also `None` if the command, the environment or the runner's settings
+    /// in the checkout at `dir` mention JUnit, because the project then has its own settings for such a file.
     pub fn of(
         command: &CommandLine,
         dir: &Path,
@@ -99,7 +100,7 @@ impl AskedReport {
                 (temporary?, None)
             }
             None => {
-                // Without a directory there is just no report.
+                // If the directory cannot be made, no report is requested.
                 let own = PrivateDirectories::make().ok()?;
                 ((own.temporary(), own.temporary()), Some(own))
             }
@@ -116,7 +117,7 @@ impl AskedReport {
         Some(AskedReport { inside, file, variable: (runner.variable.to_owned(), value), _own: own })
     }
 
-    /// Removes the line in which pytest names the file from a log.
+    /// Removes from a log the line in which pytest names the report file.
     pub fn hide_in(&self, log: &Path) {
         let Ok(text) = regular::read_own(log) else { return };
         let named = format!("generated xml file: {}", self.inside.display());
@@ -125,7 +126,7 @@ impl AskedReport {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let (hidden, kept): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(is_named);
         if !hidden.is_empty() {
-            // If this fails, the log only has one line more.
+            // If this fails, the log only has this line, too.
             let _ = atomic::write(log, &kept.concat());
         }
     }
@@ -135,14 +136,14 @@ fn speaks_of_junit(text: &[u8]) -> bool {
     text.windows(5).any(|part| part.eq_ignore_ascii_case(b"junit"))
 }
 
-/// True if a file in the root of the checkout mentions JUnit, or cannot be read.
+/// True if a file in the root of the checkout mentions JUnit, cannot be read, or is too large to be read.
 fn is_named_in(dir: &Path, name: &str, confinement: Option<&Confinement>) -> bool {
     let Some(file) = find(dir, name, confinement) else { return false };
     let is_large = fs::symlink_metadata(&file).is_ok_and(|meta| meta.len() > LARGEST_SETTINGS);
     is_large || regular::read_own(&file).map_or(true, |text| speaks_of_junit(&text))
 }
 
-/// A file in the root of the checkout, as commands see it.
+/// The real path of a file in the root of the checkout; `None` if commands do not see such a file.
 fn find(dir: &Path, name: &str, confinement: Option<&Confinement>) -> Option<PathBuf> {
     let roots = match confinement {
         Some(Confinement::Sealed(world)) => world.mounts.iter().find_map(|mount| match mount {
@@ -158,7 +159,7 @@ fn find(dir: &Path, name: &str, confinement: Option<&Confinement>) -> Option<Pat
         let path = root.join(name);
         fs::symlink_metadata(&path).ok().map(|meta| (path, meta))
     });
-    // A device in a layer (a whiteout) means that a file of the lower layers was deleted.
+    // If the topmost entry is a device (a whiteout), the file of the lower layers was deleted.
     let (path, meta) = there.next()?;
     (meta.is_file() || meta.is_symlink()).then_some(path)
 }

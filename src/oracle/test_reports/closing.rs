@@ -1,17 +1,17 @@
 //! Reads the number of failed tests from the summary at the end of a test command's output.
 //!
-//! A test or a script may run another runner whose tests fail on purpose, and print its summary. So
-//! only the last lines of the whole output count, which come from the runner that ended last. After
-//! its summary, only lines of this runner may follow, and lines of make and similar programs that
-//! started it.
+//! A test or a script may run another test runner whose tests fail on purpose, and print the summary of that
+//! runner. So only the end of the whole output is read, which comes from the runner that ended last. After
+//! its summary, only further lines of this runner may follow, and lines of make and similar programs that
+//! started the runner.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
     LONGEST_LINE, exunit_counts, go, is_rspec_summary, number, number_after, number_before,
     phpunit_counts, pytest_counts,
 };
 
-/// Reads the number of failed tests from the end of an output. `None` if the output does not end
-/// with the summary of this reader's runner.
+/// Reads the number of failed tests from the end of one runner's output. Returns `None` if the output does
+/// not end with a summary of this runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
 const RUNNERS: [Reader; 15] = [
@@ -19,7 +19,7 @@ const RUNNERS: [Reader; 15] = [
     vitest, mocha, rspec, exunit,
 ];
 
-/// The number of failed tests by the summary at the end of an output; 0 if it has none.
+/// The number of failed tests, according to the summary at the end of an output; 0 if there is no summary.
 pub fn failures(log: &str) -> u64 {
     let shown = |line: &str| match line.len() {
         0..=LONGEST_LINE => plain::line(line).trim_end().to_owned(),
@@ -32,8 +32,8 @@ pub fn failures(log: &str) -> u64 {
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
 }
 
-/// True for a line in which a program that runs recipes or scripts, such as make, reports the end
-/// or failure of one.
+/// True for a line in which a program that runs recipes or scripts, such as make, reports that one of them
+/// has ended or failed.
 fn is_of_caller(line: &str) -> bool {
     let is_of_make = line.starts_with("make")
         && [": Leaving directory", ": *** [", " not remade because of errors"]
@@ -50,8 +50,8 @@ fn is_of_caller(line: &str) -> bool {
     is_of_make || begins(line, &others)
 }
 
-/// The index of the last line of a runner's summary. Skips empty lines, and the lines that the
-/// runner prints after its summary (`is_behind`).
+/// The index of the last line of a runner's summary. Lines after the summary are skipped: empty ones, and
+/// those for which `is_behind` returns true.
 fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
     lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
 }
@@ -78,13 +78,13 @@ fn libtest(lines: &[String]) -> Option<u64> {
     let told = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
     match failed(&lines[last]) {
         None if !told => Some(0),
-        // Another target failed before the last one.
+        // A target before the last one failed.
         _ => Some(lines.iter().filter_map(failed).sum::<u64>().max(1)),
     }
 }
 
 fn nextest(lines: &[String]) -> Option<u64> {
-    // nextest lists the failed tests again: `FAIL [   0.004s] tiny inner::bad`.
+    // After its summary, nextest lists the failed tests again: `FAIL [ 0.004s] tiny inner::bad`.
     let is_behind = |line: &str| {
         line == "error: test run failed"
             || line.starts_with("warning: ") && line.contains("not run due to ")
@@ -112,7 +112,8 @@ fn unittest(lines: &[String]) -> Option<u64> {
     Some(counts.split(", ").filter_map(of_failures).sum())
 }
 
-/// `go test` ends with its last package, followed by `FAIL` if any of several packages failed.
+/// The output of `go test` ends with the line of the last package. If any of several packages failed, a line
+/// `FAIL` follows.
 fn go_test(lines: &[String]) -> Option<u64> {
     let is_package = |line: &String| begins(line, &["FAIL ", "ok ", "? "]);
     let failed = match lines {
@@ -124,7 +125,7 @@ fn go_test(lines: &[String]) -> Option<u64> {
     failed.then(|| names().max(1))
 }
 
-/// gotestsum, unless it ran tests again: then its number includes tests that passed in the end.
+/// gotestsum. `None` if it ran tests again, because its number then includes tests that passed in the end.
 fn gotestsum(lines: &[String]) -> Option<u64> {
     let done = lines.last()?.strip_prefix("DONE ").filter(|done| !done.contains(" runs,"))?;
     Some(number_before(done, &["failure", "failures", "error", "errors"]))
@@ -160,7 +161,7 @@ fn tap(lines: &[String]) -> Option<u64> {
     (tests.len() as u64 == planned).then(|| tests.iter().filter(failed).count() as u64)
 }
 
-/// The longer form of `node --test`, which lists the failed tests after its counts.
+/// The longer form of the output of `node --test`, which lists the failed tests after the counts.
 fn node(lines: &[String]) -> Option<u64> {
     let at = before(lines, |line| begins(line, &["✖ ", "test at ", "  "]))?;
     lines[at].strip_prefix("ℹ ")?;
@@ -189,7 +190,7 @@ fn vitest(lines: &[String]) -> Option<u64> {
     Some(if failed(tests) > 0 { failed(tests) } else { failed(files) })
 }
 
-/// mocha prints each failed test after their number, indented.
+/// mocha prints the number of failed tests, and then each failed test, indented.
 fn mocha(lines: &[String]) -> Option<u64> {
     let failing = |line: &String| number(line.strip_prefix("  ")?.strip_suffix(" failing")?);
     let at = lines.iter().rposition(|line| failing(line).is_some())?;
@@ -309,7 +310,7 @@ mod tests {
             assert_eq!(failures(&in_make), failed, "{in_make}");
             let failed_in_make = format!("{log}\nmake: *** [Makefile:2: test] Error 1\n");
             assert_eq!(failures(&failed_in_make), failed, "{failed_in_make}");
-            // The outer output of a test, or of a script that expects failures.
+            // Lines that follow if a test or a script ran the failing runner and expected the failures.
             for outer in [
                 "as expected",
                 "== 1 passed in 0.10s ==",

@@ -1,7 +1,7 @@
 //! Reads JUnit files with the results of single tests.
 //!
-//! The attempt's own code may write these files. So their content never makes a tree pass, and
-//! every content must be harmless.
+//! The attempt's own code may write these files. So they never make a tree pass, and reading them must be
+//! safe whatever they contain.
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,14 +14,14 @@ use quick_xml::events::{BytesStart, Event};
 use crate::fs::regular;
 use crate::model::test_report::{TestEnd, TestReport, is_doctest};
 
-/// The most bytes of all files of one report.
+/// The files of one report may have at most this many bytes together.
 const LARGEST: u64 = 64 << 20;
 
-/// A file with inode and change time, which differ if the file was written again.
+/// A file, and its inode and change time, by which one can see whether the file was written again.
 pub type MarkedFile = (PathBuf, (u64, i64, i64));
 
-/// Reads those of the `marked` files that are not in `before`, the files that existed before the
-/// command; `None` if there are none. An unreadable file is recorded as the report's problem.
+/// Reads those of the `marked` files that were written by the command, because they are not in `before`.
+/// Returns `None` if there are none. If a file cannot be read, the report says so as its problem.
 pub fn read_new(mut marked: Vec<MarkedFile>, before: &[MarkedFile]) -> Option<EndedTests> {
     let before: HashSet<&MarkedFile> = before.iter().collect();
     marked.retain(|file| !before.contains(file));
@@ -54,13 +54,13 @@ pub fn read_new(mut marked: Vec<MarkedFile>, before: &[MarkedFile]) -> Option<En
         }
     }
     report.finish();
-    // Some runners list a test once for each time that it ran; it counts as failed only if it
-    // never passed.
+    // Some runners list a test once for each time that it ran. Such a test has failed only if it never
+    // passed.
     let failed = failed.difference(&passed).count() as u64;
     Some(EndedTests { report: Some(report), failed })
 }
 
-/// The files at a path: the file itself, or the `.xml` files in the directory.
+/// The files at a path: if the path is a directory, the `.xml` files in it, otherwise the path itself.
 pub fn files_at(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -76,7 +76,7 @@ pub fn xml_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|ending| ending == "xml"))
 }
 
-/// The regular files among these, with their marks.
+/// The regular files among these paths, each with its inode and change time.
 pub fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
     let mark = |path: PathBuf| {
         let meta = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
@@ -90,18 +90,18 @@ pub fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
 pub struct EndedTests {
     /// The single tests; `None` if they are not known.
     pub report: Option<TestReport>,
-    /// The number of tests that failed and did not pass in a rerun: by the report file or, without
-    /// one, by the summary at the end of the output.
+    /// The number of tests that failed and did not pass in a rerun, according to the report file, or else
+    /// according to the summary at the end of the output.
     pub failed: u64,
 }
 
-/// One `<testcase>`.
+/// One `<testcase>` element.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TestCase {
     name: String,
-    /// The test's class or group, which distinguishes tests of the same name.
+    /// The test's class or group, which tells tests of the same name apart.
     class: Option<String>,
-    /// The source file, which some runners give in place of a class.
+    /// The test's source file, which some runners write instead of a class.
     file: Option<String>,
     result: TestEnd,
 }
@@ -133,7 +133,7 @@ impl TestCase {
         is_doctest(self.class.as_deref().unwrap_or_default(), &self.name)
     }
 
-    /// The unique name of this test.
+    /// The name of this test with its class or file, which is unique in the report.
     fn full_name(&self) -> String {
         match self.class.as_ref().or(self.file.as_ref()) {
             Some(place) => format!("{place}::{}", self.name),
@@ -142,7 +142,8 @@ impl TestCase {
     }
 }
 
-/// Reads a file if it has at most `left` bytes, and subtracts its size.
+/// Reads the test cases in a file, and subtracts the file's size from `left`. Fails if the file has more
+/// bytes than `left`.
 fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     let describe = |e: io::Error| crate::error::describe(&e);
     let length = fs::symlink_metadata(file).map_err(describe)?.len();
@@ -151,15 +152,15 @@ fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     parse(BufReader::new(file.take(length)))
 }
 
-/// The test cases below `<testsuites>` and `<testsuite>`, read in one pass. Only those children of
-/// a case that give its result are used.
+/// The test cases directly below `<testsuites>` and `<testsuite>`, read in one pass. Of the children of a
+/// case, only those that tell its result are used.
 fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut reader = quick_xml::Reader::from_reader(file);
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // The number of open elements; how many of them, counted from the outside, are suites; and
-    // whether a case is open directly below these suites.
+    // `depth` is the number of open elements, `suites` is how many of them (counted from the outside) are
+    // suites, and `in_case` is true if a case is open directly below these suites.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

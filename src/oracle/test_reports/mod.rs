@@ -1,9 +1,8 @@
-//! Finds the results of single tests: in files that the configuration names, in files that build
-//! tools write by themselves, in a file that is requested from the runner, or in the runner's
-//! output.
+//! Finds the results of single tests: in files that the configuration names, in a file that is requested from
+//! the runner, in files that build tools write by themselves, or in the runner's output.
 //!
-//! The code under test can write all of these. So they never make a tree pass, but failed tests
-//! contradict an exit code of 0.
+//! The code under test can write all of these. So they never make a tree pass. But if they report failed
+//! tests, an exit code of 0 is not believed.
 mod asked;
 mod closing;
 mod junit;
@@ -22,29 +21,29 @@ use crate::oracle::test_reports::outputs::OutputPlaces;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
 
-/// The sources of a command's test results.
+/// Where the test results of a command are looked for.
 pub struct TestReports {
-    /// The configured file or directory of files: its configured name and its path.
+    /// The configured file, or directory of files: the name in the configuration, and the path.
     configured: Option<(String, PathBuf)>,
-    /// The directory that gets the files that the command writes to the checkout.
+    /// The directory where the command's writes to the checkout really go.
     written: PathBuf,
-    /// The checkout as the command sees it.
+    /// The path of the checkout, as the command sees it.
     dir: PathBuf,
     asked: Option<AskedReport>,
     outputs: Option<OutputPlaces>,
 }
 
-/// The expected results of one try of a command, before it runs.
+/// What is known about the reports before one try of a command.
 pub struct ExpectedTests<'a> {
     reports: &'a TestReports,
-    /// The files that existed before the command. If they do not change, they are not its report.
+    /// The report files that exist before the try. A file that does not change is not a report of this try.
     before: Vec<MarkedFile>,
 }
 
 impl TestReports {
-    /// The sources for this command. `dir` is the checkout as the command sees it, `written` the
-    /// directory that gets its writes, and `configured` the configured file, relative to the
-    /// checkout's root.
+    /// Where the test results of this command are looked for. `dir` is the path of the checkout as the
+    /// command sees it, `written` is the directory where the command's writes to it really go, and
+    /// `configured` is the configured file, relative to the checkout's root.
     pub fn of(
         command: &CommandLine,
         configured: Option<&str>,
@@ -72,7 +71,7 @@ impl TestReports {
         self.asked.iter().map(|asked| asked.variable.clone()).collect()
     }
 
-    /// Remembers the existing files before the command runs.
+    /// Notes which report files exist before the command runs.
     pub fn expect(&self) -> ExpectedTests<'_> {
         ExpectedTests { reports: self, before: self.files() }
     }
@@ -89,8 +88,8 @@ impl TestReports {
 }
 
 impl ExpectedTests<'_> {
-    /// The results after the command has ended and written this log. Paths in the names of tests
-    /// become relative to the checkout's root, because every checkout has another path.
+    /// The results of a try that has ended and written this log. Paths in the names of tests become relative
+    /// to the checkout's root, because each checkout has a different path.
     pub fn read(&self, log: &Path) -> EndedTests {
         let mut ended = self.find(log);
         if let Some(report) = &mut ended.report {
@@ -113,7 +112,7 @@ impl ExpectedTests<'_> {
         if let Some(asked) = &self.reports.asked {
             asked.hide_in(log);
         }
-        // If a file is damaged, the output is used instead.
+        // If a report file is damaged or empty, the output is used instead.
         let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
         if let Some(files) = files.filter(|files| files.report.as_ref().is_some_and(is_whole)) {
             return files;

@@ -8,20 +8,20 @@ use crate::oracle::test_reports::junit::xml_files;
 /// The directories in which build tools leave JUnit files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputPlaces {
-    /// The tool's output directory in each part of the project.
+    /// The name of the tool's output directory, which each part of the project has.
     output: &'static str,
-    /// The directories in it that contain report files, or directories of such files.
+    /// The directories below it that contain report files, or directories of report files.
     reports: &'static [&'static str],
 }
 
 const MAVEN: OutputPlaces =
     OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
 const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
-/// A detected command makes ctest write its report there, in the directory of ctest's own files.
+/// ctest has its own files in this directory, and a detected command makes it write the report there, too.
 const CTEST: OutputPlaces = OutputPlaces { output: "Testing", reports: &["Temporary"] };
 const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
 
-/// The programs that write such files.
+/// The programs that write JUnit files, each with its places.
 const WRITERS: [(&str, OutputPlaces); 8] = [
     ("ctest", CTEST),
     ("mvn", MAVEN),
@@ -33,17 +33,18 @@ const WRITERS: [(&str, OutputPlaces); 8] = [
     ("cargo-nextest", NEXTEST),
 ];
 
-/// The most directories that are searched.
+/// At most this many directories are searched.
 const MOST_DIRECTORIES: usize = 10_000;
 
-/// The most files that are found.
+/// At most this many files are returned.
 const MOST_FILES: usize = 10_000;
 
-/// The deepest directory that is searched.
+/// Directories are searched down to this depth.
 const DEEPEST: usize = 8;
 
 impl OutputPlaces {
-    /// The places for the first program of a command that writes such files.
+    /// The places of the first program in a command that writes JUnit files; `None` if no word of the command
+    /// is such a program.
     pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
         let writer = |word: &String| WRITERS.iter().find(|(name, _)| name == word);
         command.words().iter().find_map(writer).map(|(_, places)| *places)

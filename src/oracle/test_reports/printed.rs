@@ -1,7 +1,7 @@
 //! Reads the results of single tests from the output of well-known test runners.
 //!
-//! A command may run several test runners, so a log may have several summaries. They can be told
-//! apart, because each runner's summary has a different form.
+//! A command may run several test runners, so a log may have several summaries. Each runner's summary has a
+//! different form, so the log is read once for each runner.
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use crate::model::agent_output::LEFT_OUT;
 use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
-/// The longest line that is read, in bytes.
+/// Longer lines, in bytes, are not read.
 pub(super) const LONGEST_LINE: usize = 4096;
 
-/// Reads the output of one runner; `None` if there is no summary of this runner.
+/// Reads the output of one runner. Returns `None` if there is no summary of this runner.
 type Reader = fn(&[String]) -> Option<TestReport>;
 
-/// The runners, each with the name that a report gets.
+/// The runners, each with its name in reports.
 const RUNNERS: [(&str, Reader); 15] = [
     ("cargo test", libtest),
     ("nextest", nextest),
@@ -57,7 +57,7 @@ pub fn read(log: &str) -> Option<TestReport> {
     found
 }
 
-/// The number before a word, such as 2 in `1 failed, 2 passed`.
+/// The sum of the numbers before these words, e.g. 2 for `passed` in `1 failed, 2 passed`.
 pub(super) fn number_before(line: &str, words: &[&str]) -> u64 {
     let parts = line.split([' ', ',', ';', '|', '(', ')', '=']).filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts.collect();
@@ -65,26 +65,26 @@ pub(super) fn number_before(line: &str, words: &[&str]) -> u64 {
     pairs.filter_map(|pair| number(pair[0])).sum()
 }
 
-/// A number, limited so that adding all numbers in a log cannot overflow.
+/// A number. It is limited, so that the sum of all numbers in a log cannot overflow.
 pub(super) fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().map(|number| number.min(1 << 32))
 }
 
-/// The number in a text such as `skipped=2`.
+/// The number after a text, e.g. 2 after `skipped=` in `skipped=2`.
 pub(super) fn number_after(line: &str, name: &str) -> u64 {
     let rest = line.split_once(name).map_or("", |(_, rest)| rest);
     let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
     digits.and_then(number).unwrap_or_default()
 }
 
-/// The lines after index `after` that begin with `start`, up to the first that does not, without
-/// this beginning.
+/// The lines after index `after`, up to the first line that does not begin with `start`. The beginning is
+/// removed.
 fn block<'l>(lines: &'l [String], after: usize, start: &'l str) -> impl Iterator<Item = &'l str> {
     lines[after + 1..].iter().map_while(move |line| line.strip_prefix(start))
 }
 
-/// Rust's test harness. The names of tests begin with the name of their binary, which cargo prints
-/// before.
+/// Rust's test harness. The report's names of tests begin with the name of their binary, which cargo prints
+/// before it starts the binary.
 fn libtest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut binary = String::new();
@@ -132,7 +132,7 @@ fn nextest(lines: &[String]) -> Option<TestReport> {
     for line in lines.iter().map(|line| line.trim_start()) {
         let Some((word, rest)) = line.split_once(" [") else { continue };
         let Some((_, name)) = rest.split_once("] ") else { continue };
-        // The position in the list of all tests may come before the name.
+        // The test's position in the list of all tests, e.g. `( 1/20)`, may stand before its name.
         let name = name.trim_start();
         let name = match name.split_once(") ") {
             Some((place, name)) if place.starts_with('(') => name,
@@ -154,10 +154,10 @@ fn nextest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// The words for tests in pytest's last line.
+/// The words after numbers of tests in pytest's last line.
 const PYTEST: [&str; 7] = ["failed", "passed", "skipped", "xfailed", "xpassed", "error", "errors"];
 
-/// The counts in pytest's last line: `1 failed, 3 passed`. None for any other line.
+/// The counts in pytest's last line: `1 failed, 3 passed`. `None` for any other line.
 pub(super) fn pytest_counts(line: &str) -> Option<&str> {
     let (counts, time) = line.trim_matches(['=', ' ']).rsplit_once(" in ")?;
     let seconds = time.split(' ').next()?.strip_suffix('s')?;
@@ -179,7 +179,7 @@ fn pytest(lines: &[String]) -> Option<TestReport> {
             report.total += number_before(counts, &PYTEST);
             report.skipped += number_before(counts, &["skipped", "xfailed"]);
         } else if line.trim_matches(['_', ' ']).starts_with("ERROR at teardown of ") {
-            // pytest counts the test itself as well as its error in teardown.
+            // pytest counts an error in teardown in addition to the test itself.
             errors_after += 1;
         } else if let Some(test) =
             line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
@@ -214,7 +214,7 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
             let place = place.split(')').next().unwrap_or_default();
             match place {
                 "" => report.name_failing(name),
-                // Since Python 3.11, the place ends with the test's name.
+                // Since Python 3.11, the text in parentheses ends with the test's name.
                 place if place.rsplit('.').next() == Some(name) => report.name_failing(place),
                 place => report.name_failing(&format!("{place}.{name}")),
             }
@@ -223,22 +223,22 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// `go test`, also with `-v` or `-json`, and gotestsum. Plain `go test` does not print the number
-/// of tests.
+/// `go test`, with and without `-v` or `-json`, and gotestsum. Without these options, `go test` does not
+/// print the number of tests.
 pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
     let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
-    // The ended tests whose package is printed after them.
+    // Tests that have ended, but whose package is printed later.
     let mut ended: Vec<(&str, TestEnd)> = Vec::new();
     let name_ended = |report: &mut TestReport, name: &str, end| {
         report.count(name, end);
-        // Without `-v`, passed tests are not printed, so there is no total.
+        // Without `-v`, passed tests are not printed, so the total is not known. `count` has added 1 to it.
         report.total -= u64::from(!is_verbose && end == TestEnd::Failed);
     };
     for line in lines {
         let text = line.trim_start();
-        // Output of a test may come before its result in the same line.
+        // The test's own output may stand before its result in the same line.
         let is_end = is_verbose && text.ends_with("s)");
         let named = |start: &str| {
             let (before, rest) = text.split_once(start)?;
@@ -247,7 +247,7 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         if let Some((name, end)) = go_event(text) {
             report.count(&name, end);
         } else if let Some((package, name)) = named("=== FAIL: ").and_then(|t| t.split_once(' ')) {
-            // gotestsum names the module's own package `.`.
+            // gotestsum calls the package at the root of the module `.`.
             match package {
                 "." => report.name_failing(name),
                 package => report.name_failing(&format!("{package}.{name}")),
@@ -275,7 +275,7 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         }
     }
     ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
-    // Leave a test out if a subtest of it failed.
+    // If a subtest failed, the test around it is left out.
     let mut all = report.failing.clone();
     all.sort();
     report.failing.retain(|name| !has_part(name, &all));
@@ -310,13 +310,14 @@ fn go_event(line: &str) -> Option<(String, TestEnd)> {
     Some((name, end))
 }
 
-/// The Test Anything Protocol, which `node --test`, prove and bats print. A test with subtests is a
-/// group; it counts as a test only if it fails and none of its subtests does.
+/// The Test Anything Protocol (TAP), which `node --test`, prove and bats print. A test with subtests is a
+/// group. A group is counted as a test only if it fails although none of its subtests does.
 fn tap(lines: &[String]) -> Option<TestReport> {
     let is_plan =
         |line: &str| line.strip_prefix("1..").is_some_and(|number| number.parse::<u64>().is_ok());
     lines.iter().find(|line| line.starts_with("TAP version") || is_plan(line))?;
-    // The ended tests with depth, name and result. Their groups may not have ended yet.
+    // The tests that have ended, each with its depth, name and result. The groups around them may not have
+    // ended yet.
     let mut ended: Vec<(usize, String, TestEnd)> = Vec::new();
     for line in lines {
         let text = line.trim_start();
@@ -341,7 +342,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
             end: ended.len(),
         };
-        // A file or group may fail by itself, for example if it takes too long.
+        // A file or group may fail although its tests pass, e.g. because it takes too long.
         let fails_alone = end == TestEnd::Failed
             && ended[parts.clone()].iter().all(|(.., part)| *part != TestEnd::Failed);
         if parts.is_empty() || fails_alone {
@@ -350,7 +351,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         if !parts.is_empty() {
             for part in &mut ended[parts] {
                 let whole = format!("{name} > {}", part.1);
-                // Limit the length, because names in many nested groups could fill the memory.
+                // Limit the length, because the names of many nested groups could fill the memory.
                 *part = (depth, whole.chars().take(4 * LONGEST_NAME).collect(), part.2);
             }
         }
@@ -360,8 +361,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     (report.total > 0).then_some(report)
 }
 
-/// prove, which prints the number of tests of each file unless it prints all tests. A skipped file
-/// has no tests.
+/// prove, unless it prints all tests (as TAP). It then prints only the number of tests. A skipped file has no
+/// tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
     let counts: Vec<&String> = lines
         .iter()
@@ -378,7 +379,7 @@ fn prove(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// The longer form of `node --test`, for people.
+/// The longer form of the output of `node --test`, which is meant for people.
 fn node(lines: &[String]) -> Option<TestReport> {
     let count = |name: &str| {
         let line = lines.iter().find_map(|line| line.strip_prefix("ℹ ")?.strip_prefix(name));
@@ -389,7 +390,7 @@ fn node(lines: &[String]) -> Option<TestReport> {
         skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
         ..TestReport::default()
     };
-    // The suites around a test, by their depth.
+    // The suites around the current line, the outermost first.
     let mut suites: Vec<&str> = Vec::new();
     for line in lines.iter().take_while(|line| !line.starts_with("ℹ tests ")) {
         let text = line.trim_start();
@@ -416,8 +417,8 @@ fn node(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// Counts the files that failed before any of their tests ran. A runner may print such a file
-/// twice.
+/// Adds the files that failed before any of their tests ran, each as one failed test. A runner may print such
+/// a file twice.
 fn count_files<'l>(report: &mut TestReport, files: impl Iterator<Item = &'l str>) {
     let files: BTreeSet<&str> = files.collect();
     files.iter().for_each(|file| report.count(file, TestEnd::Failed));
@@ -435,7 +436,7 @@ fn jest(lines: &[String]) -> Option<TestReport> {
     let mut file = None;
     let files = lines.iter().filter_map(|line| {
         if let Some(named) = line.strip_prefix("FAIL ") {
-            // The time of a slow file follows its name.
+            // If the file was slow, its time follows its name.
             file = Some(named.split_once(" (").map_or(named, |(path, _)| path));
         }
         line.starts_with("  ● Test suite failed").then(|| file.take())?
@@ -457,7 +458,7 @@ fn vitest(lines: &[String]) -> Option<TestReport> {
     for name in named().filter(|name| name.contains(" > ")) {
         report.name_failing(name);
     }
-    // `FAIL  a.test.ts [ a.test.ts ]`.
+    // A file that failed as a whole: `FAIL a.test.ts [ a.test.ts ]`.
     let files = named().filter_map(|name| Some(name.strip_suffix(" ]")?.split_once(" [ ")?.0));
     count_files(&mut report, files);
     (report.total > 0).then_some(report)
@@ -477,7 +478,8 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
         report.total += number;
         report.skipped += if word == "pending" { number } else { 0 };
     }
-    // `  1) the suite`, then the titles below it; the last ends with a colon.
+    // A failed test is printed as ` 1) the suite`, followed by the titles of the inner suites and of the
+    // test. The last title ends with a colon.
     let mut titles: Option<String> = None;
     for line in &lines[first..] {
         let text = line.trim_start();
@@ -563,7 +565,7 @@ pub(super) fn exunit_counts(line: &str) -> Option<&str> {
     (is_summary && are_counts).then_some(line)
 }
 
-/// The words for tests and for results in ExUnit's last line.
+/// The words after numbers of tests, and after numbers of results, in ExUnit's last line.
 const EXUNIT_TESTS: [&str; 6] = ["doctest", "doctests", "property", "properties", "test", "tests"];
 const EXUNIT_ENDS: [&str; 5] = ["failure", "failures", "excluded", "invalid", "skipped"];
 
@@ -576,7 +578,7 @@ fn exunit(lines: &[String]) -> Option<TestReport> {
         ..TestReport::default()
     };
     for line in lines.iter().filter_map(|line| line.strip_prefix("  ")) {
-        // `  1) test two (VTest)`.
+        // A failed test is printed as ` 1) test two (VTest)`.
         if let Some((place, name)) = line.split_once(") ")
             && number(place.trim_start()).is_some()
             && name.ends_with(')')
@@ -587,7 +589,7 @@ fn exunit(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// minitest: `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`, after the failed tests.
+/// minitest prints the failed tests, and then `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`.
 fn minitest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_summary = |line: &&String| line.contains(" runs, ") && line.contains(" assertions, ");
@@ -616,7 +618,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Checks the results that are read from an output: total, skipped, failing, and the runner.
+    /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing tests,
+    /// and the runner `by`.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read(log).expect("a summary");
@@ -667,7 +670,7 @@ mod tests {
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
         assert_eq!(read(log).expect("a summary").passing, ["p.TestAdd"]);
-        // A test that prints text without a newline.
+        // A test prints text without a newline.
         let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (2, 0), &["p.TestB"], "go test");
         let log = "{\"Time\":\"t\",\"Action\":\"run\",\"Package\":\"p\",\"Test\":\"TestA\"}\n{\"Time\":\"t\",\"Action\":\"output\",\"Package\":\"p\",\"Test\":\"TestA\",\"Output\":\"--- FAIL: TestA (0.00s)\\n\"}\n\
@@ -683,7 +686,7 @@ mod tests {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
-        // A file that took too long, and a group with a test that is expected to fail.
+        // A group has a test that is expected to fail, and a file takes too long.
         let log = "TAP version 14\n# Subtest: a.js\n    # Subtest: in\n        ok 1 - one\n        not ok 2 - two # TODO\n        1..2\n    ok 1 - in\n    1..1\nok 1 - a.js\n\
             # Subtest: b.js\n    ok 1 - three\nnot ok 2 - b.js # time=30245ms\n1..2\n";
         assert_read(log, (4, 1), &["b.js"], "TAP");
@@ -700,7 +703,7 @@ mod tests {
         assert_read(log, (4, 0), &["t/a.t"], "prove");
         let log =
             "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
-        // The last line of each file looks like a test.
+        // With `prove -v`, the last line of each file (`ok`) looks like a test.
         assert_read(log, (2, 0), &[], "TAP");
     }
 
@@ -750,7 +753,7 @@ mod tests {
     fn output_made_to_take_long_is_read_all_the_same() {
         let failing: String = (0..100_000).map(|n| format!("--- FAIL: {n}\n")).collect();
         assert_eq!(read(&failing).expect("failing tests").total, 0);
-        // Each of 300 groups contains all groups and tests before it.
+        // 300 nested groups: each contains all groups and tests before it.
         let test = format!("{}ok\n", " ".repeat(300));
         let group = |depth| format!("{}ok - {}\n", " ".repeat(depth), "x".repeat(3000));
         let groups: String = (0..300).rev().map(group).collect();
