@@ -1,4 +1,4 @@
-//! A candidate as an address: where its files, refs and records are, and its record itself.
+//! A candidate as an address: finds its files, refs and logs, and reads and changes its record.
 use std::fmt;
 use std::path::PathBuf;
 
@@ -40,7 +40,8 @@ impl Store {
         run.candidates.iter().map(move |name| self.candidate(run, name))
     }
 
-    /// The usage of the agents of a run; `None` if none of them has a known format of reports.
+    /// The usage that the agents of a run have reported; `None` if no agent has reported any in a known
+    /// format.
     pub fn usage(&self, run: &Run) -> Result<Option<UsageSum>> {
         let records = self.candidates(run).map(CandidateRef::record);
         let records: Vec<Candidate> = records.collect::<Result<_>>()?;
@@ -56,7 +57,7 @@ impl fmt::Display for CandidateRef<'_> {
 }
 
 impl CandidateRef<'_> {
-    /// The command that judges its run as it was judged last.
+    /// The command that judges the candidate's run as it was judged last.
     pub fn judge_command(self) -> String {
         self.store.judge_command(&self.run.run)
     }
@@ -71,7 +72,7 @@ impl CandidateRef<'_> {
         self.worktree_root().join(self.run.run.as_str()).join(self.name.as_str())
     }
 
-    /// The directory that holds the worktrees of the candidate's run and of others.
+    /// The directory that has the worktrees of the candidate's run, perhaps with those of other runs.
     pub fn worktree_root(self) -> PathBuf {
         self.store.worktrees(self.run.worktree_root.as_deref())
     }
@@ -81,7 +82,7 @@ impl CandidateRef<'_> {
         refs::branch(&self.run.run, self.name)
     }
 
-    /// The ref that holds the candidate's captures.
+    /// The ref of the candidate's newest capture, which reaches all its captures.
     pub fn capture_ref(self) -> RefName {
         refs::capture(&self.run.run, self.name)
     }
@@ -91,7 +92,7 @@ impl CandidateRef<'_> {
         self.store.candidate_dir(&self.run.run, self.name)
     }
 
-    /// The candidate's worktree. Fails if it was removed, or not made yet.
+    /// The candidate's worktree. Fails if the worktree was removed, or was not made yet.
     pub fn require_worktree(self) -> Result<PathBuf> {
         let path = self.worktree();
         if path.is_dir() {
@@ -115,8 +116,8 @@ impl CandidateRef<'_> {
         })
     }
 
-    /// True if this candidate's worktree was removed, and not by git-frites: all work since the last
-    /// capture is lost. `record` is the candidate's record.
+    /// True if something other than git-frites removed the candidate's worktree, so that all work since the
+    /// last capture is lost. `record` is the candidate's record.
     pub fn has_lost_worktree(self, record: &Candidate) -> bool {
         let has_one = !record.cleaned && record.state != State::Running && !record.is_remaking();
         has_one && !self.worktree().is_dir()
@@ -127,8 +128,8 @@ impl CandidateRef<'_> {
         self.store.lock_candidate(&self.run.run, self.name)
     }
 
-    /// The candidate's record: read from its file, or rebuilt from its captures when the file is
-    /// lost.
+    /// The candidate's record, read from its file. If the file is lost or damaged, the record is rebuilt from
+    /// the candidate's captures.
     pub fn record(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let file = self.directory().record();
@@ -139,7 +140,8 @@ impl CandidateRef<'_> {
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
-            // If its command ran at all, it ran on another machine.
+            // The command was not started on this machine. If a capture says that it ran, it ran on another
+            // machine.
             Some(record) if record.was_never_started() => match self.rebuilt()?.state {
                 State::Cancelled => record,
                 state => Candidate { state, reason: None, ..record },
@@ -151,18 +153,18 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// A record made from the candidate's newest capture, or from the run's verdict.
+    /// A record that is rebuilt from the candidate's newest capture, or else from the run's verdict.
     fn rebuilt(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
             Some(tip) => Trailer::State
                 .find(&store.repo.commit(&tip)?.message)
                 .and_then(|word| word.parse().ok()),
-            // A candidate that changed nothing was never captured; the verdict may list it.
+            // A candidate that changed nothing has no capture, but the verdict may have its state.
             None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
         let state = match state {
-            // The capture is a checkpoint, and no record says how the command ended.
+            // The capture was made while the command ran, and nothing says how the command ended.
             Some(State::Running) => State::Cancelled,
             Some(state) => state,
             None if run.has_command(name) => State::Cancelled,
@@ -174,7 +176,7 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// Changes the candidate's record under its lock. Gives the new record.
+    /// Changes the candidate's record under the candidate's lock. Returns the new record.
     pub fn update(self, change: impl FnOnce(&mut Candidate)) -> Result<Candidate> {
         let _lock = self.lock()?;
         let mut record = self.record()?;
@@ -199,8 +201,8 @@ impl CandidateRef<'_> {
         }
     }
 
-    /// The newest capture that was made when the candidate could be judged, with its state then; `None` if
-    /// there is none.
+    /// The newest capture whose recorded state lets the candidate be judged, and this state; `None` if there
+    /// is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
             let state = Trailer::State.find(&read.message).and_then(|word| word.parse().ok());
@@ -209,7 +211,7 @@ impl CandidateRef<'_> {
         }))
     }
 
-    /// The capture with that number. Fails if there is none.
+    /// The capture with this iteration number. Fails if there is none.
     pub fn iteration(self, wanted: u32) -> Result<Capture> {
         let chain = self.captures()?;
         let newest =
@@ -225,7 +227,7 @@ impl CandidateRef<'_> {
     }
 }
 
-/// The capture that a commit holds.
+/// The capture in a commit.
 fn capture_of(commit: Oid, read: &Commit) -> Capture {
     let iteration = trailer::iteration(&read.message).unwrap_or(1);
     Capture { commit, tree: read.tree, iteration }

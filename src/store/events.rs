@@ -1,4 +1,5 @@
-//! The event log: one JSON object in each line, appended with one write after the event.
+//! The event log. Each line is one JSON object, which is appended with one write after the event has
+//! happened.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,13 +22,13 @@ use crate::model::verdict::DecisionKind;
 pub enum Event {
     /// A run was made.
     Spawned {
-        /// The commit that it starts from.
+        /// The commit that the run starts from.
         base: Oid,
         /// The run's candidates.
         candidates: Vec<Name>,
         /// The candidate from which the run was spawned.
         parent: Option<Parent>,
-        /// The user's name for its purpose.
+        /// The id of the run's task.
         task: Option<String>,
     },
     /// A candidate's command ended, or could not start.
@@ -36,7 +37,7 @@ pub enum Event {
         candidate: Name,
         /// The candidate's state afterwards.
         state: State,
-        /// The end of the command.
+        /// How the command ended.
         #[serde(flatten)]
         how: HowEnded,
     },
@@ -45,26 +46,26 @@ pub enum Event {
         /// The candidates whose commands run again.
         candidates: Vec<Name>,
     },
-    /// A further round began: another command in a candidate's worktree, or its last one again.
+    /// A further round began: a command was started in a candidate's worktree after an earlier one.
     Round {
         /// The candidate.
         candidate: Name,
-        /// The command with its placeholders; bytes that are not UTF-8 are replaced.
+        /// The command, in which placeholders are not filled in. Bytes that are not UTF-8 are replaced.
         command: Vec<String>,
     },
-    /// Candidates joined a run that existed.
+    /// Candidates were added to an existing run.
     Added {
         /// The candidates.
         candidates: Vec<Name>,
-        /// The tree with which their worktrees began; `None` for the tree of the base.
+        /// The tree that their worktrees began with; `None` for the tree of the base.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<Oid>,
     },
-    /// A candidate was added that integrates others.
+    /// A synthesis was added: a candidate that integrates others.
     Synthesis {
         /// The candidate.
         candidate: Name,
-        /// The others.
+        /// The candidates that it integrates.
         drew_on: Vec<Name>,
     },
     /// A new state of a candidate was stored.
@@ -77,11 +78,11 @@ pub enum Event {
         commit: Oid,
         /// The capture's tree.
         tree: Oid,
-        /// Changed lines.
+        /// The number of changed lines since the base.
         lines: u64,
-        /// Changed files.
+        /// The number of changed files since the base.
         files: u64,
-        /// The user's message about it.
+        /// The user's message for the capture.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
@@ -93,17 +94,17 @@ pub enum Event {
         recommended: Option<Name>,
         /// The reason, as a sentence.
         rationale: String,
-        /// The failing tests of each candidate that has some.
+        /// The failing tests of each candidate that has failing tests.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         failing_tests: BTreeMap<Name, Vec<String>>,
     },
-    /// A candidate was judged separately.
+    /// A candidate was judged by itself, without a verdict over the run.
     Outcome {
         /// The candidate.
         candidate: Name,
         /// True if the candidate passed.
         passed: bool,
-        /// True if a command said that it could not tell.
+        /// True if a command said that it could not tell (exit code 125).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         skipped: bool,
     },
@@ -117,7 +118,7 @@ pub enum Event {
         branch: String,
         /// The branch's tree.
         tree: Oid,
-        /// The commit; `None` if the change was only staged.
+        /// The commit that landed; `None` if the change was only staged.
         commit: Option<Oid>,
         /// True if that tree passed.
         verified: bool,
@@ -147,9 +148,9 @@ pub enum Event {
         candidate: Name,
         /// The capture's number.
         iteration: u32,
-        /// The branch into which it was to be merged, by its short name.
+        /// The branch into which the candidate was to be merged, by its short name.
         branch: String,
-        /// The reason, as it was shown.
+        /// The reason, as the user saw it.
         reason: String,
     },
     /// A landing was taken back: a merge was reverted, or a fresh branch deleted.
@@ -166,22 +167,22 @@ pub enum Event {
     Cleaned {
         /// The candidate.
         candidate: Name,
-        /// The disk space that was freed.
+        /// The disk space that was freed, in bytes.
         bytes: u64,
     },
-    /// A candidate is kept for review.
+    /// A candidate was marked as kept for review.
     Kept {
         /// The candidate.
         candidate: Name,
     },
-    /// A candidate is no longer kept.
+    /// A candidate is no longer marked as kept.
     Released {
         /// The candidate.
         candidate: Name,
     },
-    /// All of a run was removed.
+    /// A run was removed with all its records and captures.
     Forgotten {
-        /// The attempt whose command did it, as `RUN/CAND`; `None` if a person did.
+        /// The attempt whose command removed the run, as `RUN/CAND`; `None` if a person removed it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
@@ -190,32 +191,32 @@ pub enum Event {
         /// The candidate; `None` if the run was bound.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<Name>,
-        /// The task; `None` if the binding was taken away.
+        /// The new task; `None` if there is none any more.
         task: Option<String>,
-        /// The task before.
+        /// The task before; `None` if there was none.
         before: Option<String>,
     },
     /// Something changed outside the worktrees while commands ran.
     Escaped {
         /// The number of differences.
         count: usize,
-        /// True if the oracle's commands ran; false if the run's own commands ran.
+        /// True if oracle commands ran; false if commands of candidates ran.
         #[serde(default)]
         judging: bool,
         /// The candidate that was being judged, if that is certain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<Name>,
-        /// The first of the differences.
+        /// The first differences; `count` says how many there are.
         differences: Vec<Value>,
     },
-    /// A person accepted the changes.
+    /// A person accepted changes of the configuration.
     Trusted {
         /// The changes, in words.
         differences: Vec<String>,
     },
 }
 
-/// The end of a candidate's command.
+/// How a candidate's command ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum HowEnded {
@@ -227,7 +228,7 @@ pub enum HowEnded {
         signal: Option<i32>,
         /// True if the command left processes behind.
         leaky: bool,
-        /// The command's duration.
+        /// The command's duration, in seconds.
         seconds: f64,
     },
     /// The command never started.
@@ -237,45 +238,45 @@ pub enum HowEnded {
     },
 }
 
-/// A branch that moved by a merge or by the revert of one.
+/// The move of a branch by a merge, or by a commit that reverts a merge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BranchMove {
-    /// The number of the capture that was merged.
+    /// The iteration number of the capture that was merged.
     pub iteration: u32,
-    /// The branch's commit before.
+    /// The branch's tip before the move.
     pub from: Oid,
-    /// The branch's commit now.
+    /// The branch's tip after the move.
     pub commit: Oid,
     /// True if the merged tree passed.
     pub verified: bool,
-    /// The facts that only the moving process knows.
+    /// The parts that only the process that moves the branch knows.
     #[serde(flatten)]
     pub details: MoveDetails,
 }
 
-/// The parts of a move that are lost when its process is killed.
+/// The parts of a move that are lost if its process is killed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MoveDetails {
-    /// The conflicts that a strategy settled.
+    /// The conflicts that a strategy has resolved, and how.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choices: Option<Value>,
-    /// The strategy that settled them.
+    /// The strategy that has resolved the conflicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// The time that settling them took.
+    /// The time that resolving the conflicts took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_seconds: Option<f64>,
     /// The merge that was reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Oid>,
-    /// The later landings on the branch, which stay.
+    /// The landings on the branch after the reverted merge. They stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<Vec<String>>,
 }
 
-/// Appends one event, with the task of its run or candidate. `record` is the record of the run. Writers
-/// need no lock: a line is one `write` to a file opened for appending, which no other writer can tear
-/// (GIT-FACTS, "Processes").
+/// Appends one event, together with the task of its run or candidate. `record` is the record of the run.
+/// Writers need no lock: each line is one `write` to a file that is opened for appending, and no other writer
+/// can write into the middle of it (GIT-FACTS, "Processes").
 pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> Result<()> {
     let mut object = match serde_json::to_value(event) {
         Ok(Value::Object(object)) => object,
@@ -302,14 +303,14 @@ pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> R
     let mut log = regular::open_own_to_write(file, true).context(failed)?;
     let mut line = format!("{}\n", Value::Object(object));
     if ends_mid_line(&mut log).context(failed)? {
-        // The last line is torn, because a writer was killed or the disk was full: begin a new line.
+        // The last line is incomplete, because a writer was killed or the disk was full. Begin a new line.
         line.insert(0, '\n');
     }
     log.write_all(line.as_bytes()).context(failed)
 }
 
-/// Reads all events, oldest first, without checking them: an attempt can write to the log. Lines that are
-/// not JSON objects, such as torn lines, are left out.
+/// Reads all events, oldest first. They are not checked, although an attempt can write to the log. Lines that
+/// are not JSON objects, such as incomplete lines, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     let bytes = match regular::read(file) {
         Ok(bytes) => bytes,
@@ -319,7 +320,7 @@ pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
-/// Reads the events of one run that have the form of this version, oldest first.
+/// Reads the events of one run, oldest first. Events that this version does not know are left out.
 pub fn read_of(file: &Path, run: &Name) -> Result<Vec<Event>> {
     let mut all = read(file)?;
     all.retain(|event| event.get("run").and_then(Value::as_str) == Some(run.as_str()));

@@ -1,8 +1,8 @@
-//! Intents: files that describe work that is about to begin. They are written before its first effect and
-//! removed after its last.
+//! Intents: files that describe work that is about to begin. An intent is written before the first effect of
+//! the work, and removed after the last.
 //!
-//! If the process of an intent is gone, it was killed. The next command reads the intent to decide whether
-//! to finish the work or take it back (`ops/recover.rs`).
+//! If an intent exists but its process does not run any more, the process was killed. The next git-frites
+//! command then reads the intent, and finishes the work or takes it back (`ops/recover.rs`).
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
 
-/// Converts an intent for an existing branch from the form of an older version to the current form.
+/// Converts the file of an intent that an older version wrote to the current form.
 fn renamed(mut file: Table) -> Table {
     if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
         let undoing = file.get("landing") == Some(&Value::from("undone"));
@@ -32,14 +32,15 @@ fn renamed(mut file: Table) -> Table {
     file
 }
 
-/// `runs/RUN/active`: the work that the holder of a run's lock is doing. A file without a holder
-/// was left by a killed process.
+/// `runs/RUN/active`: the work that the process with the run's lock is doing. If the file exists but no
+/// process has the lock, that process was killed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Active {
     /// The kind of work.
     pub phase: Phase,
-    /// The names of git's administrative entries before we made ours. The recovery takes a damaged entry
-    /// for ours if its name is not among these, and is the name that git would have given to ours.
+    /// The names of git's administrative entries of worktrees from before this process made its own. If a
+    /// damaged entry is not among these and has the name that git would give to ours, recovery assumes that
+    /// it is ours.
     pub entries: Vec<String>,
 }
 
@@ -47,16 +48,17 @@ pub struct Active {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Worktrees are being made: until that is done the run does not exist.
+    /// A run's worktrees are being made. Until they are complete, the run does not exist.
     Making,
-    /// Worktrees of these candidates are being made: until that is done the run does not have them.
+    /// The worktrees of these candidates are being made. Until they are complete, the run does not have these
+    /// candidates.
     Adding(Vec<Name>),
     /// Commands run in the worktrees.
     Running,
 }
 
 impl Store {
-    /// The file of the intent of a landing: in the user's checkout, or in a candidate's worktree.
+    /// The file for the intent of a landing in a candidate's worktree, or else in the user's checkout.
     pub fn landing_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.dir.landing(&self.repo.checkout_key()),
@@ -69,31 +71,31 @@ impl Store {
         write_toml(file, intent)
     }
 
-    /// Removes the intent of a landing that is done or taken back.
+    /// Removes the intent of a landing that is finished or taken back.
     pub fn end_landing(&self, file: &Path) -> Result<()> {
         fs::remove_file(file).context(|| format!("could not remove '{}'", file.display()))
     }
 
-    /// The files with intents of landings: in this checkout and in candidates' worktrees.
+    /// The files with intents of landings in this checkout and in candidates' worktrees.
     pub fn landing_files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.landing_file(None), self.dir.old_move(&self.repo.checkout_key())];
         for run in fs::read_dir(self.dir.candidate_landings()).into_iter().flatten().flatten() {
             let landings = fs::read_dir(run.path()).into_iter().flatten().flatten();
             files.extend(landings.map(|entry| entry.path()));
         }
-        // Temporary files are left out: their process was killed before the landing had begun.
+        // Temporary files are left out: if one exists, its process was killed before the landing began.
         files.retain(|file| file.extension().is_some_and(|end| end == "toml") && file.exists());
         files
     }
 
-    /// Reads one of [`Store::landing_files`], with the time when it was written; `None` if it is
-    /// damaged.
+    /// Reads one of [`Store::landing_files`]. Returns the intent and the time at which it was written; `None`
+    /// if the file is damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
         Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
     }
 
-    /// Writes a new run's record, only to its file, and notes that the run is being made. This comes before
-    /// its worktrees are made. The caller holds the run's lock.
+    /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being made. Called
+    /// before the worktrees are made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
         let active = to_toml(active)?;
         let record = to_toml(run)?;
@@ -102,42 +104,42 @@ impl Store {
         atomic::write_all(self.run_dir(&run.run).path(), &files)
     }
 
-    /// Writes which work on a run begins. The caller holds the run's lock.
+    /// Notes which work on a run begins. The caller holds the run's lock.
     pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
         write_toml(&self.run_dir(run).active(), active)
     }
 
-    /// Writes that commands of a run begin. The caller holds the run's lock.
+    /// Notes that commands of a run begin. The caller holds the run's lock.
     pub fn set_running(&self, run: &Name) -> Result<()> {
         self.set_active(run, &Active { phase: Phase::Running, entries: Vec::new() })
     }
 
-    /// Removes the file of [`Store::set_active`], and the files that a killed process has left for
-    /// `status`. An attempt may have removed them already, or the whole directory.
+    /// Removes the file of [`Store::set_active`], and the file for `status` that a killed process may have
+    /// left. It is not an error if they do not exist, because an attempt may have removed them.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
         let dir = self.run_dir(run);
         remove(&dir.board())?;
         remove(&dir.active())
     }
 
-    /// True if work on a run is under way, or was killed.
+    /// True if work on a run is under way, or its process was killed.
     pub fn is_active(&self, run: &Name) -> bool {
         self.run_dir(run).active().exists()
     }
 
-    /// The work that is under way in a run, or was killed; `None` if there is none, or its file is
-    /// damaged.
+    /// The work on a run that is under way, or whose process was killed; `None` if there is none, or if its
+    /// file is damaged.
     pub fn active(&self, run: &Name) -> Option<Active> {
         read_toml(&self.run_dir(run).active())
     }
 
-    /// The run that was about to be made; `None` if its file was not written completely.
+    /// The record of a run as it is in the run's file; `None` if the file does not exist or is damaged.
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
         read_toml(&self.run_dir(run).record())
     }
 }
 
-/// The time of a file's last change; the earliest possible time if it cannot be read.
+/// The time of a file's last change; 1970 if it cannot be read.
 fn written(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
@@ -172,7 +174,7 @@ mod tests {
             assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
             assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
             assert!(moved.holder.is_some());
-            // The same in the form that this version writes.
+            // Reading the form that this version writes has the same result.
             let again = read(&to_toml(&moved).expect("text"));
             assert_eq!(format!("{again:?}"), format!("{moved:?}"));
         }

@@ -1,4 +1,4 @@
-//! The records of completed landings, in files and refs.
+//! Records of finished landings, in files and refs.
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -16,20 +16,21 @@ use crate::store::Store;
 use crate::store::records::{read_toml, write_toml};
 
 impl Store {
-    /// Remembers a landing on a fresh branch, in `runs/RUN/CAND/landed.toml`.
+    /// Records a landing on a fresh branch in `runs/RUN/CAND/landed.toml`.
     pub fn save_landed(&self, landing: &Intent) -> Result<()> {
         write_toml(&self.candidate_dir(&landing.run, &landing.candidate).landed(), landing)
     }
 
-    /// The intent of a candidate's landing on a fresh branch; `None` if no record of it is left.
+    /// The intent of a candidate's landing on a fresh branch; `None` if there is no record of such a landing.
     pub fn landed(&self, candidate: &Candidate) -> Option<Intent> {
         read_toml(&self.candidate_dir(&candidate.run, &candidate.candidate).landed())
     }
 }
 
-/// Conflicts that `apply --conflicts` left on a fresh branch, for a person to resolve and commit.
+/// Conflicts that `apply --conflicts` left on a fresh branch. A person is to resolve them and to commit the
+/// result.
 pub struct LeftConflicts {
-    /// The number of the capture.
+    /// The iteration number of the capture.
     pub iteration: u32,
     /// The fresh branch.
     pub branch: RefName,
@@ -51,8 +52,8 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[from], &message, "apply")
     }
 
-    /// The conflicts that were left for a candidate, resolved or not; `None` if the candidate has landed or
-    /// was undone since.
+    /// The conflicts that a landing of the candidate left, even if they are resolved by now; `None` if there
+    /// are none, or if the candidate has landed in another way or was undone since.
     pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
         let Some(tip) = read_whole(&self.repo, &refs::conflicts(run, candidate))? else {
             return Ok(None);
@@ -75,9 +76,9 @@ impl Store {
         }
     }
 
-    /// Records in a ref a landing state that no commit of a landing shows, because the candidate's file may
-    /// be lost. The ref only moves forward, so that a plain `git push` takes it along; a commit of a
-    /// landing has precedence over it.
+    /// Records a landing state in a ref, because the candidate's file may be lost. This is for states that no
+    /// commit of a landing shows; if there is such a commit, it has precedence over the ref. The ref only
+    /// moves forward, so that a plain `git push` can push it.
     pub fn note_state(
         &self,
         run: &Run,
@@ -99,7 +100,8 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[&run.base], &message, &landing.to_string())
     }
 
-    /// Records that a candidate is made again, if a landing state of it was recorded.
+    /// If a landing state of the candidate is recorded in a ref, records there that the candidate is made
+    /// again.
     pub fn note_fresh_start(&self, run: &Run, candidate: &Name) -> Result<()> {
         match self.repo.read_ref(&refs::landing_state(&run.run, candidate))? {
             Some(_) => self.note_state(run, candidate, Landing::Pending, None),
@@ -108,8 +110,8 @@ impl Store {
     }
 }
 
-/// Completes a candidate's record from the trailers of the commit that its landing made: the record may be
-/// lost, or the landing was fetched and has no record here.
+/// Completes a candidate's record from the trailers of the commit that its landing made. The record may lack
+/// the landing, because its file was lost, or because the landing was fetched.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
         return restore_state(repo, candidate);
@@ -133,14 +135,14 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The commit of a ref that notes something; `None` if there is no such ref. If the commit is gone, the ref
-/// is removed: it has no meaning any more, and git collects no garbage as long as such a ref exists.
+/// The commit of a ref that records something; `None` if there is no such ref. If the commit does not exist
+/// any more, removes the ref: it says nothing any more, and git collects no garbage as long as it exists.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
-    // The commit may just be moved into a pack.
+    // git may just be moving the commit into a pack.
     match repo.retry_during_gc(|| repo.commit(&noted)) {
         Err(_) if !repo.is_commit(&noted) => {
-            // Errors are ignored, because a command that only reads may have no right to write.
+            // An error is ignored, because a command that only reads may not be allowed to write.
             let _ = repo.update_ref(name, None, Some(&noted), "its commit is gone");
             Ok(None)
         }
@@ -148,7 +150,7 @@ fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     }
 }
 
-/// Completes, from its ref, the record of a candidate that no commit has landed.
+/// Completes the record of a candidate without a commit of a landing, from the ref of [`Store::note_state`].
 fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());
@@ -157,7 +159,7 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = Trailer::Landing.find(&read.message).and_then(|word| word.parse().ok());
-    // A merge is noted by its commit, and a candidate is pending without a note.
+    // Other states are not recorded here: a merge has a commit, and a candidate is pending anyway.
     let Some(landing @ (Landing::Landed | Landing::Undone | Landing::Discarded)) = landing else {
         return Ok(());
     };
@@ -169,8 +171,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     Ok(())
 }
 
-/// The fresh branch at a commit: the one with the name that git-frites gives, else one that the
-/// user named.
+/// The fresh branch at a commit: the branch with the default name if it is there, or else one of another
+/// name.
 fn branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let default = refs::apply_branch(run);
     let mut names: Vec<RefName> = Vec::new();

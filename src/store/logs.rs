@@ -1,7 +1,7 @@
-//! The output of commands: the newest logs of a candidate, a base or landed trees, and the logs of earlier
-//! rounds and judgings, each kept with its iteration.
+//! The logs of commands: the newest logs of a candidate, of a base or of landed trees, and the logs of
+//! earlier rounds and judgings. Logs of a candidate are kept together with the iteration that they belong to.
 //!
-//! An attempt can write to these directories: no link is followed, and no decision depends on a log.
+//! An attempt can write to these directories, so no link is followed, and no decision depends on a log.
 use std::cmp::Reverse;
 use std::fs;
 use std::io;
@@ -23,7 +23,7 @@ use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
 
-/// All commands that have a log.
+/// The names of all commands that have a log.
 const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
 
 /// `logs.toml`: the iterations to which the newest logs belong.
@@ -32,24 +32,25 @@ struct LogRecord {
     version: u32,
     /// The iteration with which the last round ended; 0 if nothing was captured.
     round: Option<u32>,
-    /// The iteration that was judged last.
+    /// The iteration that was judged last; `None` if none was judged since the last round.
     judging: Option<u32>,
 }
 
-/// The logs of one place: of a candidate, of a run's base or of its landed trees.
+/// The logs of one candidate, of a run's base, or of the trees that a run has landed.
 #[derive(Clone, Debug)]
 pub struct LogPlace {
     directory: LogDir,
-    /// The iterations of the newest logs; `None` if the trees of this place have no iterations.
+    /// The iterations of the newest logs; `None` if these logs are not a candidate's, and so have no
+    /// iterations.
     iterations: Option<LogRecord>,
 }
 
 /// A log of a command.
 #[derive(Clone, Debug)]
 pub struct KeptLog {
-    /// The iteration to which it belongs; `None` if the trees of this place have no iterations.
+    /// The iteration to which the log belongs; `None` if it is not a candidate's log.
     pub iteration: Option<u32>,
-    /// Its file.
+    /// The file of the log.
     pub path: PathBuf,
 }
 
@@ -57,25 +58,25 @@ pub struct KeptLog {
 #[derive(Clone, Debug)]
 pub struct JudgingLogs {
     place: LogPlace,
-    /// The iteration that is judged.
+    /// The iteration that is judged; `None` if no iteration is.
     iteration: Option<u32>,
-    /// True for the judging with the base's tests.
+    /// True for logs of the second judging, with the base's tests.
     second: bool,
 }
 
-/// A directory in which commands write logs and marks while they run.
+/// A directory to which commands write their logs, and in which a running command is marked.
 #[derive(Clone, Debug)]
 pub struct LogDirectory {
-    /// The address for the commands: `RUN/CAND`, `RUN/@base`, or `RUN` for a hook.
+    /// The address of what the commands run for: `RUN/CAND`, `RUN/@base`, or `RUN` for hooks.
     pub address: String,
     /// The directory.
     pub directory: LogDir,
-    /// True for the judging with the base's tests.
+    /// True if the logs are those of the second judging, with the base's tests.
     second: bool,
 }
 
 impl LogDirectory {
-    /// The two directories with logs of one candidate or base: for its first and for its second judging.
+    /// The two directories with logs of one candidate or base: for the first judging, and for the second.
     pub fn both(address: &str, place: LogDir) -> [LogDirectory; 2] {
         let second = place.base_tests();
         [(place, false), (second, true)].map(|(directory, second)| LogDirectory {
@@ -85,12 +86,12 @@ impl LogDirectory {
         })
     }
 
-    /// The words for a command whose log is in this directory.
+    /// What a command is called whose log is in this directory.
     pub fn in_words(&self, command: &str) -> String {
         if self.second { format!("base's {command}") } else { command.to_owned() }
     }
 
-    /// The command that runs and writes a log here; `None` if nothing runs.
+    /// The running command that writes a log to this directory; `None` if none runs.
     pub fn running(&self) -> Option<Running> {
         let running = running::running(self.directory.path())?;
         Some(Running { what: self.in_words(&running.what), ..running })
@@ -98,8 +99,8 @@ impl LogDirectory {
 }
 
 impl Store {
-    /// Every directory in which commands of a run write logs, sorted. Includes those of candidates that are
-    /// in no record yet.
+    /// Every directory to which commands of a run write logs, sorted. These include directories of candidates
+    /// that are not in the run's record yet.
     pub fn log_directories(&self, run: &Name) -> Vec<LogDirectory> {
         let own = self.run_dir(run).logs();
         let entries = fs::read_dir(own.path()).into_iter().flatten().flatten();
@@ -119,15 +120,16 @@ impl Store {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
-    /// The logs of a candidate's tree, or of the base's if `of` is `None`, with the test files of an
-    /// author, or of `@all`.
+    /// The logs of commands on a tree with test files laid over it. The tree is that of the candidate `of`,
+    /// or of the base if `of` is `None`. The test files are those of `author`; `@all` stands for several
+    /// authors.
     pub fn cross_logs(&self, run: &Name, of: Option<&Name>, author: &str) -> LogPlace {
         let directory = self.run_dir(run);
         let own = of.map_or(directory.base(), |candidate| directory.candidate(candidate).logs());
         LogPlace { directory: own.cross(author), iterations: None }
     }
 
-    /// The arguments of `git frites output` that show a log; `None` if there are none.
+    /// The arguments with which `git frites output` shows this log; `None` if it cannot show it.
     pub fn output_of(&self, log: &Path) -> Option<String> {
         let path = log.strip_prefix(self.dir.runs()).ok()?;
         let parts: Vec<&str> = path.iter().map(|part| part.to_str()).collect::<Option<_>>()?;
@@ -138,7 +140,7 @@ impl Store {
         (*place != LANDED_TREES).then(|| format!("{run}/{place} {command}"))
     }
 
-    /// The logs of the trees that a landing of the run made and judged.
+    /// The logs of the trees that landings of the run have made and judged.
     pub fn landing_logs(&self, run: &Name) -> LogPlace {
         LogPlace { directory: self.run_dir(run).landed_trees(), iterations: None }
     }
@@ -153,8 +155,9 @@ impl CandidateRef<'_> {
         Ok(LogPlace { directory, iterations })
     }
 
-    /// Adds missing iterations to the record, as far as other records have them. They are missing if an
-    /// earlier version wrote the logs, or if the round was killed.
+    /// If iterations are missing in the record, takes them from the candidate's captures and the run's
+    /// verdict. They are missing if an earlier version wrote the logs, or if git-frites was killed during a
+    /// round.
     fn completed(self, mut record: LogRecord, directory: &LogDir) -> Result<LogRecord> {
         let newest = || Ok(self.latest()?.map_or(0, |capture| capture.iteration));
         if record.round.is_none() && is_there(&directory.log(AGENT)) {
@@ -184,7 +187,7 @@ impl LogPlace {
         self.directory.log(command)
     }
 
-    /// The logs of a command, the newest first; of one iteration if it is named.
+    /// The logs of a command, newest first. If an iteration is given, only its logs.
     pub fn all(&self, command: &str, iteration: Option<u32>) -> Vec<KeptLog> {
         let now = self.iterations.as_ref().and_then(|record| match command {
             AGENT => record.round,
@@ -212,16 +215,16 @@ impl LogPlace {
         found
     }
 
-    /// The command that runs now and writes a log here; `None` if nothing runs.
+    /// The name of the running command that writes a log here; `None` if none runs.
     pub fn running(&self) -> Option<&'static str> {
         let places = [self.directory.clone(), self.directory.base_tests()];
         let running = places.iter().find_map(|place| running::running(place.path()))?;
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 
-    /// The command whose output says how the candidate or the base ended: the last one that was run in
-    /// judging, or else the attempt's own. Without an iteration, earlier logs are used only if there is no
-    /// newer one.
+    /// The command whose log tells how the candidate or the base ended: the last command that ran when it was
+    /// judged, or else the attempt's own command. If no iteration is given, kept logs of earlier iterations
+    /// are used only if there are no newest logs.
     pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
         let judged = self.iterations.is_none_or(|record| record.judging.is_some());
         let told_by = |has: &dyn Fn(&str) -> bool| {
@@ -229,7 +232,7 @@ impl LogPlace {
             let stage =
                 COMMANDS.into_iter().rev().find(|command| *command != AGENT && has(command));
             match stage {
-                // The setup of a worktree comes before the attempt.
+                // This is the setup of the worktree, which ran before the attempt's command.
                 Some("setup") if !judged => agent.or(stage),
                 Some(_) => stage,
                 None => agent,
@@ -242,7 +245,7 @@ impl LogPlace {
         }
     }
 
-    /// The directory with the logs of the last judging of this iteration; `None` if there are no logs.
+    /// The directory with the logs of the last judging of this iteration; `None` if it was not judged.
     pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<LogDir> {
         if self.iterations.is_none_or(|now| now.judging == iteration) {
             return Some(self.directory.clone());
@@ -252,9 +255,9 @@ impl LogPlace {
         of_this.max_by_key(|(numbers, _)| *numbers).map(|(_, directory)| directory)
     }
 
-    /// The log of a stage's command from the last judging of this iteration. It is that of the candidate's
-    /// own tree or, if `with_base_tests`, of the tree with the base's tests. A later round may have begun
-    /// since then.
+    /// The log of a stage's command from the last judging of this iteration, even if a later round has begun
+    /// since. It is the log for the candidate's own tree, or, if `with_base_tests` is true, for the tree with
+    /// the base's tests.
     pub fn of_judging(
         &self,
         iteration: Option<u32>,
@@ -266,13 +269,13 @@ impl LogPlace {
         own_or_with_base_tests(directory, with_base_tests).log(stage.as_str())
     }
 
-    /// The logs of a judging of this iteration.
+    /// The logs for a judging of this iteration.
     pub fn judging(self, iteration: Option<u32>) -> JudgingLogs {
         JudgingLogs { place: self, iteration, second: false }
     }
 
-    /// Moves away the logs and the prompt of the previous round, and the logs of its judging, which would
-    /// be overwritten. `anew` is true if the worktree is made and set up again.
+    /// Moves away the logs and the prompt of the previous round, and the logs of its judging, because a new
+    /// round overwrites them. `anew` is true if the worktree is made and set up again.
     pub fn begin_round(&self, anew: bool) -> Result<()> {
         let Some(record) = self.iterations else { return Ok(()) };
         if record.judging.is_some() {
@@ -309,14 +312,15 @@ impl LogPlace {
         write_toml(&file, &record)
     }
 
-    /// Keeps the newest logs of judging.
+    /// Moves the newest logs of judging to the kept ones.
     fn keep_judging(&self, record: &LogRecord) -> Result<()> {
         let mut files = judging_files(self.directory.path());
         files.push(BASE_TESTS.to_owned());
         self.keep(&self.directory.judgings(), &files, record.judging)
     }
 
-    /// Moves the existing ones of these files to the first free directory for their iteration.
+    /// Moves those of `files` that exist to the first free directory for their iteration. `kind` is the
+    /// directory of kept rounds or of kept judgings.
     fn keep(&self, kind: &Path, files: &[String], iteration: Option<u32>) -> Result<()> {
         let directory = self.directory.path();
         let here: Vec<&String> =
@@ -335,7 +339,7 @@ impl LogPlace {
             let from = directory.join(name);
             let to = place.join(name);
             match fs::rename(&from, &to) {
-                // Another judging of this candidate has moved it meanwhile.
+                // Another judging of this candidate has moved the file meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !is_there(&from) => {}
                 moved => moved.context(|| {
                     format!("could not move '{}' to '{}'", from.display(), to.display())
@@ -347,19 +351,19 @@ impl LogPlace {
 }
 
 impl JudgingLogs {
-    /// The logs of the judging of the same tree with the base's tests.
+    /// The logs for the second judging of the same candidate or base, with the base's tests.
     #[must_use]
     pub fn with_base_tests(&self) -> JudgingLogs {
         JudgingLogs { second: true, ..self.clone() }
     }
 
-    /// The directory of the logs.
+    /// The directory to which this judging writes its logs.
     pub fn directory(&self) -> PathBuf {
         own_or_with_base_tests(&self.place.directory, self.second).path().to_owned()
     }
 
-    /// The directory in which the logs are now: a later judging may have moved them. `None` if they are
-    /// gone.
+    /// The directory in which the logs are now, because a later judging may have moved them. `None` if they
+    /// do not exist any more.
     pub fn directory_now(&self) -> Option<PathBuf> {
         let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
         let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };
@@ -372,7 +376,7 @@ impl JudgingLogs {
         own_or_with_base_tests(&self.place.directory, self.second).log(stage.as_str())
     }
 
-    /// Makes the directory, and moves away the logs that an earlier judging left there.
+    /// Makes the directory for the logs, and moves away the logs that an earlier judging left there.
     pub fn begin(&self) -> Result<()> {
         let place = &self.place;
         let record = place.iterations.unwrap_or_default();
@@ -385,7 +389,7 @@ impl JudgingLogs {
                 )?;
             }
             (false, Some(LogRecord { judging: None, round, .. })) => {
-                // The log of the worktree's own setup.
+                // No judging has left logs here, so a log of a setup is that of the worktree's setup.
                 let files = judging_files(place.directory.path());
                 place.keep(&place.directory.rounds(), &files, round)?;
             }
@@ -404,8 +408,8 @@ impl JudgingLogs {
         }
     }
 
-    /// Copies the logs of another directory to this one, unless they are the same files. It is no error if
-    /// a log cannot be copied.
+    /// Copies the logs in the directory `other` to this one, unless the same logs are already here. It is not
+    /// an error if a log cannot be copied.
     pub fn copy_from(&self, other: &Path) -> Result<()> {
         let here = self.directory();
         let content = |directory: &Path| -> Vec<(String, Option<Vec<u8>>)> {
@@ -422,7 +426,8 @@ impl JudgingLogs {
     }
 }
 
-/// The log of the same command on the same tree with the base's tests, if it ran there, too.
+/// For the log of a command on a candidate's own tree, the log of the same command on the tree with the
+/// base's tests; `None` if it did not run there.
 pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
     let second = LogDir::at(log.parent()?.to_owned()).base_tests();
     let second = second.path().join(log.file_name()?);
@@ -436,15 +441,15 @@ fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     }
 }
 
-/// Copies the logs in one directory to another. It is no error if a log cannot be copied.
+/// Copies the logs in one directory to another. It is not an error if a log cannot be copied.
 fn copy_logs(from: &Path, to: &Path) {
     for name in judging_files(from) {
         let _ = reflink_copy::reflink_or_copy(from.join(&name), to.join(&name));
     }
 }
 
-/// The names of the logs of judging in a directory, in order, including those of earlier tries. FIFOs are
-/// left out, because copying one would never end.
+/// The names of the logs of judging in a directory, sorted, including those of earlier tries. Only regular
+/// files are included, because copying a FIFO would never end.
 pub fn judging_files(directory: &Path) -> Vec<String> {
     let stages = [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].map(Stage::as_str);
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -461,7 +466,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The name of the `n`th directory of an iteration, or of the `n`th directory if there are no iterations.
+/// The name of the `n`th directory for kept logs of an iteration. Without iterations, the name of the `n`th
+/// directory.
 fn directory_name(iteration: Option<u32>, n: u32) -> String {
     match iteration {
         Some(iteration) if n == 1 => iteration.to_string(),
@@ -470,7 +476,7 @@ fn directory_name(iteration: Option<u32>, n: u32) -> String {
     }
 }
 
-/// The kept directories, each with its iteration and its number within that iteration.
+/// The directories with kept logs, each with its iteration and its number within the iteration.
 fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let numbered = entries.filter_map(|entry| {
@@ -481,8 +487,7 @@ fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
     numbered.collect()
 }
 
-/// Makes a real directory. Anything else that an attempt put in its place is removed, and no link is
-/// followed.
+/// Makes a directory. If an attempt has put something else in its place, e.g. a link, removes that first.
 fn real_directory(path: &Path) -> Result<PathBuf> {
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
         tree::delete_tree(path).context(|| format!("could not remove '{}'", path.display()))?;

@@ -1,7 +1,8 @@
-//! The state between commands: records in refs and files, locks, events (DESIGN.md §4).
+//! The state that git-frites keeps between its commands: records in refs and files, locks, events (DESIGN.md
+//! §4).
 //!
-//! Refs and commits are authoritative. The files under `.frites/` serve people and speed, and can
-//! be rebuilt. An attempt can write there, so no decision rests on these files alone.
+//! Refs and commits are authoritative. The files under `.frites/` are for people and for speed, and can be
+//! rebuilt. An attempt can write to them, so no decision depends on these files alone.
 pub mod candidate;
 pub mod events;
 pub mod intents;
@@ -36,9 +37,9 @@ use crate::store::events::Event;
 pub struct Store {
     repo: Arc<Repo>,
     dir: StateDir,
-    /// The files of the commits of records that were read.
+    /// For each commit of a record that was read, the commit's files.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
-    /// The removals in the background, for which the command waits at its end.
+    /// The removals in the background. The process waits for them before it exits.
     removals: Arc<Removals>,
 }
 
@@ -68,8 +69,8 @@ impl Store {
         }
     }
 
-    /// Creates the state directory, with a `.gitignore` that hides it from git. Every change takes a lock
-    /// first, and every lock calls this function.
+    /// Creates the state directory, with a `.gitignore` that hides it from git. Every function that takes a
+    /// lock calls this, and every change takes a lock first.
     fn prepare(&self) -> Result<&StateDir> {
         let ignore = self.dir.ignore();
         if !ignore.exists() {
@@ -78,8 +79,8 @@ impl Store {
         Ok(&self.dir)
     }
 
-    /// Restores the `.gitignore` of the state root if something other than a regular file is in its place:
-    /// if it were a FIFO, git would wait for ever.
+    /// Restores the `.gitignore` of the state directory if it is neither a file nor a directory: git would
+    /// wait for ever for a FIFO.
     pub fn restore_ignore(&self) -> Result<()> {
         let ignore = self.dir.ignore();
         match std::fs::metadata(&ignore) {
@@ -98,17 +99,19 @@ impl Store {
         self.run_dir(run).candidate(candidate)
     }
 
-    /// The directory that holds the worktrees of all runs, unless a run's record names another.
+    /// The directory that has the worktrees of runs. `configured` is the directory that a run's record or the
+    /// configuration names; with `None`, it is the default.
     pub fn worktrees(&self, configured: Option<&str>) -> PathBuf {
         let home = self.dir.path().parent().unwrap_or(self.dir.path());
         match configured {
-            // As in git's admin directories, the path has no `..`, and links are resolved.
+            // The path has no `..`, and links in it are resolved, as git does in its administrative entries.
             Some(directory) => tree::nearest_real(&home.join(directory)),
             None => self.dir.worktrees(),
         }
     }
 
-    /// True if a checkout is a candidate's worktree, in any directory that a run uses for worktrees.
+    /// True if a checkout is a candidate's worktree, even if the run uses another directory for worktrees
+    /// than the default.
     pub fn is_candidates(&self, checkout: &Path) -> Result<bool> {
         if checkout.starts_with(self.worktrees(None)) {
             return Ok(true);
@@ -116,7 +119,7 @@ impl Store {
         Ok(self.candidate_at(checkout)?.is_some())
     }
 
-    /// The candidate whose worktree this checkout is; `None` if it is not a candidate's worktree.
+    /// The candidate whose worktree this checkout is; `None` if it is no candidate's worktree.
     pub fn candidate_at(&self, checkout: &Path) -> Result<Option<(Run, Name)>> {
         let name = |path: Option<&Path>| path?.file_name()?.to_str()?.parse::<Name>().ok();
         let (Some(run), Some(candidate)) = (name(checkout.parent()), name(Some(checkout))) else {
@@ -128,27 +131,27 @@ impl Store {
         Ok(is_there.then_some((run, candidate)))
     }
 
-    /// The root of the user's own checkout; `None` in a bare repository. In a candidate's worktree it
-    /// is the main worktree, because an attempt may have edited the candidate's files.
+    /// The root of the user's own checkout; `None` in a bare repository. Inside a candidate's worktree, it is
+    /// the main worktree, because an attempt may have edited the files in the candidate's.
     pub fn users_checkout(&self) -> Result<Option<PathBuf>> {
         let Some(here) = self.repo.work_tree() else { return Ok(None) };
         let root = if self.is_candidates(here)? { self.repo.main_worktree() } else { Some(here) };
         Ok(root.map(Path::to_owned))
     }
 
-    /// Appends an event to the log. Call this after the event, never before.
+    /// Appends an event to the log. Call this after the event has happened, never before.
     pub fn record_event(&self, run: &Name, event: &Event) -> Result<()> {
         // The event is recorded even if the run's record cannot be read.
         events::append(&self.dir.events(), run, self.run(run).ok().flatten().as_ref(), event)
     }
 
-    /// Appends the last event of a run whose record is gone.
+    /// Appends the last event of a run whose record was just removed.
     pub fn record_last_event(&self, run: &Run, event: &Event) -> Result<()> {
         events::append(&self.dir.events(), &run.run, Some(run), event)
     }
 
-    /// Waits for the repository lock. Its holder may number runs, and may add and remove admin
-    /// directories.
+    /// Waits for the repository lock. With it, a process may give a number to a new run, and may add and
+    /// remove administrative entries of worktrees.
     pub fn lock_repository(&self) -> Result<Lock> {
         lock::wait(&self.prepare()?.repository_lock())
     }
@@ -163,14 +166,14 @@ impl Store {
         lock::attempt(&self.prepare()?.landing_lock())
     }
 
-    /// Takes the lock under which a cleaning is started in the background; `None` if another
-    /// process holds it.
+    /// Takes the lock with which a process starts a cleaning in the background; `None` if another process
+    /// holds it.
     pub fn try_lock_auto_clean(&self) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.auto_clean_lock())
     }
 
-    /// Takes a run's lock; `None` if another process holds it. A process that makes, runs, judges
-    /// or cleans a run holds its lock throughout.
+    /// Takes a run's lock; `None` if another process holds it. A process that makes, runs, judges or cleans a
+    /// run holds the run's lock all the time.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.run_lock(run))
     }
@@ -180,9 +183,8 @@ impl Store {
         self.try_lock_run(run)?.ok_or_else(|| busy(run))
     }
 
-    /// Takes a run's lock, and reads the run again: its record may have changed since it was last read, and
-    /// a changed record must be based on the newest. Fails if another process holds the lock, or has
-    /// removed the run.
+    /// Takes a run's lock, and reads the run's record again, because another process may have changed it
+    /// since it was last read. Fails if another process holds the lock or has removed the run.
     pub fn lock_and_read(&self, run: &Name) -> Result<(Lock, Run)> {
         let lock = self.lock_run(run)?;
         match self.run(run)? {
@@ -192,20 +194,20 @@ impl Store {
         }
     }
 
-    /// Takes a run's lock in shared mode, to judge single candidates. Fails if another process holds it
-    /// exclusively.
+    /// Takes a run's lock in shared mode, so that several processes can judge single candidates. Fails if
+    /// another process holds the lock exclusively.
     pub fn share_run(&self, run: &Name) -> Result<Lock> {
         lock::attempt_shared(&self.prepare()?.run_lock(run))?.ok_or_else(|| busy(run))
     }
 
-    /// Waits for a candidate's lock, which allows capturing and changing the record. Afterwards the
-    /// candidate's directory exists, and anything that an attempt put in the place of the directory or of
-    /// its files is removed.
+    /// Waits for a candidate's lock. With it, a process may capture the candidate and change its record.
+    /// Makes the candidate's directory, and removes anything that an attempt has put in the place of the
+    /// directory or of its files.
     pub fn lock_candidate(&self, run: &Name, candidate: &Name) -> Result<Lock> {
         let lock = lock::wait(&self.prepare()?.candidate_lock(run, candidate))?;
         let dir = self.candidate_dir(run, candidate);
-        // The directory is checked before its files, and no link is followed, because the target of a link
-        // is not ours.
+        // The directory is checked before its files, so that no link is followed: the target of a link is not
+        // ours.
         if dir.path().symlink_metadata().is_ok_and(|m| !m.is_dir()) {
             remove(dir.path())?;
         }
@@ -224,7 +226,8 @@ impl Store {
         Ok(lock)
     }
 
-    /// The directory in which layers over the user's directories are tried. Creates the state root.
+    /// The directory in which git-frites tries whether layers over the user's directories are possible.
+    /// Creates the state directory.
     pub fn probe_room(&self) -> Result<PathBuf> {
         Ok(self.prepare()?.probe())
     }
@@ -239,12 +242,13 @@ impl Store {
         for name in &run.candidates {
             ours.push(of_run.candidate(name).path().to_owned());
         }
-        // An attempt can put a link in the place of a directory, and the target of a link is not ours.
+        // Leave out links, which an attempt can put in the place of a directory: the target of a link is not
+        // ours.
         ours.retain(|path| tree::is_real_directory(dir.path(), path));
         ours.iter().for_each(|path| atomic::remove_abandoned(path));
     }
 
-    /// The runs that have a directory; their records may be incomplete.
+    /// The names of the runs that have a directory in the state directory. Such a run may be incomplete.
     pub fn run_directories(&self) -> Result<Vec<Name>> {
         let path = self.dir.runs();
         let failed = || format!("could not list '{}'", path.display());
@@ -259,7 +263,8 @@ impl Store {
         Ok(names)
     }
 
-    /// The runs that have a directory; true for each on which work is under way, or was killed.
+    /// The runs that have a directory in the state directory, each with true if work on it is under way or
+    /// its process was killed.
     pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
         let names = self.run_directories()?.into_iter();
         Ok(names.map(|name| (name.clone(), self.is_active(&name))).collect())
@@ -271,7 +276,7 @@ fn busy(run: &Name) -> Error {
         .because(Cause::RunBusy(run.to_string()))
 }
 
-/// Removes a file. A missing file is not an error.
+/// Removes a file. It is not an error if the file does not exist.
 pub fn remove(file: &Path) -> Result<()> {
     match std::fs::remove_file(file) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {

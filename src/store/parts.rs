@@ -1,5 +1,5 @@
-//! The terms on which a run is judged in parts, and the outcome of each part. Each is in a ref of its own,
-//! so that judges that work at the same time do not wait for each other.
+//! Stores the terms on which a run is judged in parts, and the outcomes of the parts. Each outcome is in a
+//! ref of its own, so that several processes can judge at the same time without waiting for each other.
 use crate::error::{Cause, Error, Result};
 use crate::git::commit::commit_tree;
 use crate::git::objects::StoredContent;
@@ -16,26 +16,27 @@ use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
 
-/// The number of other processes that may store an outcome of a part first before this process gives up.
+/// If this many other processes have moved the ref first, this process gives up.
 const MOST_RACES: u32 = 64;
 
-/// An outcome, with the commit and the logs that are stored with it.
+/// An outcome, and what is stored together with it.
 pub struct NewOutcome {
     /// The outcome.
     pub outcome: PartOutcome,
-    /// A commit of the judged tree, which the ref keeps alive.
+    /// A commit with the judged tree, which the ref of the outcome keeps alive.
     pub judged: Option<Oid>,
-    /// The ends of the logs, by file name.
+    /// The ends of the logs, each with its file name.
     pub logs: Vec<(String, Vec<u8>)>,
 }
 
-/// True if another process moved the ref first, or is just moving it.
+/// True if an update failed because another process moved the ref first, or is just moving it.
 pub fn is_lost_race(error: &Error) -> bool {
     matches!(error.cause, Cause::RefMoved | Cause::Locked)
 }
 
 impl Store {
-    /// The outcomes of a run's candidates, in spawn order, each with the candidate whose ref holds it.
+    /// The outcomes of a run's candidates, in spawn order, each with the name of the candidate whose ref has
+    /// the outcome.
     pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartOutcome)>> {
         let mut parts = Vec::new();
         for name in &run.candidates {
@@ -45,12 +46,12 @@ impl Store {
         Ok(parts)
     }
 
-    /// The outcome of a part.
+    /// The stored outcome of a part; `None` if there is none.
     pub fn outcome(&self, run: &Name, part: &Part) -> Result<Option<PartOutcome>> {
         self.outcome_at(run, &refs::result_of(run, part))
     }
 
-    /// The outcome in the ref of that name; `None` if it cannot be read.
+    /// The outcome in the ref `name`; `None` if there is no such ref, or if the outcome is damaged.
     pub fn outcome_at(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
         match self.stored(run, name, OUTCOME) {
             Err(error) if error.cause == Cause::Damaged => Ok(None),
@@ -58,13 +59,13 @@ impl Store {
         }
     }
 
-    /// The reason why the outcome in the ref of that name cannot be read; `None` if it can be read, or if
-    /// there is none.
+    /// The reason why the outcome in the ref `name` cannot be read; `None` if it can be read, or if there is
+    /// none.
     pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
         self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
     }
 
-    /// The outcomes that came later than the one in a ref, and disagreed with it.
+    /// The later outcomes that disagreed with the outcome in the ref `name`, and that its commit records.
     pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };
@@ -78,7 +79,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Stores an outcome. If a part has two judges, the later outcome stays.
+    /// Stores an outcome of a part. If two processes judge the part, the later outcome stays.
     pub fn save_outcome(&self, new: &NewOutcome) -> Result<()> {
         let PartOutcome { run, base, .. } = &new.outcome;
         let name = refs::result_of(run, &new.outcome.part());
@@ -88,7 +89,7 @@ impl Store {
         })
     }
 
-    /// Does `save` again if another process moved the ref first.
+    /// Calls `save`, and calls it again as long as another process moves the ref first.
     pub fn repeat_races<T>(&self, save: impl Fn() -> Result<T>) -> Result<T> {
         let mut lost_races = 0;
         loop {
@@ -99,10 +100,10 @@ impl Store {
         }
     }
 
-    /// Makes the commit of an outcome that replaces `previous`. No ref reaches it yet.
+    /// Makes the commit of an outcome that replaces the one in `previous`. No ref reaches the new commit yet.
     pub fn outcome_commit(&self, new: &NewOutcome, previous: Option<Oid>) -> Result<Oid> {
         let NewOutcome { outcome, judged, logs } = new;
-        // An outcome that the record has replaced is an ancestor of the record.
+        // A verdict may have replaced the earlier outcomes. They are then ancestors of the run's record.
         let previous = match previous {
             Some(previous) => Some(previous),
             None => self.repo().read_ref(&refs::record(&outcome.run))?,
@@ -121,8 +122,8 @@ impl Store {
         commit_of(self.repo(), &outcome.run, &files, &parents)
     }
 
-    /// Makes the commit that holds the outcome of `first`, and has `second` as a parent: an outcome that
-    /// `first` replaces, or that disagrees with it.
+    /// Makes a commit that has the outcome in `first`, and both commits as parents. `second` has an outcome
+    /// that the one in `first` replaces, or, if `disagrees` is true, that disagrees with it.
     pub fn joined_commit(
         &self,
         run: &Name,
@@ -146,13 +147,13 @@ impl Store {
         commit_tree(repo, &kept.tree, [first, second], &message)
     }
 
-    /// Points the ref of an outcome, whose value is `old`, to the commit of another outcome.
+    /// Moves the ref of an outcome from `old` to the commit of another outcome.
     pub fn point(&self, name: &RefName, commit: &Oid, base: &Oid, old: Option<Oid>) -> Result<()> {
         let known: Vec<&Oid> = [base].into_iter().chain(&old).collect();
         self.repo().set_ref_whole(name, commit, old.as_ref(), &known, "record")
     }
 
-    /// The logs of these results that were stored with a candidate's outcome.
+    /// The logs of these results that were stored together with the outcome of `part`.
     pub fn part_logs(
         &self,
         run: &Run,
@@ -170,7 +171,7 @@ impl Store {
         Ok(logs)
     }
 
-    /// The refs of judging in parts: the outcomes, and the terms.
+    /// The refs of a run that is judged in parts: those of the outcomes, and that of the terms.
     pub(super) fn parts_refs(&self, run: &Run) -> Result<Vec<(RefName, Oid)>> {
         let mut found = self.repo().refs_under(&refs::results(&run.run))?;
         let terms = refs::terms(&run.run);
@@ -178,7 +179,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes the outcomes of a run's parts and the terms, once the whole run was judged.
+    /// Removes the outcomes of a run's parts, and the terms. This is called once the whole run was judged.
     pub fn forget_parts(&self, run: &Run) -> Result<()> {
         for (name, old) in self.parts_refs(run)? {
             self.repo().update_ref(&name, None, Some(&old), "judged")?;
@@ -186,7 +187,7 @@ impl Store {
         Ok(())
     }
 
-    /// The terms in the ref of that name; `None` if there is no such ref.
+    /// The terms in the ref `name`; `None` if there is no such ref.
     pub fn terms_at(&self, run: &Name, name: &RefName) -> Result<Option<SharedTerms>> {
         let found = self.stored::<SharedTerms>(run, name, TERMS)?;
         match found {
@@ -198,7 +199,7 @@ impl Store {
         }
     }
 
-    /// The terms on which a run is judged in parts; `None` if there are none, or if the whole run was
+    /// The terms on which a run is judged in parts; `None` if there are none, or if the whole run has been
     /// judged since.
     pub fn terms(&self, run: &Name) -> Result<Option<SharedTerms>> {
         let Some(terms) = self.terms_at(run, &refs::terms(run))? else { return Ok(None) };
@@ -211,7 +212,7 @@ impl Store {
         Ok(self.verdict(run)?.map_or(0, |verdict| verdict.round))
     }
 
-    /// The number of a new round of judging: higher than that of any outcome so far.
+    /// The number of a new round of judging. It is higher than the round of any outcome so far.
     pub fn next_round(&self, run: &Run) -> Result<u32> {
         let last = self.last_round(&run.run)?;
         let parts = self.parts(run)?.into_iter().map(|(_, part)| part.round);
@@ -219,7 +220,7 @@ impl Store {
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
 
-    /// Makes the commit of terms that replace the earlier ones. No ref reaches it yet.
+    /// Makes the commit of terms that replace the run's earlier terms. No ref reaches the new commit yet.
     pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
         let previous = self.repo().read_ref(&refs::terms(&terms.run))?;
@@ -228,7 +229,7 @@ impl Store {
         commit_of(self.repo(), &terms.run, &files, &parents)
     }
 
-    /// Makes the terms in a commit the terms of the run. The caller holds the run's lock.
+    /// Makes the terms in `commit` the terms of the run. The caller holds the run's lock.
     pub fn set_terms(&self, terms: &SharedTerms, commit: &Oid) -> Result<()> {
         let name = refs::terms(&terms.run);
         self.repeat_races(|| {

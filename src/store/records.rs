@@ -1,5 +1,6 @@
-//! Records: runs and verdicts are commits under `refs/frites/RUN/@record`; candidates are files
-//! that can be rebuilt from their captures.
+//! Reads and writes records. The records of a run and of its verdict are in a commit under
+//! `refs/frites/RUN/@record`. The record of a candidate is a file, which can be rebuilt from the candidate's
+//! captures.
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -25,8 +26,8 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::store::Store;
 
-/// The errors that mean that a file is lost, damaged or replaced by something else, so that its content
-/// must be rebuilt.
+/// The errors that mean that a file is lost, damaged, or replaced by something else. Its content is then
+/// rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,
@@ -34,7 +35,7 @@ pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::IsADirectory,
 ];
 
-/// The error that a record was written by a newer version, and so cannot be saved.
+/// The error that a newer version wrote a record, so that this version cannot change it.
 pub(super) fn newer(what: &str) -> Error {
     Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
         .hint("update git-frites")
@@ -53,22 +54,23 @@ impl Store {
         Ok(runs)
     }
 
-    /// The names of all runs, sorted as texts. Reads no record, which would be slow with many runs.
+    /// The names of all runs, sorted as texts. No record is read for this, because that would be slow with
+    /// many runs.
     pub fn run_names(&self) -> Result<Vec<Name>> {
         Ok(run_names(&self.repo.ref_names("refs/frites/")?))
     }
 
-    /// A run's record, from its ref; `None` if there is no such run.
+    /// A run's record, read from its ref; `None` if there is no such run.
     pub fn run(&self, run: &Name) -> Result<Option<Run>> {
         self.recorded(run, RUN_RECORD)
     }
 
-    /// The record of a run in a ref of this name; `None` if there is no such ref.
+    /// The record of a run in the ref `name`; `None` if there is no such ref.
     pub fn run_at(&self, run: &Name, name: &RefName) -> Result<Option<Run>> {
         self.stored(run, name, RUN_RECORD)
     }
 
-    /// A run's verdict, from its ref; `None` if it was never judged.
+    /// A run's verdict, read from its ref; `None` if the run was never judged.
     pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
         self.recorded(run, VERDICT)
     }
@@ -83,7 +85,7 @@ impl Store {
         self.stored(run, &refs::record(run), file)
     }
 
-    /// The record in a file of a ref's tree; `None` if the ref or the file does not exist.
+    /// The record in the file `file` of the ref's tree; `None` if the ref or the file does not exist.
     pub(super) fn stored<T: DeserializeOwned>(
         &self,
         run: &Name,
@@ -107,8 +109,8 @@ impl Store {
         })
     }
 
-    /// The files of a record's commit. The list is remembered, because each command asks for several files,
-    /// also for missing ones.
+    /// The files in the commit of a record. The list is remembered, because each git-frites command asks for
+    /// several files, some of which do not exist.
     fn files_of(&self, commit: Oid) -> Result<Arc<BTreeMap<String, Oid>>> {
         let known = || self.record_files.lock();
         if let Some(files) = known().get(&commit) {
@@ -119,8 +121,8 @@ impl Store {
         Ok(files)
     }
 
-    /// Writes a run's record and verdict to its ref, and to files. `judged` are commits of the
-    /// judged trees, which the ref keeps alive.
+    /// Writes a run's record and verdict to the run's ref, and to files. `judged` are commits with the judged
+    /// trees, which the ref keeps alive.
     pub fn save_record(&self, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
@@ -147,7 +149,7 @@ impl Store {
         })?;
         for (name, text) in files {
             let file = self.run_dir(&run.run).file(name);
-            // The file of a new run was already written by `save_intent`.
+            // `save_intent` has already written the file of a new run.
             if !regular::read(&file).is_ok_and(|there| there == text.as_bytes()) {
                 atomic::write(&file, text.as_bytes())?;
             }
@@ -155,18 +157,18 @@ impl Store {
         Ok(())
     }
 
-    /// The commits of judged trees that [`Store::save_record`] was given.
+    /// The commits with judged trees that the run's ref keeps alive (`judged` in [`Store::save_record`]).
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
         let record = self.repo.commit(&record)?;
         let lines = record.message.lines();
         let previous: Vec<&str> = lines.filter_map(|line| Trailer::Previous.value(line)).collect();
-        // The first parent is the base. A record that was fetched or made by hand may have none.
+        // The first parent is the base. A record that was fetched, or made by hand, may have no parents.
         let others = record.parents.iter().skip(1);
         Ok(others.filter(|parent| !previous.contains(&parent.as_str())).copied().collect())
     }
 
-    /// Writes a candidate's record. The caller holds its lock.
+    /// Writes a candidate's record. The caller holds the candidate's lock.
     pub fn save_candidate(&self, candidate: &Candidate) -> Result<()> {
         if candidate.version > FORMAT {
             return Err(newer(&candidate.address()));
@@ -195,13 +197,13 @@ pub(super) struct Parents<'a> {
     pub(super) base: &'a Oid,
     /// Commits of judged trees.
     pub(super) judged: &'a [Oid],
-    /// The records and outcomes that the new one replaces. So refs only move forward, and a plain `git
-    /// push` can move them.
+    /// The records and outcomes that the new commit replaces. Because they are parents, refs only move
+    /// forward, and a plain `git push` can push them.
     pub(super) previous: &'a [Oid],
 }
 
 impl Parents<'_> {
-    /// The parents that other refs reach, or that the old record reaches.
+    /// The parents that refs reach already.
     pub(super) fn known(&self) -> Vec<&Oid> {
         [self.base].into_iter().chain(self.previous).collect()
     }
@@ -232,7 +234,7 @@ pub fn write_toml<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     atomic::write(path, to_toml(record)?.as_bytes())
 }
 
-/// Reads a record from a TOML file; `None` if it is missing or damaged.
+/// Reads a record from a TOML file; `None` if the file does not exist or is damaged.
 pub fn read_toml<T: DeserializeOwned>(path: &Path) -> Option<T> {
     toml::from_str(&regular::read_text(path).ok()?).ok()
 }
@@ -347,7 +349,7 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let words = (option::of(any::<String>()), vec(any::<String>(), 0..3), any::<String>());
-        // TOML cannot hold larger numbers.
+        // TOML has no larger numbers.
         let numbers = (0..=i64::MAX as u64, any::<u32>(), 0.0..1e300f64, any::<i32>());
         (option::of(oid()), words, numbers).prop_map(
             |(tree, (problem, names, reason), (lines, index, seconds, code))| {
@@ -472,8 +474,8 @@ mod tests {
         )
     }
 
-    /// Checks that a record reads back unchanged, and that a damaged text is refused or is another record
-    /// that reads back.
+    /// Asserts that a record reads back unchanged. Also asserts that a damaged text either cannot be read, or
+    /// is another record that reads back unchanged.
     fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
         record: &T,
         (at, cut, new): (prop::sample::Index, usize, String),

@@ -1,5 +1,5 @@
-//! Resolves the addresses that users type: the newest run, exact names, unique prefixes of named
-//! runs.
+//! Resolves the addresses that users type: exact names, unique prefixes of named runs, and tasks. Without an
+//! address, this is the newest run.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::{Address, split_iteration};
 use crate::model::name::{Name, matching_names};
@@ -23,12 +23,12 @@ pub struct Selection {
 pub enum Matching {
     /// A unique prefix of a run's name is enough.
     Prefix,
-    /// The whole name is needed, because something is removed or undone.
+    /// The run's whole name is needed, because the command removes or undoes something.
     Exact,
 }
 
 impl Store {
-    /// Resolves `address`; without an address, gives the newest run.
+    /// Resolves `address`. Without an address, selects the newest run.
     pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
         let exact = match address {
             Some(Address::Pair { run: name, .. } | Address::Word { word: name, .. }) => {
@@ -36,7 +36,7 @@ impl Store {
             }
             _ => None,
         };
-        // If the address has the exact name of a run, the other runs are not read.
+        // If the address has the exact name of a run, the records of other runs need not be read.
         let runs = exact.map_or_else(|| self.runs(), |run| Ok(vec![run]))?;
         let Some(newest) = runs.last() else {
             return Err(Error::fatal("there is no run yet").because(Cause::NoRun));
@@ -72,15 +72,15 @@ impl Store {
         Ok(Selection { run, candidate, iteration })
     }
 
-    /// The runs and candidates that are bound to a task, the oldest run first. A bound run is listed without
-    /// its candidates.
+    /// The runs and candidates that are bound to a task, the oldest run first. If a run itself is bound, it is
+    /// listed once, with `None` for the candidate.
     pub fn bound_to(&self, task: &str) -> Result<Vec<(Run, Option<Name>)>> {
         let runs = self.runs()?;
         let bound = bound(&runs, task).into_iter();
         Ok(bound.map(|(run, name)| (run.clone(), name.cloned())).collect())
     }
 
-    /// The number for a new run: 1 + the highest in any ref, record or event. The caller holds the
+    /// The number for a new run: 1 + the highest number in any ref, record or event. The caller holds the
     /// repository lock.
     pub fn next_number(&self) -> Result<Name> {
         let mut highest = 0;
@@ -105,8 +105,8 @@ impl Store {
         })
     }
 
-    /// Refuses a name that an existing run has, that differs from such a name only in case, or whose
-    /// branches exist already.
+    /// Fails if an existing run has this name, or one that differs only in case, or if branches for a run of
+    /// this name exist already.
     pub fn refuse_taken(&self, run: &Name) -> Result<()> {
         let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
@@ -114,7 +114,7 @@ impl Store {
             return Err(Error::fatal(format!("a run named '{taken}' exists"))
                 .because(Cause::RunExists(taken.to_string())));
         }
-        // A branch of no run is in the way, for example one that was fetched.
+        // A branch that belongs to no run may be in the way, e.g. because it was fetched.
         let is_in_the_way = |branch: &RefName| {
             let of_run = branch.split('/').nth(4).and_then(|name| name.parse::<Name>().ok());
             of_run.is_some_and(|name| name.collides(run))
@@ -133,7 +133,7 @@ impl Store {
     }
 }
 
-/// Refuses a candidate that the run does not have, and suggests the nearest name.
+/// Fails if the run does not have this candidate. The error suggests the nearest name.
 pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     if run.candidates.contains(name) {
         return Ok(());
@@ -145,8 +145,7 @@ pub fn check_candidate(run: &Run, name: &Name) -> Result<()> {
     })
 }
 
-/// The runs and candidates that are bound to a task, the oldest run first. A bound run is listed without
-/// its candidates.
+/// As [`Store::bound_to`], for runs that are already read.
 fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     let mut found = Vec::new();
     for run in runs {
@@ -163,8 +162,8 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     found
 }
 
-/// Resolves an address that names a task: the newest run that is bound to it, or the only candidate
-/// of that run. If the whole name of a run is needed, only one run may be bound to it.
+/// Resolves an address that names a task: the newest run that is bound to the task, or the only bound
+/// candidate of that run. With [`Matching::Exact`], fails if several runs are bound to the task.
 fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Name>, Option<u32>)> {
     let all = bound(runs, id);
     let (Some((newest, _)), Some((oldest, _))) = (all.last(), all.first()) else {
@@ -210,14 +209,14 @@ fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>
     Ok(runs.iter().find(|run| run.run == **found).cloned())
 }
 
-/// The error that a word is a prefix of several runs' names.
+/// The error that a word begins the names of several runs.
 pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
     let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
     Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", ")))
         .hint("type more of it")
 }
 
-/// The error that none of `names` is the run `word`; it suggests the nearest name.
+/// The error that there is no run `word`. It suggests the nearest of `names`.
 pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -> Error {
     let error = Error::fatal(format!("there is no run '{word}'"));
     match nearest(names.into_iter().map(Name::as_str), word.as_str()) {
@@ -226,8 +225,7 @@ pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -
     }
 }
 
-/// The error for an unknown word without a slash: the user may have meant a candidate of the newest
-/// run.
+/// The error for a word without a slash that names neither a run nor a candidate of the newest run.
 fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     if word.number().is_some() {
         return unknown(runs, word);
