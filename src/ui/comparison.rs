@@ -1,5 +1,4 @@
-//! A verdict on the screen: the comparison table, the decision, progress lines and hints, and the
-//! same verdict as JSON.
+//! A verdict as text (the comparison table, the decision, progress lines and remarks) and as JSON.
 use console::measure_text_width;
 use serde_json::{Value, json};
 
@@ -22,7 +21,7 @@ use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 use crate::ui::{effort_words, test_words};
 
-/// The table and the decision under it.
+/// The comparison table, and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
     let decision = &verdict.decision;
     // Without a usable candidate, there is nothing to compare.
@@ -45,7 +44,7 @@ pub fn sentence(verdict: &Verdict) -> String {
     format!("{}: {}", verdict.decision.decision, verdict.decision.rationale)
 }
 
-/// The table of candidates that `judge --candidate` judged, all with the same settings.
+/// The table of the candidates that `judge --candidate` has judged, all with the same settings.
 pub fn table<'a>(
     styles: Styles,
     run: &Name,
@@ -59,7 +58,7 @@ pub fn table<'a>(
     grid(styles, run, &ComparisonTable { headings, rows }) + &world
 }
 
-/// The line about the world in which commands ran, if any did.
+/// The line about the world in which commands ran; empty if none ran.
 fn world<'a>(
     styles: Styles,
     settings: &JudgeSettings,
@@ -73,13 +72,13 @@ fn world<'a>(
     format!("{}\n", styles.dim.style(line))
 }
 
-/// The world in which commands ran, and the doubt about the attempts.
+/// The world in which commands ran, and the doubt about what attempts could write, if there is one.
 pub fn places(settings: &JudgeSettings, doubt: Option<&str>) -> String {
     let world = settings.commands.world.in_words();
     doubt.map_or_else(|| world.to_owned(), |doubt| format!("{world}; {doubt}"))
 }
 
-/// The exit code of `judge` for a verdict (DESIGN.md §2).
+/// The exit code of `judge` for a verdict (git-frites(1)).
 pub fn exit_code(verdict: &Verdict) -> u8 {
     match verdict.decision.decision {
         DecisionKind::NearMiss => exit::NO,
@@ -89,7 +88,7 @@ pub fn exit_code(verdict: &Verdict) -> u8 {
     }
 }
 
-/// A verdict as JSON: the record, and the other figures of the table.
+/// A verdict as JSON: its record, and the values that follow from it.
 pub fn as_json(verdict: &Verdict) -> Value {
     let mut value = serde_json::to_value(verdict).unwrap_or_default();
     value["verified"] = json!(verdict.verified());
@@ -149,14 +148,14 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Notes on the verdict: the commands that were run and saved, the usage of the agents, and the
+/// Remarks on the verdict: the numbers of commands that were run and saved, the usage of the agents, and the
 /// doubts.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     remarks_beside(verdict, total_usage(used))
 }
 
-/// The [`remarks`] without the usage of agents, for an answer that shows it elsewhere.
+/// The [`remarks`] without the usage of agents, for an answer that shows the usage elsewhere.
 pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
     remarks_beside(verdict, None)
 }
@@ -166,7 +165,8 @@ fn remarks_beside(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
 }
 
-/// The candidates that were stopped because enough had passed, with their cost.
+/// The line about the candidates that were stopped because enough had passed, and about their usage; `None`
+/// if there are none.
 fn stopped(verdict: &Verdict) -> Option<String> {
     let stopped = || verdict.candidates.iter().filter(|entry| entry.stopped);
     let names: Vec<&str> = stopped().map(|entry| entry.candidate.as_str()).collect();
@@ -214,36 +214,37 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
 /// The width of the table in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
 
-/// The most columns that a candidate's name takes in a row.
+/// A candidate's name takes at most this many columns in a row.
 const NAME: usize = 24;
 
-/// The candidates and the base, if it was judged, for comparison.
+/// The comparison of the candidates, and of the base if it was judged.
 pub struct ComparisonTable {
-    /// The headings above the figures.
+    /// The headings of the columns with figures.
     pub headings: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<ComparisonRow>,
 }
 
-/// A row of the comparison: of the base or of a candidate.
+/// A row of the comparison, for the base or for a candidate.
 pub struct ComparisonRow {
     /// The sign of the recommended candidate; empty for others.
     pub mark: &'static str,
-    /// True if the verdict is verified: then the recommended candidate is green.
+    /// True if the verdict is verified, so that the recommended candidate is shown in green.
     pub verified: bool,
     /// The candidate's name, or `@base`.
     pub name: String,
-    /// How its commands ended, in words.
+    /// How the commands ended, in words.
     pub outcome: (String, Tone),
-    /// A text below each heading.
+    /// The text of each column with figures.
     pub figures: Vec<String>,
     /// Further remarks.
     pub remarks: Vec<String>,
-    /// The tone of the remarks: caution if a person should check them.
+    /// The tone of the remarks. It is caution if a person should look at them.
     pub remarks_tone: Tone,
 }
 
-/// The sign of the recommended candidate in tables, or of the closest one if none passed.
+/// The sign that a candidate has in tables: `*` for the recommended candidate, `~` for the closest one if
+/// none passed; empty for others.
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
@@ -281,7 +282,7 @@ pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
 fn base_row(base: &Baseline, figures: &[Figure]) -> ComparisonRow {
     let mut remarks = remarks_on(&base.results);
     remarks.extend(test_words::of_base(base));
-    // The base has only the first figure, the time.
+    // Of the figures, the base has only the first one, the time.
     let mut texts = vec!["-".to_owned(); figures.len()];
     texts[0] = time(&base.results);
     ComparisonRow {
@@ -311,11 +312,11 @@ fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> Comparison
     }
 }
 
-/// A figure of a candidate: its heading, and its text.
+/// A column with figures: its heading, and the function that returns a candidate's text.
 type Figure = (&'static str, fn(&Entry) -> String);
 
-/// The columns of figures: `agree` only if the ranking uses it; `cross`, `tokens` and `cost` only if some
-/// candidate has a value.
+/// The columns with figures. `agree` is only among them if the ranking uses it; `cross`, `tokens` and `cost`
+/// only if some candidate has a value.
 fn figures<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Figure> {
     let mut all: Vec<Figure> = vec![
         ("time", |e| time(&e.results)),
@@ -342,7 +343,8 @@ fn cross_of(entry: &Entry) -> Option<f64> {
     entry.cross.as_ref().and_then(|cross| cross.score)
 }
 
-/// True for the columns of tokens and of cost if at least one agent reported that figure.
+/// Whether the columns of tokens and of cost are shown: true if at least one agent has reported such a
+/// number.
 pub fn usage_columns<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> (bool, bool) {
     sums.fold((false, false), |(tokens, cost), sum| {
         (tokens || sum.has_tokens(), cost || sum.known.cost.is_some())
@@ -355,8 +357,8 @@ pub fn total_usage<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> Option<Strin
     Some(format!("the agents used {}", all.in_words()?))
 }
 
-/// The comparison as text. The recommended candidate is marked, and green if it is verified. Flags
-/// are at the end of the row if they fit there, and otherwise below it.
+/// The comparison as text. The recommended candidate has a sign, and is green if it is verified. The remarks
+/// on a candidate are at the end of its row if they fit there, and otherwise below the row.
 fn grid(styles: Styles, run: &Name, table: &ComparisonTable) -> String {
     let mut headings = vec!["", "candidate", "outcome"];
     headings.extend(&table.headings);
@@ -397,7 +399,7 @@ fn grid(styles: Styles, run: &Name, table: &ComparisonTable) -> String {
     text
 }
 
-/// A name with its middle left out if it is long.
+/// A name; if it is too long, its middle is left out.
 fn shortened(name: &str) -> String {
     match (name.get(..NAME - 9), name.get(name.len().saturating_sub(8)..)) {
         (Some(head), Some(tail)) if name.len() > NAME => format!("{head}…{tail}"),
@@ -414,7 +416,7 @@ fn time(results: &[StageResult]) -> String {
     if results.is_empty() { "-".into() } else { table::duration(seconds) }
 }
 
-/// The outcome of an entry's commands, in two words.
+/// The outcome of an entry's commands in a few words, and its tone.
 pub fn outcome(entry: &Entry) -> (String, Tone) {
     match entry.results.stopped_at() {
         Some(result) => stop(result),
@@ -427,8 +429,8 @@ pub fn outcome(entry: &Entry) -> (String, Tone) {
     }
 }
 
-/// The outcome of a candidate; `None` if its attempt did not end well, or if the verdict has no outcome for
-/// this iteration.
+/// The outcome of a candidate and its tone; `None` if its attempt did not end well, or if the verdict has no
+/// outcome for this iteration.
 pub fn judged(
     candidate: &Candidate,
     iteration: Option<u32>,
@@ -448,7 +450,7 @@ pub fn judged(
     })
 }
 
-/// The outcome of a command that did not pass, with its tone.
+/// The outcome of a command that did not pass, and its tone.
 pub fn stop(result: &StageResult) -> (String, Tone) {
     let StageResult { stage, outcome, .. } = result;
     let end = match outcome {
@@ -501,17 +503,18 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     if !entry.dropped.is_empty() {
         words.push(format!("dropped {}", entry.dropped.len()));
     }
-    // The part before the colon is the cause: a stale build output, or the overlay.
+    // The part before the colon is the cause, e.g. `stale build output`.
     words.extend(entry.stale.iter().filter_map(|s| s.split(':').next()).map(str::to_owned));
     words.extend(remarks_on(&entry.results));
     words.extend(test_words::of_entry(entry, base));
     words
 }
 
-/// Remarks on the outcomes of the commands.
+/// Remarks on the results of the commands.
 fn remarks_on(results: &[StageResult]) -> Vec<String> {
     let any = |is: fn(&StageResult) -> bool| results.iter().any(is);
-    // The code under test may have ended the test process before it reported anything.
+    // A report without tests is suspicious: the code under test may have ended the test process before any
+    // test ran.
     let silent =
         |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
     let more = [

@@ -1,5 +1,5 @@
-//! The explanation of a verdict: the commands, the reason for the first rank, the difference of each other
-//! candidate, and the recommendations of other rules.
+//! The explanation of a verdict in paragraphs: the decision and the reason for it, the commands, what is
+//! known about each candidate, and what other rankings would recommend.
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::count::count;
 use crate::model::cross_score;
@@ -14,8 +14,8 @@ use crate::model::test_report::some_tests;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::{comparison, effort_words};
 
-/// The paragraphs for a run: the decision and the step that decided it, the commands, the candidates,
-/// the other steps, other rules.
+/// The paragraphs for a run: the decision and the first step of the ranking, the commands, the candidates,
+/// the further steps, and other rankings.
 pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> {
     let rules = Rules::of(&verdict.terms);
     let mut steps = decision::steps(&verdict.candidates, rules);
@@ -42,7 +42,7 @@ pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     if own.is_empty() { vec![decisive] } else { vec![decisive, own] }
 }
 
-/// The commands that ran, their world, and their number.
+/// The lines about the commands: which ran, in which world, with which settings, and how many.
 pub fn commands(verdict: &Verdict) -> Vec<String> {
     let terms = &verdict.terms;
     if terms.oracle.is_empty() {
@@ -60,7 +60,7 @@ pub fn commands(verdict: &Verdict) -> Vec<String> {
     lines
 }
 
-/// Lines about a candidate, besides its place in the ranking.
+/// Lines about a candidate, except its place in the ranking.
 fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     let name = &entry.candidate;
     let mut lines = Vec::new();
@@ -103,7 +103,7 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// The failure of a command in whose report no test failed.
+/// The line about a command that failed although no test fails in its report; `None` if there is none.
 fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Option<String> {
     let stopped = results.stopped_at()?;
     let StageResult { stage, outcome, .. } = stopped;
@@ -115,7 +115,8 @@ fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Opti
     ))
 }
 
-/// Says if the candidate was judged with or without the base's build outputs, and if the results differ.
+/// The line that says whether the candidate was judged with or without the base's build outputs, or how the
+/// results of both differ.
 fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     let name = &entry.candidate;
     let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);
@@ -131,7 +132,8 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     is_second.then(|| format!("{name} was judged without the base's build outputs"))
 }
 
-/// The files that were put back for the second judging of a candidate, and its outcome.
+/// The line about the second judging of a candidate: its outcome, and the files that were put back or taken
+/// out for it.
 fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     let name = &entry.candidate;
     if let Some(problem) = &second.problem {
@@ -158,7 +160,7 @@ fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     format!("{name} with the base's tests and commands: {end}; {}", changes.join("; "))
 }
 
-/// The candidates that other rankings would recommend, if several passed.
+/// The lines about which candidates other rankings would recommend; empty unless several candidates passed.
 fn other_rules(verdict: &Verdict) -> Vec<String> {
     let Verdict { decision, terms, baseline, candidates, .. } = verdict;
     if decision.passed.len() < 2 {

@@ -1,4 +1,4 @@
-//! JSON documents: one for each command, with `"version": 1`; the schema only grows.
+//! JSON documents. Each command prints one, with `"version": 1`. The schema only grows.
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 
-/// A document: the version, then `fields`.
+/// A document with the version, followed by `fields`.
 pub fn document(fields: Value) -> String {
     let mut document = Map::new();
     document.insert("version".into(), json!(crate::model::FORMAT));
@@ -25,7 +25,7 @@ pub fn error(error: &Error) -> Value {
     })
 }
 
-/// Converts the keys of records (`exit-code`) to those of documents (`exit_code`).
+/// Converts keys as in records (`exit-code`) to keys as in documents (`exit_code`).
 fn with_underscores(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
@@ -37,7 +37,8 @@ fn with_underscores(value: Value) -> Value {
     }
 }
 
-/// Adds a path as `key`, and as `key_hex` when it is not UTF-8 (`key` is then an approximation).
+/// Adds a path as the field `key`. If the path is not UTF-8, `key` is an approximation, and the exact bytes
+/// are added as `key_hex`.
 pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     object[key] = json!(String::from_utf8_lossy(path));
     if std::str::from_utf8(path).is_err() {
@@ -46,7 +47,7 @@ pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     }
 }
 
-/// A path as an object, for lists.
+/// A path as an object, for lists of paths.
 pub fn path(path: &[u8]) -> Value {
     let mut object = json!({});
     put_path(&mut object, "path", path);

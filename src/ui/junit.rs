@@ -1,5 +1,5 @@
-//! A verdict as JUnit, which every CI can show. There is a suite for the verdict and one for each candidate;
-//! the cases of a suite are the oracle's commands and the tests that failed.
+//! A verdict as a JUnit file, which every CI can show. There is one suite for the verdict and one for each
+//! candidate. The cases of a candidate's suite are the oracle's commands and the tests that failed.
 use std::io;
 
 use quick_xml::events::BytesText;
@@ -11,11 +11,11 @@ use crate::model::rationale::why_unusable;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
-/// Gives the last lines of a command's log: for a candidate's own tree, or with `true` for its tree with the
-/// base's tests.
+/// Returns the last lines of a command's log. With `false`, it is the log for the candidate's own tree; with
+/// `true`, for the tree with the base's tests.
 pub type LogTail<'a> = &'a dyn Fn(&Entry, Stage, bool) -> Vec<String>;
 
-/// A `<testcase>`.
+/// The data of a `<testcase>`.
 struct Case {
     name: String,
     seconds: f64,
@@ -24,15 +24,15 @@ struct Case {
 
 enum CaseEnd {
     Passed,
-    /// The reason.
+    /// It was skipped, for this reason.
     Skipped(String),
-    /// The reason in one line, and the details.
+    /// It failed. The value is the reason in one line, and the details.
     Failed(String, String),
-    /// The same for a command that was never run.
+    /// It never ran. The value is the reason in one line, and the details.
     NotStarted(String, String),
 }
 
-/// The document.
+/// The JUnit document of a verdict.
 pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> {
     let mut suites = vec![(verdict.run.to_string(), vec![of_verdict(verdict)])];
     for entry in &verdict.candidates {
@@ -51,7 +51,7 @@ pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The case of the verdict. It passes if the verdict is verified.
+/// The case for the verdict itself. It passes if the verdict is verified.
 fn of_verdict(verdict: &Verdict) -> Case {
     let kind = verdict.decision.decision.into_str();
     let reason = format!("{kind}: {}", verdict.decision.rationale);
@@ -100,7 +100,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
     all
 }
 
-/// The case of one command. `log` is the end of its output.
+/// The case for one command. `log` has the last lines of the command's log.
 fn of_result(result: &StageResult, suffix: &str, log: &[String]) -> Case {
     let StageResult { stage, seconds, outcome, .. } = result;
     let reason = format!("{stage}{suffix}: {outcome}");
@@ -125,7 +125,7 @@ fn write_suite(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[Case]) -> io::
     Ok(())
 }
 
-/// An element with the numbers of its cases as attributes.
+/// Begins an element that has the numbers of its cases as attributes.
 fn with_counts<'w>(
     writer: &'w mut Writer<Vec<u8>>,
     element: &'static str,
@@ -167,7 +167,7 @@ fn write_case(writer: &mut Writer<Vec<u8>>, suite: &str, case: &Case) -> io::Res
     Ok(())
 }
 
-/// A text as one line, without characters that XML forbids or that control a terminal.
+/// A text as one line. Characters that XML forbids or that control a terminal are left out.
 fn one_line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }

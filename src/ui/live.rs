@@ -1,4 +1,4 @@
-//! Rows on a terminal's standard error that change while commands run.
+//! Rows on standard error, if it is a terminal, that change while commands run.
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::ui::screen::{Screen, moves_cursor};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
 
-/// The rows of the terminal that stay free for output above the changing rows.
+/// This many rows of the terminal stay free for output above the changing rows.
 const ABOVE: usize = 2;
 
 /// The changing rows, and the line below them.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The candidates.
+    /// The rows of the candidates.
     pub rows: Vec<Row>,
-    /// The number of candidates that are done, and the times.
+    /// The line below the rows: the number of finished candidates, and the times.
     pub summary: String,
 }
 
@@ -41,7 +41,7 @@ pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
     grid.render().lines().map(str::to_owned).collect()
 }
 
-/// The lines that a row's candidate has added and deleted; empty if there are none.
+/// The numbers of lines that a row's candidate has added and deleted, e.g. `+12 −3`; empty if there are none.
 fn size(row: &Row) -> String {
     match row.size {
         None | Some((0, 0)) => String::new(),
@@ -49,7 +49,7 @@ fn size(row: &Row) -> String {
     }
 }
 
-/// A time in whole seconds, because tenths would redraw every row all the time.
+/// A time in whole seconds. With tenths, every row would be redrawn all the time.
 pub fn whole_seconds(time: Duration) -> String {
     match time.as_secs() {
         few @ 0..10 => format!("{few}s"),
@@ -67,7 +67,7 @@ fn tone(standing: Standing) -> Tone {
     }
 }
 
-/// The changing rows on standard error. Other output goes above them.
+/// The changing rows on standard error. Other output is printed above them.
 #[derive(Debug)]
 pub struct Live {
     styles: Styles,
@@ -76,14 +76,16 @@ pub struct Live {
 }
 
 impl Live {
-    /// Changing rows on standard error; `None` unless it is a terminal that can move its cursor.
+    /// Makes changing rows on standard error; `None` unless standard error is a terminal that can move its
+    /// cursor.
     pub fn on_terminal(styles: Styles) -> Option<Live> {
         let able = io::stderr().is_terminal() && moves_cursor();
         let screen = Screen::on(Term::buffered_stderr());
         able.then_some(Live { styles, screen, lines: Vec::new() })
     }
 
-    /// Replaces the rows, as many as fit on the terminal. `stopping` replaces the summary.
+    /// Replaces the rows by those of `view`, as many as fit on the terminal. If `stopping` is given, it is
+    /// shown in place of the summary.
     pub fn show(&mut self, view: &View, stopping: Option<&str>) {
         let rows = usize::from(Term::stderr().size().0);
         let room = rows.saturating_sub(ABOVE + 2).max(2);
@@ -100,14 +102,14 @@ impl Live {
         }
     }
 
-    /// Replaces the last row, at once.
+    /// Immediately replaces the last row by these words.
     pub fn say_last(&mut self, words: &str) {
         self.lines.pop();
         self.lines.push(self.styles.caution.style(words).to_string());
         self.draw();
     }
 
-    /// Prints above the rows.
+    /// Calls `print`, whose output appears above the rows.
     pub fn aside(&self, print: impl FnOnce()) {
         self.screen.aside(print);
     }

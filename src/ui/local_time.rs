@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// The zone of this machine; `None` if `TZ` is set, or the file cannot be read.
+/// The time zone of this machine; `None` if `TZ` is set, or if `/etc/localtime` cannot be read.
 static ZONE: LazyLock<Option<TimeZone>> = LazyLock::new(|| {
     if std::env::var_os("TZ").is_some() {
         return None;
@@ -13,8 +13,8 @@ static ZONE: LazyLock<Option<TimeZone>> = LazyLock::new(|| {
     TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok()
 });
 
-/// The zone of this machine, from `/etc/localtime` alone, because a search by name walks through all zones
-/// of the system. `None` if only such a search finds the zone.
+/// The time zone of this machine, as `/etc/localtime` has it. `None` if the zone has to be searched by its
+/// name, which is slow, because the search walks through all zones of the system.
 pub fn zone() -> Option<&'static TimeZone> {
     ZONE.as_ref()
 }

@@ -1,4 +1,4 @@
-//! The only module that prints: it writes the answer to stdout and everything else to stderr.
+//! The only module that prints. It writes the answer of a command to stdout, and everything else to stderr.
 pub mod comparison;
 mod effort_words;
 pub mod explanation;
@@ -29,10 +29,10 @@ use crate::ui::screen::{Screen, moves_cursor, window};
 use crate::ui::style::Styles;
 use crate::ui::table::printable;
 
-/// The maximum columns of a line of a command's output if the terminal's width is not known.
+/// A line of a command's output is cut to this many columns if the terminal's width is not known.
 const LONG_LINE: usize = 200;
 
-/// The two output streams with their styles.
+/// The two output streams, and the styles for them.
 #[derive(Clone, Debug)]
 pub struct Ui {
     quiet: bool,
@@ -40,9 +40,9 @@ pub struct Ui {
     /// Styles for stdout.
     pub out: Styles,
     err: Styles,
-    /// The number of the last lines of a failed command's output that are shown.
+    /// The number of lines at the end of a failed command's output that are shown.
     pub output_lines: usize,
-    /// The maximum width of such a line, in columns.
+    /// The maximum width of a line of a command's output, in columns.
     output_width: usize,
     live: Arc<Mutex<Option<Live>>>,
     /// True once a part of the answer was written.
@@ -72,14 +72,14 @@ impl Ui {
         }
     }
 
-    /// True with `-q`: only the bare answer is printed.
+    /// True with `-q`, when only the answer, warnings and errors are printed.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Starts changing rows at the end of standard error; everything else is printed above them. Returns
-    /// false if there are no rows: with `-q`, or if standard error is not a terminal that can move its
-    /// cursor.
+    /// Begins to show changing rows at the end of standard error. Everything else is then printed above them.
+    /// Returns false if no rows are shown: with `-q`, or if standard error is not a terminal that can move
+    /// its cursor.
     pub fn begin_live(&self) -> bool {
         let live = if self.quiet { None } else { Live::on_terminal(self.err) };
         let begun = live.is_some();
@@ -87,21 +87,22 @@ impl Ui {
         begun
     }
 
-    /// Replaces the changing rows, if there are any. If git-frites was asked to end, the last row says so.
+    /// Replaces the changing rows, if there are any. `requests` is how often git-frites was asked to end; if
+    /// it was, the last row says so.
     pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
         }
     }
 
-    /// Tells the user of a terminal that git-frites was asked to end, the number of times that is given.
-    /// The last request removes the rows.
+    /// Tells the user, if there is a terminal, that git-frites was asked to end `requests` times. After the
+    /// last possible request, removes the rows.
     pub fn tell_stopping(&self, requests: usize) {
         let words = if self.quiet { None } else { stopping(requests) };
         match (&mut *self.live.lock(), words) {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
-                // The terminal has printed ^C at the cursor: write over it.
+                // The terminal has printed ^C at the cursor. Write over it.
                 let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.style(words));
             }
             _ => {}
@@ -111,18 +112,18 @@ impl Ui {
         }
     }
 
-    /// Removes the progress lines.
+    /// Removes the changing rows.
     pub fn end_live(&self) {
         *self.live.lock() = None;
     }
 
-    /// Prints `word` and one line to standard error, above the progress lines. Control characters
-    /// are escaped, so that it stays one line. Ignores a closed standard error.
+    /// Prints `word` and a line to standard error, above the changing rows. Control characters are escaped,
+    /// so that it stays one line. If standard error is closed, does nothing.
     fn say(&self, word: &str, line: &str) {
         self.log(format!("{word}{}\n", printable(line)).as_bytes());
     }
 
-    /// Writes lines to standard error as they are, above the lines that change.
+    /// Writes lines to standard error as they are, above the changing rows.
     pub fn log(&self, bytes: &[u8]) {
         let print = || drop(io::stderr().lock().write_all(bytes));
         match &*self.live.lock() {
@@ -131,12 +132,12 @@ impl Ui {
         }
     }
 
-    /// Rings the bell of the terminal, if there is one and without `-q`.
+    /// Rings the bell of the terminal. Does nothing with `-q` or without a terminal.
     pub fn ring(&self) {
         self.signal(notify::BELL);
     }
 
-    /// Shows a notification, or rings the bell of a terminal that has none.
+    /// Shows a notification. If the terminal does not support notifications, rings its bell.
     pub fn notify(&self, words: &str) {
         self.signal(&notify::notification(words, |name| std::env::var(name).ok()));
     }
@@ -147,7 +148,7 @@ impl Ui {
         }
     }
 
-    /// True if stdout is a terminal.
+    /// True if standard output is a terminal.
     pub fn on_terminal(&self) -> bool {
         self.terminal
     }
@@ -157,14 +158,14 @@ impl Ui {
         self.terminal && moves_cursor()
     }
 
-    /// Writes a text in place of the one that was drawn on the screen before.
+    /// Draws a text on the screen, in place of the text that was drawn before.
     pub fn redraw(&self, screen: &Screen, text: &str) {
         let (rows, columns) = window();
         let lines: Vec<&str> = text.lines().collect();
         screen.draw(&lines, rows.unwrap_or(24), columns.unwrap_or(80));
     }
 
-    /// Writes the answer, byte for byte.
+    /// Writes the command's answer to standard output, byte for byte.
     pub fn answer(&self, bytes: impl AsRef<[u8]>) -> Result<()> {
         self.answered.store(true, Ordering::Relaxed);
         let mut out = io::stdout().lock();
@@ -176,32 +177,32 @@ impl Ui {
         })
     }
 
-    /// Writes the answer as one JSON document with these fields.
+    /// Writes the command's answer as one JSON document with these fields.
     pub fn answer_json(&self, fields: Value) -> Result<()> {
         self.answer(json::document(fields))
     }
 
-    /// Prints a line about progress or state; not with `-q`.
+    /// Prints a line about progress or state. Prints nothing with `-q`.
     pub fn note(&self, line: impl AsRef<str>) {
         if !self.quiet {
             self.say("", line.as_ref());
         }
     }
 
-    /// Prints a line as [`Ui::note`] does, also with `-q`.
+    /// Prints a line as [`Ui::note`] does, but even with `-q`.
     pub fn tell(&self, line: impl AsRef<str>) {
         self.say("", line.as_ref());
     }
 
-    /// Prints a line about a failure as [`Ui::note`] does, and under it the last lines of a command's output
-    /// and the place of the whole output. No other line can come in between.
+    /// Prints a line about a failure as [`Ui::note`] does. Under it, prints the last lines of a command's
+    /// output, and `whole`, which tells where the whole output is. Other threads cannot print in between.
     pub fn note_output(&self, line: &str, output: &[String], whole: &str) {
         if !self.quiet {
             self.say_with_output("", line, output, whole);
         }
     }
 
-    /// Asks a yes/no question; `None` if there is no terminal to ask on.
+    /// Asks the user a yes/no question. Returns `None` if there is no terminal for it.
     pub fn ask(&self, question: &str) -> Result<Option<bool>> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return Ok(None);
@@ -212,7 +213,7 @@ impl Ui {
         Ok(Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
     }
 
-    /// Prints a warning with the last lines of a command's output, as [`Ui::note_output`] does.
+    /// Prints a warning, and under it the same as [`Ui::note_output`]. Prints it even with `-q`.
     pub fn warn_output(&self, line: &str, output: &[String], whole: &str) {
         let word = format!("{} ", self.err.caution.style("warning:"));
         self.say_with_output(&word, line, output, whole);
@@ -232,12 +233,12 @@ impl Ui {
         self.log(text.as_bytes());
     }
 
-    /// Prints a warning, also with `-q`.
+    /// Prints a warning, even with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
         self.say(&format!("{} ", self.err.caution.style("warning:")), line.as_ref());
     }
 
-    /// Prints a hint about what to type next; not with `-q`.
+    /// Prints a hint about what to type next. Prints nothing with `-q`.
     pub fn hint(&self, line: impl AsRef<str>) {
         if !self.quiet {
             self.say_hint(line.as_ref());
@@ -259,7 +260,8 @@ impl Ui {
         }
     }
 
-    /// Prints an error as a JSON document in place of the answer, unless a part of the answer was written.
+    /// Prints an error as a JSON document in place of the answer. Does nothing if a part of the answer was
+    /// already written.
     pub fn error_as_json(&self, error: &Error) {
         if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
             // If this write fails, standard error still has the message.
@@ -267,7 +269,7 @@ impl Ui {
         }
     }
 
-    /// Prints an error in git's form: `fatal:` or `error:`, then the hints.
+    /// Prints an error in git's form: a line that begins with `fatal:` or `error:`, and then the hints.
     pub fn error(&self, error: &Error) {
         if error.kind == ErrorKind::Pipe {
             return;
@@ -287,8 +289,8 @@ impl Ui {
     }
 }
 
-/// The message after this number of requests to end; `None` before the first request, and after the last
-/// one, which ends git-frites at once.
+/// The message after git-frites was asked to end this many times; `None` before the first request, and after
+/// the third one, which ends git-frites at once.
 fn stopping(requests: usize) -> Option<&'static str> {
     match requests {
         1 => Some("stopping … (again: kill)"),

@@ -13,7 +13,7 @@ pub const KEEP_EXIT_CODE: &str = "keep the exit code of the tests (`set -o pipef
                                   failures are known, let the exit code decide: \
                                   `git config frites.oracle.trust-exit true`";
 
-/// The hints after a verdict. `landing` is the state of the recommended candidate.
+/// The hints after a verdict. `landing` is the landing state of the recommended candidate.
 pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     let Verdict { run, decision, terms, .. } = verdict;
     let states = format!("`git frites status {run}` shows each candidate's state");
@@ -73,7 +73,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     }
 }
 
-/// How to get the missing outcomes that could change the recommendation.
+/// The hint how to get the missing outcomes that could change the recommendation.
 fn hint_on_missing(verdict: &Verdict) -> String {
     let Verdict { run, decision, terms, .. } = verdict;
     let missing: String =
@@ -85,8 +85,8 @@ fn hint_on_missing(verdict: &Verdict) -> String {
     )
 }
 
-/// The next step with a recommended candidate that passed: it lands, unless there is a doubt about the
-/// verdict.
+/// The hint for a recommended candidate that passed: how to land it, or, if there is a doubt about the
+/// verdict, how to remove the doubt.
 fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
     let run = &verdict.run;
     let settings = &verdict.terms.settings;
@@ -139,8 +139,8 @@ pub fn after_no_change(address: &str, state: State) -> String {
     }
 }
 
-/// The command that fails on the base and on all usable candidates, before the tests or because
-/// something is missing; `None` if no command does.
+/// The stage of the command that fails on the base and on all usable candidates, either before the tests or
+/// because something is missing; `None` if there is no such command.
 fn stage_broken_on_all(verdict: &Verdict) -> Option<Stage> {
     let base = verdict.baseline.as_ref()?;
     let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
@@ -149,7 +149,8 @@ fn stage_broken_on_all(verdict: &Verdict) -> Option<Stage> {
     if is_broken { Some(base.results.stopped_at()?.stage) } else { None }
 }
 
-/// Hints for a command that does not pass on a run's base: where to see why, and how to judge anyway.
+/// The hints for a command that does not pass on a run's base: where to see why, and how to judge all the
+/// same.
 pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String> {
     vec![
         format!("see why: `git frites output {run}/@base {stage}`"),
@@ -160,14 +161,14 @@ pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String>
     ]
 }
 
-/// How to judge a run without one of its commands, for a hint.
+/// A part of a hint: how to judge a run without the command of this stage.
 fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
     match stage {
         Stage::Setup => "set `oracle.setup` to another command".to_owned(),
         Stage::Test => {
             format!("judge with another command: `{}`", terms.judge_command(run, " --test CMD"))
         }
-        // With `--build CMD` alone, no test would run.
+        // Do not propose another command: with `--build CMD` alone, no test would run.
         Stage::Build | Stage::Lint => {
             let without = format!(" --{stage} ''");
             format!("leave it out: `{}`", terms.judge_command(run, &without))
@@ -175,7 +176,8 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
     }
 }
 
-/// The hint about changed files that a pattern of `oracle.source` would make source; `None` if there are none.
+/// The hint that a pattern in `oracle.source` would make a changed file source, so that it is not put back;
+/// `None` if there is no such file.
 fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     let patterns = &verdict.terms.settings.source;
     let declared = DeclaredSource::of(patterns).ok()?;
@@ -190,7 +192,7 @@ fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     };
     let add = match patterns.as_slice() {
         [] => format!("`git config --add frites.oracle.source {}`", shell_quoted(&pattern)),
-        // The list may be in a file that git's configuration would replace.
+        // The list may be set in a file, and `git config --add` would replace the whole list.
         _ => format!("add '{pattern}' to the end of `oracle.source`"),
     };
     Some(format!(
@@ -198,7 +200,7 @@ fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     ))
 }
 
-/// The hint for a command that did not start at all on the closest candidate.
+/// The hint for a closest candidate on which a command did not start at all; `None` if all started.
 fn near_miss_that_did_not_start(verdict: &Verdict, name: &Name) -> Option<String> {
     let stopped = verdict.entry(name)?.results.stopped_at()?;
     let why = stopped.outcome.why_not_started()?;

@@ -1,21 +1,22 @@
-//! The bell and notifications, for a user who does not watch the terminal.
+//! Rings the bell and shows notifications, for a user who does not watch the terminal.
 use crate::ui::table::printable;
 
 /// The bell, which every terminal supports.
 pub const BELL: &str = "\x07";
 
-/// The terminals, by TERM_PROGRAM, that show OSC 9 as a notification.
+/// The values of TERM_PROGRAM for terminals that show OSC 9 as a notification.
 const WITH_OSC_9: [&str; 3] = ["iTerm.app", "WezTerm", "ghostty"];
 
-/// The terminals, by the beginning of TERM, that show OSC 777 as a notification.
+/// The beginnings of TERM for terminals that show OSC 777 as a notification.
 const WITH_OSC_777: [&str; 2] = ["foot", "rxvt-unicode"];
 
-/// A notification if the environment names a terminal that supports one; else the bell.
+/// The sequence that shows a notification, if the environment names a terminal that supports one; otherwise
+/// the bell.
 pub fn notification(words: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let words = printable(words);
     let term = variable("TERM").unwrap_or_default();
     let program = variable("TERM_PROGRAM").unwrap_or_default();
-    // A multiplexer does not pass such sequences on.
+    // screen and tmux do not pass such sequences on to the terminal.
     let is_inside = ["screen", "tmux"].iter().any(|name| term.starts_with(name));
     if is_inside || variable("TMUX").is_some() {
         return BELL.to_owned();
@@ -24,7 +25,7 @@ pub fn notification(words: &str, variable: impl Fn(&str) -> Option<String>) -> S
         return format!("\x1b]9;git-frites: {words}\x1b\\");
     }
     if WITH_OSC_777.iter().any(|name| term.starts_with(name)) {
-        // A semicolon would end the title.
+        // A semicolon would end the text.
         return format!("\x1b]777;notify;git-frites;{}\x1b\\", words.replace(';', ","));
     }
     BELL.to_owned()

@@ -1,4 +1,5 @@
-//! The terminal's abilities and size, and a text at the end of the output that is redrawn in place.
+//! A text at the end of the terminal's output that is redrawn in place. Also finds out the terminal's size
+//! and abilities.
 use std::borrow::Borrow;
 use std::io;
 
@@ -8,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// The maximum number of redraws in a second.
 const MOST_REDRAWS: u8 = 20;
 
-/// The text, as one progress bar that consists of its message.
+/// The text that is redrawn. It is the message of a progress bar that consists of nothing else.
 #[derive(Debug)]
 pub struct Screen {
     bar: ProgressBar,
@@ -16,7 +17,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty text on this terminal.
+    /// Makes an empty text on this terminal.
     pub fn on(terminal: Term) -> Screen {
         let target = ProgressDrawTarget::term(terminal.clone(), MOST_REDRAWS);
         let bar = ProgressBar::with_draw_target(None, target);
@@ -27,7 +28,7 @@ impl Screen {
         Screen { bar, terminal }
     }
 
-    /// Replaces the text by these lines, as far as they fit.
+    /// Replaces the text by these lines, as far as they fit into `rows` and `columns`.
     pub fn draw(&self, lines: &[impl Borrow<str>], rows: usize, columns: usize) {
         let mut text = String::new();
         for line in lines.iter().take(rows.saturating_sub(1)) {
@@ -38,13 +39,13 @@ impl Screen {
         self.return_cursor();
     }
 
-    /// Prints above the text.
+    /// Calls `print`, whose output appears above the text.
     pub fn aside(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
         self.return_cursor();
     }
 
-    /// Removes the text.
+    /// Removes the text from the terminal.
     pub fn erase(&self) {
         self.bar.finish_and_clear();
     }
@@ -55,8 +56,9 @@ impl Screen {
         self.return_cursor();
     }
 
-    /// Moves the cursor to the start of the empty line below the text. The bar leaves it at the end of that
-    /// line, where the echo of a key would wrap to another line and leave an old row on the screen.
+    /// Moves the cursor to the start of the empty line below the text. The progress bar leaves the cursor at
+    /// the end of this line, where the echo of a key would wrap to the next line, and an old row would stay
+    /// on the screen.
     fn return_cursor(&self) {
         let _ = self.terminal.write_str("\r").and_then(|()| self.terminal.flush());
     }

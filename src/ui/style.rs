@@ -1,38 +1,39 @@
-//! Colors by meaning, set per stream. No meaning is shown by color alone.
+//! Colors, each of which stands for a meaning. They are chosen for each stream. No meaning is shown by a
+//! color alone.
 use clap::ColorChoice;
 use owo_colors::Style;
 
 /// The meaning of a cell, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing special.
+    /// It has no special meaning.
     Plain,
-    /// Passed, recommended.
+    /// It is good, e.g. passed or recommended.
     Good,
-    /// Failed.
+    /// It is bad, e.g. failed.
     Bad,
-    /// To check.
+    /// A person should look at it.
     Caution,
-    /// Less important.
+    /// It is less important.
     Dim,
 }
 
-/// One style for each meaning; without colors, all are plain.
+/// One style for each meaning. Without colors, all styles are plain.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Styles {
-    /// For passed and recommended.
+    /// The style for what is good, e.g. passed or recommended.
     pub good: Style,
-    /// For failed and refused.
+    /// The style for what is bad, e.g. failed.
     pub bad: Style,
-    /// For things to check.
+    /// The style for what a person should look at.
     pub caution: Style,
-    /// For less important text.
+    /// The style for less important text.
     pub dim: Style,
-    /// For headings.
+    /// The style for headings.
     pub strong: Style,
-    /// True if these are colors.
+    /// True if these styles have colors.
     pub colored: bool,
-    /// The columns of the terminal; `None` if the output is no terminal, and lines are not cut.
+    /// The number of columns of the terminal; `None` if the output is no terminal, so that lines are not cut.
     pub width: Option<usize>,
 }
 
@@ -62,8 +63,8 @@ impl Styles {
     }
 }
 
-/// True if a stream gets colors. Decided by `--color`, then `NO_COLOR`, `CLICOLOR_FORCE`,
-/// `TERM=dumb`, the terminal (no-color.org, bixense.com/clicolors).
+/// True if a stream gets colors. `--color` decides first, then `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb`,
+/// and then whether the stream is a terminal (no-color.org, bixense.com/clicolors).
 pub fn wanted(choice: ColorChoice, is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match choice {

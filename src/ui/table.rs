@@ -1,4 +1,5 @@
-//! Tables with columns aligned by display width, cut to the terminal; sizes and times for people.
+//! Tables whose columns are aligned by display width, and which are cut to the width of the terminal. Also
+//! sizes and times in words.
 pub use crate::model::size::size;
 use console::{measure_text_width, truncate_str};
 use owo_colors::Style;
@@ -6,20 +7,20 @@ use owo_colors::Style;
 use crate::model::plain;
 use crate::ui::style::{Styles, Tone};
 
-/// The blanks between two columns.
+/// The number of blanks between two columns.
 const GAP: usize = 2;
 
-/// A table. Important columns must be on the left, because a narrow terminal cuts off the right ones.
+/// A table. Important columns must be on the left, because on a narrow terminal the right ones are cut off.
 pub struct Grid {
-    /// The headings come first, if there are any.
+    /// The rows of cells. The headings, if there are any, are the first row.
     rows: Vec<Vec<(String, Style)>>,
     numbers: Vec<usize>,
     styles: Styles,
 }
 
 impl Grid {
-    /// A table with these headings, or without a line of headings if there are none. The columns in
-    /// `numbers` (from 0) are aligned right.
+    /// A table with these headings. If there are none, the table has no line of headings. The columns in
+    /// `numbers` (counted from 0) are aligned right.
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
         let mut grid = Grid { rows: Vec::new(), numbers: numbers.to_vec(), styles };
         if !headings.is_empty() {
@@ -38,7 +39,7 @@ impl Grid {
         );
     }
 
-    /// The table as text; no line ends in blanks.
+    /// The table as text. No line ends in blanks.
     pub fn render(&self) -> String {
         let mut widths = Vec::new();
         for row in &self.rows {
@@ -52,7 +53,7 @@ impl Grid {
 
     fn line(&self, widths: &[usize], row: &[(String, Style)]) -> String {
         let mut line = String::new();
-        // Blanks are written only when text follows them.
+        // Blanks that are written only if text follows them.
         let mut blanks = 0;
         for (at, ((text, style), width)) in row.iter().zip(widths).enumerate() {
             let pad = width - measure_text_width(text);
@@ -73,8 +74,9 @@ impl Grid {
     }
 }
 
-/// A text of unknown origin (a command's output, a file name) as one line, with control and hidden characters
-/// escaped, so that it can neither move the cursor, change colors nor turn what stands beside it.
+/// A text of unknown origin (e.g. a command's output or a file name) as one line. Control and hidden
+/// characters are escaped, so that the text can neither move the cursor nor change colors nor reverse the
+/// text next to it.
 pub fn printable(text: &str) -> String {
     if !text.contains(plain::is_invisible) {
         return text.to_owned();
@@ -86,14 +88,14 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A text cut to 40 columns, for a cell that must leave space for others.
+/// A text, cut to 40 columns, for a cell that must leave space for other cells.
 pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
-/// The texts with commas between them, in lines of at most `width` columns. A wider text is broken between
-/// its words, and a wider word anywhere. Nothing is cut off, because two names may differ only at their
-/// ends.
+/// The texts with commas between them, in lines of at most `width` columns. A text that is wider than a line
+/// is broken between its words, and a word that is wider than a line is broken anywhere. Nothing is cut off,
+/// because two names may differ only at their ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, text) in texts.iter().enumerate() {
@@ -105,7 +107,7 @@ pub fn filled(texts: &[String], width: usize) -> Vec<String> {
             let most = width.saturating_sub(comma.len());
             while measure_text_width(piece) > most {
                 let head = truncate_str(piece, most, "").len();
-                // A letter that is wider than the line stays whole.
+                // A single letter that is wider than the line is not broken.
                 let (head, rest) = piece.split_at(head);
                 if head.is_empty() {
                     break;
@@ -138,7 +140,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// The time since `then` in words: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
-    // A time in the future, after the clock was set back, counts as now.
+    // If the clock was set back, `then` may be in the future. It is then treated as now.
     let elapsed =
         u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
     match elapsed {
@@ -211,7 +213,7 @@ mod tests {
     #[test]
     fn lines_are_cut_to_the_width_and_colours_take_no_room() {
         let cut = table(Styles { width: Some(8), ..Styles::default() });
-        // A cut inside a joined emoji makes the line narrower than necessary, never wider.
+        // If a joined emoji is cut in its middle, the line is narrower than necessary, but never wider.
         assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
         let colored = table(Styles { width: Some(8), ..Styles::colored() });
         assert_eq!(console::strip_ansi_codes(&colored), cut);

@@ -1,4 +1,4 @@
-//! Single tests in words: the failing ones, their results on the base, and the number of skipped ones.
+//! Puts single tests into words: which tests fail, how these end on the base, and how many tests are skipped.
 use crate::model::count::count;
 use crate::model::outcome::StageResult;
 use crate::model::rationale::no_failure;
@@ -7,10 +7,11 @@ use crate::model::test_report::{TestReport, shortened, some_tests};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
 
-/// The maximum number of tests of one candidate that a table names.
+/// A table names at most this many tests of one candidate.
 const NAMED: usize = 4;
 
-/// The report at the end of a line about its command; `None` if there is none.
+/// A summary of the test report of a command, for the end of the line about the command; `None` if there is
+/// no report.
 pub fn summary(result: &StageResult) -> Option<String> {
     let report = result.tests.as_ref()?;
     let TestReport { total, problem, failing, .. } = report;
@@ -23,8 +24,8 @@ pub fn summary(result: &StageResult) -> Option<String> {
     })
 }
 
-/// Remarks on a candidate's tests in a table. The list of failing tests comes last, because a remark after
-/// it would read as one of them.
+/// Remarks on a candidate's tests, for a table. The list of failing tests comes last, because a remark after
+/// the list would read like one of the tests.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
     let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
@@ -38,7 +39,7 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     words
 }
 
-/// Remarks on the base's tests in a table.
+/// Remarks on the base's tests, for a table.
 pub fn of_base(base: &Baseline) -> Vec<String> {
     let report = base.results.report();
     let failing = report.filter(|report| report.problem.is_none() && !report.failing.is_empty());
@@ -51,8 +52,8 @@ fn without_failure(result: &StageResult) -> Option<String> {
     result.tests_without_failure().map(no_failure)
 }
 
-/// The number of failing tests and the first names, with their results on the base. A line can be broken
-/// between the parts.
+/// The number of failing tests and the names of the first ones, with how they end on the base. A line can be
+/// broken between the returned parts.
 fn told(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
     let failing = report.failing.as_slice();
     let kinds = comparison.map_or_else(|| vec![("", failing)], |c| c.kinds().to_vec());

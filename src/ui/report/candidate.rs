@@ -1,4 +1,4 @@
-//! The section of each candidate: its outcome, its change, and the ends of its logs.
+//! The sections of the candidates: for each, its outcome, its change, and the ends of its logs.
 use maud::{Markup, html};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
@@ -8,21 +8,21 @@ use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::{cut, visible};
 
-/// The maximum number of lines shown of one file, of one candidate and of all candidates.
+/// The maximum number of lines that are shown of one file, of one candidate, and of all candidates together.
 const LINES_OF_FILE: usize = 1_000;
 const LINES_OF_CANDIDATE: usize = 3_000;
 const LINES_OF_ALL: usize = 15_000;
 
-/// The maximum number of files of a candidate that are named.
+/// The maximum number of changed files that are listed for a candidate.
 const FILES: usize = 300;
 
-/// The maximum number of characters shown of a line.
+/// The maximum number of characters that are shown of a line.
 pub const LINE: usize = 600;
 
-/// The maximum number of characters shown of the command that made a candidate.
+/// The maximum number of characters that are shown of the command that made a candidate.
 const MADE_BY: usize = 120;
 
-/// The section of each candidate.
+/// The sections of all candidates, the best first.
 pub fn all(report: &Report) -> Markup {
     let mut room = LINES_OF_ALL;
     html! {
@@ -100,7 +100,8 @@ fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Mark
     shown
 }
 
-/// A file's change, with old and new lines in one column.
+/// The change of one file, with old and new lines in one column. `room` is the number of lines that may still
+/// be shown. `whole` is the command that shows the whole change.
 fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
     let (before, after) = match (&changed.before, &changed.after) {
         (FileContent::Binary(..), _) | (_, FileContent::Binary(..)) => {
@@ -149,7 +150,7 @@ fn unified(line: &DiffLine) -> Markup {
     }
 }
 
-/// The class of a line: added, removed, or neither.
+/// The CSS class of a line: added, removed, or neither.
 fn line_class(line: &DiffLine) -> &'static str {
     match (line.old, line.new) {
         (None, _) => "add",
@@ -158,7 +159,7 @@ fn line_class(line: &DiffLine) -> &'static str {
     }
 }
 
-/// The text of a line, cut if it is very long, with the differing words marked.
+/// The text of a line, in which the differing words are marked. A very long line is cut.
 pub fn parts(line: &DiffLine) -> Markup {
     let mut room = LINE;
     let mut shown = Vec::new();
@@ -180,7 +181,7 @@ pub fn parts(line: &DiffLine) -> Markup {
     }
 }
 
-/// The ends of logs. Those of failed commands are unfolded.
+/// The ends of logs. Each can be unfolded; those of failed commands are unfolded from the start.
 pub fn logs(ends: &[LogEnd]) -> Markup {
     html! {
         @for end in ends {

@@ -1,4 +1,4 @@
-//! The content of a report, as plain data.
+//! The content of a report, as data without markup.
 use crate::model::candidate::Candidate;
 use crate::model::changed_file::ChangedFile;
 use crate::model::run::Run;
@@ -13,16 +13,16 @@ pub struct Report {
     pub base_subject: String,
     /// The prompt of the attempts.
     pub prompt: Option<String>,
-    /// The last verdict.
+    /// The run's verdict; `None` if the run was not judged.
     pub verdict: Option<Verdict>,
-    /// The number of candidates that were judged alone since then.
+    /// The number of candidates that have been judged by themselves since the verdict.
     pub stored_outcomes: usize,
     /// The candidates, in spawn order.
     pub candidates: Vec<ReportedCandidate>,
     /// The ends of the logs of commands that failed on the base.
     pub base_logs: Vec<LogEnd>,
-    /// For each usable candidate, by its place in `candidates`: the share of each other usable candidate's
-    /// change that its own change covers, from 0 to 1.
+    /// For each usable candidate, its position in `candidates`, and how much of each usable candidate's
+    /// change its own change covers, from 0 to 1.
     pub covers: Vec<(usize, Vec<f64>)>,
     /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,
@@ -32,25 +32,26 @@ pub struct Report {
 pub struct ReportedCandidate {
     /// The candidate's record.
     pub record: Candidate,
-    /// The command or the agent that made it.
+    /// The agent or the command that made the candidate; `None` if a person did, or if the command has not
+    /// started.
     pub made_by: Option<String>,
-    /// The iteration whose files are shown: the one that was judged, else the newest.
+    /// The iteration whose files are shown: the judged iteration, or else the newest one.
     pub iteration: Option<u32>,
-    /// The newest iteration, if another one was judged.
+    /// The newest iteration, if an earlier one is shown.
     pub newer: Option<u32>,
-    /// The files in which that tree differs from the base.
+    /// The files in which the shown iteration differs from the base.
     pub files: Vec<ChangedFile>,
-    /// The ends of its logs.
+    /// The ends of the candidate's logs.
     pub logs: Vec<LogEnd>,
 }
 
 /// The end of a command's output.
 pub struct LogEnd {
-    /// The command, and its tree if that is not the candidate's.
+    /// The name of the command; if it did not run on the candidate's own tree, also on which one.
     pub command: String,
     /// True if the command failed on the candidate.
     pub failed: bool,
-    /// The last lines.
+    /// The last lines of the log.
     pub lines: Vec<String>,
     /// The file with the whole log.
     pub path: String,
@@ -62,7 +63,7 @@ impl Report {
         self.verdict.as_ref()?.entry(&candidate.record.candidate)
     }
 
-    /// The places of the candidates, the best first; those that are not ranked last.
+    /// The positions of the candidates in `candidates`, the best first. Candidates without a rank come last.
     pub fn best_first(&self) -> Vec<usize> {
         let ranking = self.verdict.as_ref().map_or(&[][..], |v| v.decision.ranking.as_slice());
         let rank = |at: &usize| {
@@ -74,7 +75,7 @@ impl Report {
         places
     }
 
-    /// The candidate's sign in tables.
+    /// The sign that the candidate has in tables.
     pub fn mark(&self, candidate: &ReportedCandidate) -> &'static str {
         let verdict = self.verdict.as_ref();
         verdict.map_or("", |verdict| comparison::mark(verdict, &candidate.record.candidate))

@@ -1,4 +1,4 @@
-//! The difference of two texts, line by line, with the differing words of replaced lines.
+//! Compares two texts line by line. In replaced lines, the differing words are marked.
 use std::mem;
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use gix_imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 /// The number of unchanged lines around a change.
 const CONTEXT: u32 = 3;
 
-/// The maximum number of lines, and of bytes, of a replaced block that is compared word by word.
+/// A replaced block is compared word by word only if it has at most this many lines and this many bytes.
 const MOST_MARKED: usize = 200;
 const LONGEST_MARKED: usize = 64 * 1024;
 
 /// The part of a difference that is shown.
 pub struct LineDifference {
-    /// Groups of changed lines with those around them.
+    /// Groups of changed lines, each with the unchanged lines around them.
     pub hunks: Vec<Vec<DiffLine>>,
     /// The number of changed lines that are left out.
     pub left_out: usize,
@@ -31,14 +31,14 @@ impl LineDifference {
 pub struct DiffLine {
     /// The line's number in the old text, from 1; `None` if the line is new.
     pub old: Option<usize>,
-    /// The line's number in the new text; `None` if the line was removed.
+    /// The line's number in the new text, from 1; `None` if the line was removed.
     pub new: Option<usize>,
-    /// The line's parts, without its line end. A part is `true` if it differs from the line that replaces it
-    /// or that it replaces.
+    /// The parts of the line, without its line end. The value of a part is true if the part is marked,
+    /// because it differs in the line that replaces this one or that this one replaces.
     pub parts: Vec<(bool, String)>,
 }
 
-/// Compares two texts; shows at most `most` lines.
+/// Compares two texts. The result has at most `most` lines.
 pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     let input = InternedInput::new(lines(before), lines(after));
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
@@ -71,8 +71,8 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     found
 }
 
-/// The lines `old` of the first text, which are unchanged. In the second text, they end before line
-/// `end`.
+/// Unchanged lines, which are the lines `old` of the first text. In the second text, the last of them is
+/// before line `end`.
 fn unchanged_lines<'a>(
     input: &'a InternedInput<&str>,
     old: Range<u32>,
@@ -107,7 +107,7 @@ fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
         .collect()
 }
 
-/// The parts of a change's lines, with differing words marked; `None` if most words differ.
+/// For each line of a change, its parts, in which differing words are marked; `None` if most words differ.
 fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(bool, String)>>> {
     let mut words = InternedInput::default();
     let mut diff = Diff::default();
@@ -129,7 +129,7 @@ fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(b
                 _ => line.push((marked, word.to_owned())),
             }
         }
-        // Only the last line of a text can lack its end.
+        // The last line of a text may have no line end.
         if !line.is_empty() {
             all.push(line);
         }

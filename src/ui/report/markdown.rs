@@ -1,4 +1,4 @@
-//! The report as text for a pull request, in GitHub's Markdown.
+//! The report in GitHub's Markdown, as text for a pull request.
 use std::fmt::Write;
 
 use crate::model::verdict::Verdict;
@@ -6,8 +6,8 @@ use crate::ui::comparison::{self, places};
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
 
-/// The verdict, its reason, the comparison and the remarks for a reviewer, as Markdown. Text by attempts is
-/// escaped: it makes no markup, mentions no user and refers to no issue or commit.
+/// The verdict, its reason, the comparison and remarks for a reviewer, as Markdown. Text that attempts wrote
+/// is escaped, so that it makes no markup, mentions no user, and refers to no issue or commit.
 pub fn markdown(report: &Report) -> String {
     let run = &report.run;
     let Some(verdict) = &report.verdict else {
@@ -73,7 +73,7 @@ fn commands(text: &mut String, verdict: &Verdict) {
     }
 }
 
-/// Remarks for a reviewer before the landing.
+/// Adds remarks that a reviewer should read before the change lands.
 fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     let mut lines: Vec<String> = Vec::new();
     let recommended = verdict.decision.recommended.as_ref();
@@ -91,13 +91,13 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     }
 }
 
-/// An invisible mark, so that GitHub does not read the characters on both sides as one name.
+/// An invisible comment. GitHub does not read the characters before and after it as one word.
 const BREAK: &str = "<!-- -->";
 
-/// The minimum number of hexadecimal digits that GitHub links to a commit.
+/// GitHub links a word of at least this many hexadecimal digits to a commit.
 const SHORTEST_ID: usize = 7;
 
-/// True before the `-` of `GH-1`, which names an issue.
+/// True if the text ends with `GH`. A following `-1` would refer to an issue (`GH-1`).
 fn ends_with_gh(text: &str) -> bool {
     text.len() >= 2 && text.as_bytes()[text.len() - 2..].eq_ignore_ascii_case(b"gh")
 }
@@ -106,7 +106,7 @@ fn ends_with_gh(text: &str) -> bool {
 fn escaped(text: &str) -> String {
     let mut shown = String::new();
     let text = visible(text);
-    // The number of hexadecimal digits directly before, since the last break.
+    // The number of hexadecimal digits directly before this character, since the last break.
     let mut digits = 0;
     for (at, c) in text.char_indices() {
         digits = if c.is_ascii_hexdigit() { digits + 1 } else { 0 };
@@ -119,12 +119,12 @@ fn escaped(text: &str) -> String {
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
-            // GitHub finds names and issues after these characters, also after a backslash.
+            // GitHub finds users and issues after these characters, even if a backslash is before them.
             '@' | '#' => shown.extend([&c.to_string(), BREAK]),
             '-' if ends_with_gh(&text[..at]) => {
                 shown.extend(["-", BREAK]);
             }
-            // These have no meaning within a line.
+            // These characters have no meaning within a line.
             ',' | ';' | '-' | '\'' | '"' | '(' | ')' | '%' | '=' | '?' => shown.push(c),
             c if c.is_ascii_punctuation() => shown.extend(['\\', c]),
             c => shown.push(c),
@@ -133,7 +133,7 @@ fn escaped(text: &str) -> String {
     shown
 }
 
-/// A text as code. The caller escapes `|` in a table, where it would end the cell also in code.
+/// A text as code. In a table, the caller has to escape `|`, which would end the cell even in code.
 fn code(text: &str) -> String {
     let text = visible(text).replace('\n', " ");
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();

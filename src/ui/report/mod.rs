@@ -1,8 +1,9 @@
-//! The report: one run as a page that needs no network and no script, or as text for a pull request.
+//! The report about one run: an HTML page that can be read without network and without scripts, or text for a
+//! pull request.
 //!
-//! All text in it can be hostile, because attempts made the names, patches, logs and reasons. maud escapes
-//! it, and [`wording::visible`] shows hidden characters. If something still gets through, the page's policy
-//! forbids every style and script but its own.
+//! All text in a report can be hostile, because attempts wrote the names, patches, logs and reasons. maud
+//! escapes this text, and [`wording::visible`] makes hidden characters visible. If something still gets
+//! through, the page's content security policy forbids every style and script except the page's own.
 mod candidate;
 pub mod content;
 mod difference;
@@ -20,7 +21,7 @@ use crate::ui::report::content::Report;
 
 pub use markdown::markdown;
 
-/// The page's only style and script: the policy has their digests.
+/// The only style and script of the page. The content security policy has their digests.
 const STYLE: &str = include_str!("report.css");
 const SCRIPT: &str = include_str!("report.js");
 
@@ -65,7 +66,8 @@ fn page(report: &Report) -> Markup {
     }
 }
 
-/// The page's content security policy: it loads nothing, and only [`STYLE`] and [`SCRIPT`] take effect.
+/// The page's content security policy: nothing is loaded, and no style or script has an effect except
+/// [`STYLE`] and [`SCRIPT`].
 fn policy() -> String {
     let digest = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
     format!(

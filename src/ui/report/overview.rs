@@ -1,4 +1,5 @@
-//! The parts of a report about all candidates: the verdict, their comparison, tests and agreement.
+//! The parts of a report that are about all candidates: the verdict, the comparison, the tests and the
+//! agreement.
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
@@ -16,7 +17,7 @@ use crate::ui::style::Tone;
 /// The maximum number of tests that are shown.
 const TESTS: usize = 500;
 
-/// The maximum number of unfolded rows of the comparison: the base and 20 candidates.
+/// Further rows of the comparison are folded. These are the rows of the base and of 20 candidates.
 const ROWS: usize = 21;
 
 /// The run, its base and its prompt.
@@ -74,7 +75,7 @@ pub fn verdict(report: &Report) -> Markup {
     }
 }
 
-/// The commands that ran.
+/// The oracle's commands.
 fn oracle(verdict: &Verdict) -> Markup {
     html! {
         @if !verdict.terms.oracle.is_empty() {
@@ -89,8 +90,8 @@ fn oracle(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The table of `judge`, or the states of candidates if the run was not judged. Rows beyond the maximum are
-/// folded.
+/// The comparison table as `judge` prints it. If the run was not judged, a table of the candidates' states.
+/// Rows after the first `ROWS` are folded.
 pub fn comparison(report: &Report) -> Markup {
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
@@ -141,7 +142,7 @@ fn headings_without_verdict() -> Markup {
     }
 }
 
-/// The row of a candidate that was not judged, the `n`th.
+/// The row of the `n`th candidate, for a run without a verdict.
 fn not_compared(n: usize, one: &ReportedCandidate) -> Markup {
     html! {
         tr { td {} th scope="row" { a href={ "#c-" (n) } { (one.record.candidate) } }
@@ -167,7 +168,7 @@ fn compared(row: &ComparisonRow, place: Option<usize>) -> Markup {
     }
 }
 
-/// The warnings that were printed while commands ran.
+/// The warnings that were printed while commands of the run ran.
 pub fn warnings(report: &Report) -> Markup {
     html! {
         @if !report.warnings.is_empty() {
@@ -179,7 +180,8 @@ pub fn warnings(report: &Report) -> Markup {
     }
 }
 
-/// Every test that failed anywhere, for the base and each candidate that has a report.
+/// The table of all tests that failed anywhere. It has a column for the base and for each candidate that has
+/// a test report.
 pub fn tests(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
     let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
@@ -212,7 +214,7 @@ pub fn tests(report: &Report) -> Markup {
     }
 }
 
-/// The outcome of a test; `None` if it is unknown.
+/// How a test ended according to a report; `None` if the report does not tell.
 fn end_of(report: &TestReport, test: &str) -> Option<TestEnd> {
     let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
     match report {
@@ -231,7 +233,8 @@ fn test_cell(end: Option<TestEnd>) -> Markup {
     }
 }
 
-/// The share of each other change that each change covers: a darker cell means more.
+/// The table that shows how much of each other candidate's change each candidate's change covers. A darker
+/// cell means more.
 pub fn agreement(report: &Report) -> Markup {
     let name = |at: usize| &report.candidates[at].record.candidate;
     html! {
@@ -258,7 +261,7 @@ pub fn agreement(report: &Report) -> Markup {
     }
 }
 
-/// The shade (one of eleven) for the share of a change that another change covers.
+/// The shade of a cell (0 to 10) for the share of a change that another change covers (0.0 to 1.0).
 fn shade(cover: f64) -> u8 {
     (cover.clamp(0.0, 1.0) * 10.0).floor() as u8
 }

@@ -1,7 +1,7 @@
-//! Any two candidates side by side, file by file.
+//! The section in which a reader compares any two candidates side by side, file by file.
 //!
-//! Many candidates have more pairs than fit on a page. The best candidates are compared with all others
-//! first, and the page shows the command that compares the rest.
+//! If there are many candidates, not all pairs fit on the page. The pairs of the best candidates come first.
+//! For the rest, the page shows the command that compares two candidates.
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
@@ -14,24 +14,24 @@ use crate::ui::report::content::{Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::visible;
 
-/// The maximum number of lines shown of one file, of one pair and of all pairs.
+/// The maximum number of lines that are shown of one file, of one pair, and of all pairs together.
 const LINES_OF_FILE: usize = 400;
 const LINES_OF_PAIR: usize = 1_200;
 const LINES_OF_ALL: usize = 8_000;
 
-/// The maximum number of bytes of all compared files.
+/// The maximum number of bytes of all compared files together.
 const BYTES: usize = 16 << 20;
 
-/// The maximum number of files of a pair that are named.
+/// The maximum number of files that are shown of a pair.
 const FILES: usize = 100;
 
-/// The room that is left for pairs.
+/// How many lines and bytes may still be used for pairs.
 struct Room {
     lines: usize,
     bytes: usize,
 }
 
-/// The section of pairs; empty if fewer than two candidates changed anything.
+/// The section with the pairs; empty if fewer than two candidates changed any file.
 pub fn all(report: &Report) -> Markup {
     let places: Vec<usize> = report
         .best_first()
@@ -69,7 +69,7 @@ pub fn all(report: &Report) -> Markup {
     }
 }
 
-/// Two lists to choose candidates from; they work only with scripts.
+/// Two lists from which a reader chooses two candidates. They work only if scripts run.
 fn choice(report: &Report, places: &[usize]) -> Markup {
     let list = |id: &str, chosen: usize| {
         html! {
@@ -83,7 +83,7 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
     html! { p.choice { label { "left " (list("left", 0)) } " " label { "right " (list("right", 1)) } } }
 }
 
-/// Both sides of each differing file; `None` if there is no room for them.
+/// One pair: the files in which two candidates differ, side by side; `None` if the limits are reached.
 fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);
@@ -111,7 +111,8 @@ fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<M
     })
 }
 
-/// The files in which two candidates differ, by path: the content in the first candidate, and in the second.
+/// The files in which two candidates differ, sorted by path, each with its content in the first and in the
+/// second candidate.
 fn differing<'a>(
     one: &'a ReportedCandidate,
     other: &'a ReportedCandidate,
@@ -123,7 +124,7 @@ fn differing<'a>(
     let others = by_path(other);
     let paths: BTreeSet<&TreePath> = ones.keys().chain(others.keys()).copied().collect();
     let sides = paths.into_iter().filter_map(|path| {
-        // A file that only one of them changes is as in the base in the other.
+        // If only one candidate changes a file, the other candidate has the file of the base.
         let sides = match (ones.get(path), others.get(path)) {
             (Some(one), Some(other)) => [&one.after, &other.after],
             (Some(one), None) => [&one.after, &one.before],
@@ -166,7 +167,7 @@ fn file(
     }
 }
 
-/// The lines of a hunk in two columns, with removed lines beside those that replace them.
+/// The lines of a hunk in two columns. Removed lines are next to the lines that replace them.
 fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
     let mut rows = Vec::new();
     let (mut gone, mut new): (Vec<&DiffLine>, Vec<&DiffLine>) = Default::default();
@@ -191,7 +192,8 @@ fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
     rows
 }
 
-/// A line in its column; `changed` is the class of a line that the other side lacks.
+/// A line in its column; `None` makes an empty cell. `changed` is the CSS class for a line that the other
+/// column does not have.
 fn cell(line: Option<&DiffLine>, changed: &str) -> Markup {
     let Some(line) = line else { return html! { td.n {} td.none {} } };
     let number = if changed == "del" { line.old } else { line.new };

@@ -1,4 +1,4 @@
-//! Charts of the times at which attempts ran, and of the durations of the commands that judged them.
+//! Two charts: when the attempts ran, and how long the commands took that judged them.
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -12,14 +12,14 @@ use crate::ui::table::duration;
 
 /// A part of a bar.
 struct Piece {
-    /// Its begin and its length, as fractions of the whole bar.
+    /// Where the part begins, and its length, as fractions of the whole bar.
     from: f64,
     length: f64,
     tone: Tone,
     words: String,
 }
 
-/// Both charts; one without data is left out.
+/// Both charts. A chart without data is left out.
 pub fn all(report: &Report) -> Markup {
     html! {
         section #timeline {
@@ -87,7 +87,7 @@ fn judging(report: &Report) -> Markup {
     }
 }
 
-/// The total time of all tries of a command.
+/// The total time of all tries of a command, in seconds.
 fn taken(result: &StageResult) -> f64 {
     result.seconds + result.earlier.iter().map(|attempt| attempt.seconds).sum::<f64>()
 }
@@ -116,7 +116,8 @@ fn pieces(results: &[StageResult], longest: f64) -> Vec<Piece> {
     pieces
 }
 
-/// A row of a chart. It uses SVG attributes, because the page's policy forbids style attributes.
+/// A row of a chart. It uses SVG attributes, because the page's content security policy forbids style
+/// attributes.
 fn bar(name: &str, pieces: &[Piece], words: &str) -> Markup {
     let percent = |part: f64| format!("{:.3}%", part * 100.0);
     html! {

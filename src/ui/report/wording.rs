@@ -1,8 +1,8 @@
-//! The wording of a report.
+//! Prepares texts for a report.
 use crate::model::plain;
 use crate::ui::style::Tone;
 
-/// The class of a tone.
+/// The CSS class of a tone.
 pub fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Plain => "plain",
@@ -13,14 +13,14 @@ pub fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// A text with control characters as their pictures and hidden characters as their numbers. Tabs and line
-/// feeds stay.
+/// A text in which control characters are replaced by Unicode's pictures of them, and hidden characters by
+/// their numbers. Tabs and line feeds stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\t' | '\n' => shown.push(c),
-            // Unicode's pictures of control characters have the same order.
+            // Unicode's pictures of control characters have the same order as the characters.
             '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
             c if plain::is_invisible(c) => {
                 shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
@@ -31,7 +31,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// A line, cut if it has more than `most` characters.
+/// A line. If it has more than `most` characters, it is cut.
 pub fn cut(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", &line[..at]),
