@@ -1,4 +1,4 @@
-//! Generates git-frites-json(5), which lists every field of every document, from the schema.
+//! Generates git-frites-json(5) from the schema. The page lists every field of every JSON document.
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../schema/git-frites.schema.json");
@@ -8,7 +8,8 @@ pub fn text() -> String {
     let schema: Value = serde_json::from_str(SCHEMA).expect("a test reads it");
     let mut text = String::from(INTRODUCTION);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
-        // Other definitions are parts of documents; their fields are listed there.
+        // Definitions that do not name a command are parts of documents, and their fields are listed with
+        // these.
         let about = description(definition);
         if !about.contains("git frites") {
             continue;
@@ -45,7 +46,7 @@ fn description(schema: &Value) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// Adds one term for each field of `of`, followed by the terms of the field's own fields.
+/// Adds one term to `text` for each field of `of`, followed by the terms of the field's own fields.
 fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     let required: Vec<&str> =
         of["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -69,7 +70,8 @@ fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     }
 }
 
-/// Resolves a `$ref`, or the part of an `anyOf` that is not null.
+/// The definition that a field refers to: resolves its `$ref`, or that of the part of its `anyOf` that is not
+/// null.
 fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     let one = match field["anyOf"].as_array() {
         Some(several) => several.iter().find(|one| one["type"] != "null").unwrap_or(field),
@@ -81,7 +83,7 @@ fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     }
 }
 
-/// A sentence that lists the permitted values of a field, if they are enumerated.
+/// A sentence that lists the permitted values of a field; empty if the schema does not list them.
 fn words(field: &Value) -> String {
     let words: Vec<String> = field["enum"]
         .as_array()

@@ -1,10 +1,11 @@
-//! Translates the markup of the hand-written parts of the manual to roff.
+//! Translates the markup in which the hand-written parts of the manual are written to roff.
 //!
-//! The markup has `# HEADING`; paragraphs with `` `literal` `` and `*placeholder*`; verbatim lines,
-//! indented by four spaces; and terms, lines that end in `::` and are followed by their definition.
+//! The markup has headings (`# HEADING`), paragraphs with `` `literal` `` and `*placeholder*`, verbatim lines
+//! (indented by four spaces), and terms. A term is a line that ends in `::`; the definition of the term
+//! follows it.
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
-/// Adds a text to a page.
+/// Translates a text, and adds it to a page.
 pub fn add(roff: &mut Roff, text: &str) {
     let mut lines = text.lines().peekable();
     // True after a heading or a term, where a paragraph needs no macro.
@@ -52,7 +53,7 @@ pub fn add(roff: &mut Roff, text: &str) {
     }
 }
 
-/// A line with its literals in bold and its placeholders in italics.
+/// The parts of a line. Its literals are bold, and its placeholders are italic.
 pub fn inlines(line: &str) -> Vec<Inline> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -69,8 +70,8 @@ pub fn inlines(line: &str) -> Vec<Inline> {
     found
 }
 
-/// Breaks the text lines of a page at 80 bytes, and removes trailing space, as mandoc's lint
-/// requires.
+/// Breaks the text lines of a page at 80 bytes and removes trailing space, because mandoc's lint requires
+/// both.
 pub fn fill(page: &str) -> String {
     let mut filled = String::new();
     let mut as_it_stands = false;
@@ -104,8 +105,8 @@ pub fn fill(page: &str) -> String {
     filled
 }
 
-/// The width of a word as mandoc counts it: a character beyond ASCII is an escape like `\[u2026]`
-/// there.
+/// The width of a word as mandoc counts it. For mandoc, a character beyond ASCII is an escape such as
+/// `\[u2026]`.
 fn source_width(word: &str) -> usize {
     word.chars()
         .map(|c| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() })

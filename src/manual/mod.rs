@@ -1,6 +1,6 @@
-//! Generates the manual: a page for git-frites and one for each command, from the command line's
-//! definition, the tables of keys and exit codes, and the hand-written parts beside this file.
-//! `man/` contains the pages as they are installed.
+//! Generates the manual: a page for git-frites, a page for each command, and pages on other topics. They are
+//! made from the definition of the command line, the tables of keys and exit codes, and the hand-written
+//! parts in this directory. `man/` contains the pages as they are installed.
 mod json;
 mod markup;
 
@@ -16,7 +16,7 @@ use crate::error::exit;
 /// The date of the release, at the foot of every page.
 const DATE: &str = "2026-11-20";
 
-/// The hand-written parts, by the name of the page.
+/// The hand-written parts, each with the name of its page.
 const PARTS: &[(&str, &str)] = &[
     ("git-frites", include_str!("git-frites.txt")),
     ("git-frites-add", include_str!("add.txt")),
@@ -56,21 +56,22 @@ const SANDBOX: &str = include_str!("sandbox.txt");
 /// The text of git-frites-spread(7).
 const SPREAD: &str = include_str!("spread.txt");
 
-/// The text of git-frites-agents(7): the skill, which agents load as it is, and how they load it.
+/// The two parts of git-frites-agents(7): the skill, which agents load as it is, and how to make an agent
+/// load it.
 const SKILL: &str = include_str!("../../skills/git-frites/SKILL.md");
 const LOADING: &str = include_str!("agents.txt");
 
 /// The pages that are about no command.
 const TOPICS: [&str; 5] = ["tutorial", "sandbox", "spread", "agents", "json"];
 
-/// The short names of all pages, as `git frites man` takes them.
+/// The short names of all pages, as the user types them after `git frites man`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     PARTS.iter().map(|(name, _)| name.trim_start_matches("git-frites-")).chain(TOPICS)
 }
 
 /// A page of the manual.
 pub struct Page {
-    /// The page's name: `git-frites-judge`.
+    /// The page's name, e.g. `git-frites-judge`.
     pub name: String,
     /// The page's section.
     pub section: u8,
@@ -79,13 +80,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// The name of its file: `git-frites-judge.1`.
+    /// The name of the page's file, e.g. `git-frites-judge.1`.
     pub fn file(&self) -> String {
         format!("{}.{}", self.name, self.section)
     }
 }
 
-/// All pages for the command line `cli`, git-frites(1) first.
+/// All pages for the command line `cli`. git-frites(1) is the first.
 pub fn pages(cli: Command) -> Vec<Page> {
     let mut cli = cli.disable_help_subcommand(true);
     cli.build();
@@ -122,7 +123,7 @@ fn start(name: &str, section: u8, about: &str) -> Roff {
         [&name.to_uppercase(), section.to_string().as_str(), DATE, source, "Git Frites Manual"],
     );
     roff.control("SH", ["NAME"]);
-    // One line, for `apropos`.
+    // This is one line, because `apropos` shows it.
     let about = about.split(';').next().unwrap_or(about);
     let mut letters = about.chars();
     let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();
@@ -142,12 +143,12 @@ fn of_command(command: &Command, name: &str) -> Page {
     let (status, paragraphs): (Vec<&str>, Vec<&str>) =
         help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
     let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
-    // A text that begins with examples has them before DESCRIPTION.
+    // If the hand-written text begins with examples, they come before DESCRIPTION.
     let (examples, hand) = match hand.split_once("\n# DESCRIPTION\n") {
         Some((examples, rest)) => (examples, rest),
         None => ("", hand),
     };
-    // The text before the first heading continues DESCRIPTION.
+    // The rest of the text before the first heading belongs to DESCRIPTION.
     let (description, sections) =
         hand.split_once("# ").map_or((hand, String::new()), |(d, s)| (d, format!("# {s}")));
     let mut roff = Roff::new();
@@ -167,7 +168,7 @@ fn of_command(command: &Command, name: &str) -> Page {
             text.push('\n');
             continue;
         }
-        // The line stands for a generated table.
+        // This line is a placeholder for a generated table.
         markup::add(&mut roff, &mem::take(&mut text));
         match line {
             "@commands" => commands(&mut roff, command, name),
@@ -190,7 +191,8 @@ fn of_command(command: &Command, name: &str) -> Page {
     Page { name: name.to_owned(), section: 1, roff: markup::fill(&page) }
 }
 
-/// Lists every option with its value, as git's own pages do; clap's usage line omits them.
+/// The command line with every option and its value, as in git's own pages. clap's usage line omits the
+/// options.
 fn synopsis(command: &Command) -> Vec<Inline> {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_default())];
     let shown = |arg: &&Arg| {
@@ -205,7 +207,7 @@ fn synopsis(command: &Command) -> Vec<Inline> {
     };
     let mut options: Vec<&Arg> =
         command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()).collect();
-    // Those that every command has come last.
+    // The options that every command has come last.
     options.sort_by_key(|option| option.is_global_set());
     for arg in options {
         let names =
@@ -234,11 +236,11 @@ fn synopsis(command: &Command) -> Vec<Inline> {
     line
 }
 
-/// The section OPTIONS from clap_mangen, without the preamble, which the page has already; literals
-/// are bold, as elsewhere.
+/// The section OPTIONS from clap_mangen, without clap_mangen's preamble, because the page has one already.
+/// Literals are bold, as in the rest of the page.
 fn options(command: &Command) -> String {
     let mut bytes = Vec::new();
-    // The page has all options, with their texts, also those that `-h` leaves out.
+    // The page has all options, even those that `-h` leaves out.
     let command = command.clone().mut_args(|arg| arg.hide_short_help(false));
     Man::new(command).render_options_section(&mut bytes).expect("a Vec takes every byte");
     let text = String::from_utf8(bytes).expect("the help texts are UTF-8");
@@ -250,8 +252,8 @@ fn options(command: &Command) -> String {
         .collect()
 }
 
-/// The sections of the options' headings, which clap_mangen writes in capitals, as subsections of the
-/// first one, which is OPTIONS.
+/// Makes the sections for groups of options, which clap_mangen writes in capitals, subsections of the first
+/// section, OPTIONS.
 fn below_one_heading(sections: &str) -> String {
     let mut lines = sections.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
@@ -286,7 +288,7 @@ fn exits(roff: &mut Roff) {
     }
 }
 
-/// Adds the keys that begin with one of the prefixes; without a prefix, all keys.
+/// Adds the configuration keys that begin with one of the prefixes. Without prefixes, adds all keys.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
     for spec in keys::ALL {
@@ -302,7 +304,8 @@ fn add_keys(roff: &mut Roff, prefixes: &str) {
         } else {
             format!("Unset: {otherwise}.")
         };
-        // A star in the description belongs to a pattern, and must not pair with one in the rest.
+        // The description is translated by itself: a star in it belongs to a pattern, and must not be paired
+        // with a star in the rest.
         let mut text = markup::inlines(spec.about);
         text.extend(markup::inlines(&format!(" Takes {}. {default}", spec.takes)));
         roff.text(text);
