@@ -65,7 +65,7 @@ pub struct AddArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs the command.
+/// Runs `git frites add`.
 pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
     let run = run_at(session, Some(&args.run))?;
@@ -88,7 +88,8 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
-/// The new candidates and their commands. Checks all options before any effect.
+/// The new candidates and their commands, as the options describe them. All options are checked before any
+/// effect.
 fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
     let change = match (&args.patch, &args.commit) {
         (Some(file), _) => Some(read_patch(file, &args.command)?),
@@ -110,7 +111,7 @@ fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
     })
 }
 
-/// Reads the patch of `--patch`.
+/// Reads the patch that `--patch` names.
 fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
     if file.as_os_str() != "-" {
         let name = format!("'{}'", file.display());
@@ -130,7 +131,7 @@ fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
     Ok(ChangeSource::Patch(bytes, "on standard input".into()))
 }
 
-/// Adds a candidate that is made from the candidates that passed.
+/// Adds a synthesis: a candidate that is made from the candidates that passed.
 fn synthesize(
     session: &Session,
     args: &AddArgs,
@@ -149,7 +150,7 @@ fn synthesize(
     round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
-/// The agent or command that makes a synthesis, from the options or else from the configuration.
+/// The agent or command that makes the synthesis: the one that the options name, or else `synthesis.agent`.
 fn maker(session: &Session, args: &AddArgs) -> Result<Assignment> {
     if !args.command.command.is_empty() {
         return Ok(CandidateCommand::to_assignment(&args.command.command));

@@ -109,8 +109,8 @@ pub enum Strategy {
     NewestFileWins,
 }
 
-/// The side that wins ties, if the option or else the configuration asks to resolve conflicts;
-/// `None` if not.
+/// The side that wins ties, if conflicts are to be resolved by `newest-file-wins`; `None` if they are not to
+/// be resolved. The option decides, or else the configuration.
 pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option<Tie> {
     let config = &session.config;
     let is_wanted = match strategy {
@@ -120,7 +120,7 @@ pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option
     is_wanted.then(|| config.get(keys::MERGE_TIE))
 }
 
-/// Runs the command.
+/// Runs `git frites apply`.
 pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let matching = if args.undo { Matching::Exact } else { Matching::Prefix };
     let selection = session.store.select(args.address.as_ref(), matching)?;
@@ -151,7 +151,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
-    // If HEAD was detached, git's `-` is a commit, and `git switch` needs `--detach`.
+    // If HEAD was detached, git's `-` names a commit, and `git switch` needs `--detach` to go back to it.
     let back = match session.repo.head_branch() {
         Some(_) => "git switch -",
         None => "git switch --detach -",
@@ -176,7 +176,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     }
 }
 
-/// The fields of every JSON document about a landing.
+/// The fields that every JSON document about a landing has.
 fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     json!({
         "run": plan.run.run, "candidate": plan.candidate, "iteration": plan.capture.iteration,
@@ -185,14 +185,15 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     })
 }
 
-/// Runs the hook for a candidate that has landed; the commit is `None` if the change is only staged.
+/// Runs the hook `landed` for a candidate that has landed. `commit` is `None` if the change is only staged.
 pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Option<&Oid>) {
     let document = as_json(plan, branch, commit);
     let Plan { run, candidate, .. } = plan;
     hooks::tell(session, keys::HOOKS_LANDED, &run.run, Some(candidate), document);
 }
 
-/// `back` is the command that goes back to the previous checkout.
+/// Prints the result of a landing on a fresh branch. `back` is the git command that switches back to the
+/// previous branch.
 fn print_landed(
     session: &Session,
     args: &ApplyArgs,
@@ -251,7 +252,7 @@ fn print_landed(
     Ok(())
 }
 
-/// The words for a landed candidate that is not verified; empty otherwise.
+/// What the output adds about a landed candidate that is not verified; empty if it is verified.
 fn reservation(plan: &Plan) -> &'static str {
     if plan.verified { "" } else { ", unverified" }
 }

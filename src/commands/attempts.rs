@@ -1,5 +1,5 @@
-//! Shared code for the end of `spawn`, `add` and `retry`: runs the commands of attempts, and prints
-//! the candidates.
+//! The code that `spawn`, `add` and `retry` share at their end: runs the commands of attempts, and prints the
+//! candidates.
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
@@ -25,20 +25,21 @@ pub struct AnswerArgs {
     pub quiet: bool,
 }
 
-/// The candidates to print: new ones, or one that had another round.
+/// The answer about candidates: new ones, or one that had another round.
 pub struct RoundAnswer<'a> {
     /// The run.
     pub run: &'a Run,
     /// The candidates.
     pub candidates: &'a [Name],
-    /// The results of their commands.
+    /// The results of the candidates' commands.
     pub report: &'a AttemptReport,
-    /// True if checkpoints were taken while their commands ran.
+    /// True if checkpoints were made while the commands ran.
     pub checkpoints: bool,
 }
 
 impl RoundAnswer<'_> {
-    /// Prints each candidate with its worktree, or the form that the options ask for.
+    /// Prints each candidate with the path of its worktree. If the options ask for it, prints the JSON
+    /// document or the run's id instead.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
             return session.ui.answer_json(self.as_json(session)?);
@@ -49,15 +50,15 @@ impl RoundAnswer<'_> {
         for name in self.candidates {
             let candidate = session.store.candidate(self.run, name);
             let path = candidate.worktree();
-            // The worktree of an attempt that changed nothing was removed.
+            // The path is empty if the worktree was removed, because the attempt changed nothing.
             let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
             session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
         }
         Ok(())
     }
 
-    /// Prints the candidates and a hint for the next step; gives the exit code. `go_on` is the hint
-    /// after an interrupt.
+    /// Prints the candidates, and a hint for the next step. Returns the exit code. `go_on` is the hint if
+    /// git-frites was interrupted.
     pub fn conclude(&self, session: &Session, args: &AnswerArgs, go_on: &str) -> Result<u8> {
         self.print(session, args)?;
         let ui = &session.ui;
@@ -112,7 +113,7 @@ impl RoundAnswer<'_> {
     }
 }
 
-/// Runs the commands of new candidates, if there are any.
+/// Runs the commands of new candidates. Does nothing if there are no commands.
 pub fn run_commands(
     session: &Session,
     run: &Run,

@@ -30,8 +30,8 @@ pub struct CaptureArgs {
     pub quiet: bool,
 }
 
-/// Parses a paragraph of a message. Refuses lines in the form of the trailers that git-frites adds
-/// to the message of a capture.
+/// Parses a paragraph of a message. Fails if a line could be mistaken for a trailer that git-frites adds to
+/// the message of a capture.
 fn paragraph(text: &str) -> Result<String> {
     if text.trim().is_empty() {
         return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
@@ -43,7 +43,7 @@ fn paragraph(text: &str) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Runs the command.
+/// Runs `git frites capture`.
 pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let Selection { run, candidate: selected, iteration } = selection(session, args)?;
     if let (Some(name), Some(iteration)) = (&selected, iteration) {
@@ -55,7 +55,7 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let message = args.message.join("\n\n");
     let message = (!message.is_empty()).then_some(message);
     let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
-    // Only a person may decide that a failed attempt is judged.
+    // Only a person may open a failed attempt for judging, and only by naming it.
     let may_open = selected.is_some() && caller(&session.store.dir().runs()).is_none();
     let mut failed = false;
     let mut documents = Vec::new();
@@ -92,8 +92,8 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// The candidates to capture. In a candidate's worktree this is the candidate itself by default, so
-/// that an attempt can take a checkpoint without knowing its name.
+/// The candidates to capture. Inside a candidate's worktree, without an address, this is that candidate, so
+/// that an attempt can make a checkpoint without knowing its own name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

@@ -1,4 +1,4 @@
-//! `git frites clean`: removes worktrees and branches, after saving their work.
+//! `git frites clean`: captures the work in worktrees, and then removes the worktrees and their branches.
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,15 +70,15 @@ pub struct CleanArgs {
     pub quiet: bool,
 }
 
-/// The result for one candidate.
+/// The result of removing one candidate.
 struct Removal {
     address: String,
-    /// The disk space freed; `None` if there was nothing to remove.
+    /// The disk space that was freed; `None` if there was nothing to remove.
     bytes: Option<u64>,
     error: Option<Error>,
 }
 
-/// Runs the command.
+/// Runs `git frites clean`.
 pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     session.warn_of_undeleted();
     if args.cache {
@@ -108,8 +108,8 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
                 removals.extend(some);
             }
             Err(error) if alone => return Err(error),
-            // An error, for example because commands of the run still run, does not stop the
-            // cleaning of other runs.
+            // If this run cannot be cleaned, e.g. because its commands still run, other runs are cleaned all
+            // the same.
             Err(error) => removals.push(Removal {
                 address: run.run.to_string(),
                 bytes: None,
@@ -137,7 +137,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Hints how to get the work of removed candidates that have not landed.
+/// Prints hints how to get the work of removed candidates that have not landed.
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;
@@ -180,8 +180,8 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Removes the cached outcomes, and the kept build outputs and mirrors that are not in use; with
-/// `--dry-run`, only prints their size.
+/// Removes cached outcomes, and those kept build outputs and mirrors that are not in use. With `--dry-run`,
+/// only prints their size.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let own = pool::home(&session.repo)?;
     let cache = match args.all {
@@ -255,7 +255,7 @@ fn clean_run(
         session.store.remove_abandoned_files(run);
         clean::remove_all(session, run, names, args.discard, args.forget)
     };
-    // Failures are part of the answer.
+    // A failure does not end the command, because it is part of the answer.
     let removal = |(name, result): (&Name, Result<Option<u64>>)| {
         let address = session.store.candidate(run, name).address();
         match result {
@@ -270,7 +270,8 @@ fn clean_run(
     Ok(removals)
 }
 
-/// The runs to clean with the candidates to remove, each once. Fails before anything is removed.
+/// The runs to clean, and in each run the candidates to remove, without duplicates. If an address is wrong,
+/// fails before anything is removed.
 fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
     if args.all || (args.expired && args.addresses.is_empty()) {
         let whole = |run: Run| Ok((run.clone(), all_of(session, &run, args)?));
@@ -309,8 +310,8 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>>
     Ok(found.into_iter().map(in_order).collect())
 }
 
-/// The candidates to remove for a whole run: all but the kept ones, which are only removed by their
-/// own names.
+/// The candidates to remove if a whole run is named: all except those marked as kept, which are removed only
+/// if they are named themselves.
 fn all_of(session: &Session, run: &Run, args: &CleanArgs) -> Result<Vec<Name>> {
     if args.keep || args.no_keep || args.expired {
         return Ok(run.candidates.clone());
@@ -332,7 +333,7 @@ fn all_of(session: &Session, run: &Run, args: &CleanArgs) -> Result<Vec<Name>> {
     Ok(others.into_iter().cloned().collect())
 }
 
-/// The candidates that have expired.
+/// Leaves only the candidates that have expired.
 fn only_expired(
     session: &Session,
     targets: Vec<(Run, Vec<Name>)>,

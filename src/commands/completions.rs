@@ -25,7 +25,7 @@ pub struct CompletionsArgs {
     pub install: bool,
 }
 
-/// Runs the command; it needs no repository.
+/// Runs `git frites completions`, which needs no repository.
 pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     match args.shell {
         _ if args.install => install(ui, args.shell)?,
@@ -35,7 +35,7 @@ pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Writes a script to the place where the shell looks for it, and prints the path.
+/// Writes the completion script to the place where the shell looks for it, and prints the path.
 fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
     let name = shell.map_or_else(completion::users_shell, |shell| shell.to_string());
     let Some(file) = completion::place_in_home(&name) else {

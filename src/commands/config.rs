@@ -1,4 +1,4 @@
-//! `git frites config`: shows the effective configuration; writes a starter file.
+//! `git frites config`: shows the effective configuration, or writes a `.frites.toml` to start with.
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
@@ -40,12 +40,12 @@ pub struct ConfigArgs {
 struct Row {
     key: String,
     spec: &'static KeySpec,
-    /// `None` if the key is not set and has no default.
+    /// The value; `None` if the key is not set and has no default.
     value: Option<toml::Value>,
     place: Option<String>,
 }
 
-/// Runs the command.
+/// Runs `git frites config`.
 pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     if args.init {
         return init(session);
@@ -61,15 +61,15 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
             Some(Row { value: Some(value), .. }) => {
                 session.ui.answer(format!("{}\n", bare(&value)))?;
             }
-            // `git config` exits with 1 as well if a key is not set.
+            // If a key is not set, the exit code is 1, as in `git config`.
             Some(_) => return Ok(exit::NO),
         },
     }
     Ok(exit::OK)
 }
 
-/// The rows of all keys in the order of the table. A key with a `*` has one row for each name in
-/// use.
+/// The rows of all keys, in the order of `keys::ALL`. A key with a `*`, e.g. `agents.*.framing`, has one row
+/// for each name that is in use.
 fn rows(session: &Session) -> Vec<Row> {
     let set = session.config.all();
     let mut rows = Vec::new();
@@ -92,7 +92,7 @@ fn rows(session: &Session) -> Vec<Row> {
     rows
 }
 
-/// The row for an unset key of a built-in agent.
+/// The row for a key of a built-in agent that is not set, with the built-in value.
 fn built_in(key: &str) -> Option<Row> {
     let spec = keys::ALL.iter().find(|spec| spec.matches(key))?;
     let value = Some(agents::built_in_value(key)?.into());
@@ -133,7 +133,7 @@ fn as_json(row: &Row) -> Value {
     })
 }
 
-/// A value in the form for scripts: strings without quotes, arrays with one item per line.
+/// A value as scripts read it: a string without quotes, an array with one item on each line.
 fn bare(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! `git frites diff`: shows the changes of candidates, against the base or each other.
+//! `git frites diff`: compares candidates with the base, or with each other.
 use serde_json::{Value, json};
 
 use crate::commands::{answer_paged, values};
@@ -69,15 +69,15 @@ pub struct DiffArgs {
     pub json: bool,
 }
 
-/// The first argument: one address, or a range of two.
+/// The first argument: one address, or a range between two addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffSides {
     first: Address,
     second: Option<Address>,
 }
 
-/// Parses an address or a range: `RUN/CAND@1..@3`, `RUN/CAND@1..RUN/CAND2`. `RUN/CAND@1..` ends at
-/// the candidate's present state.
+/// Parses an address or a range, e.g. `RUN/CAND@1..@3` or `RUN/CAND@1..RUN/CAND2`. The range `RUN/CAND@1..`
+/// ends at the candidate's present state.
 fn parse_sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
         return Ok(DiffSides { first: values::address(text)?, second: None });
@@ -91,7 +91,7 @@ fn parse_sides(text: &str) -> Result<DiffSides> {
     Ok(DiffSides { first, second: Some(second) })
 }
 
-/// The answer for one side.
+/// What is shown about one candidate or one range.
 struct View {
     address: String,
     from: Oid,
@@ -102,7 +102,7 @@ struct View {
     state: String,
 }
 
-/// Runs the command.
+/// Runs `git frites diff`.
 pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let first = args.address.as_ref().map(|sides| &sides.first);
     let other = match (args.address.as_ref().and_then(|sides| sides.second.as_ref()), &args.other) {
@@ -156,7 +156,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
 }
 
-/// Shows the tests on which two candidates of a run differ, from its verdict.
+/// Shows the tests that one of two candidates passes and the other fails, according to the run's verdict.
 fn tests(
     session: &Session,
     run: &Run,
@@ -253,7 +253,7 @@ fn view_of(session: &Session, run: &Run, captured: Captured) -> Result<View> {
     })
 }
 
-/// The second of two candidates. A name without a run means a candidate in the run of the first.
+/// The second of two candidates. A name without a run is a candidate in the run of the first one.
 fn second_candidate(
     session: &Session,
     run: &Run,

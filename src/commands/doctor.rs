@@ -1,5 +1,4 @@
-//! `git frites doctor`: shows the capabilities of this machine, and the settings of a run in this
-//! repository.
+//! `git frites doctor`: shows what this machine can do, and how a run in this repository would be set up.
 use serde_json::{Value, json};
 
 use crate::error::{Result, exit};
@@ -23,7 +22,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// Runs the command; it needs no repository.
+/// Runs `git frites doctor`, which needs no repository.
 pub fn run(ui: &Ui, args: &DoctorArgs) -> Result<u8> {
     let checkup = check_up(ui)?;
     if args.json {

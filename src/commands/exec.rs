@@ -27,7 +27,7 @@ pub struct ExecArgs {
     pub command: Vec<OsString>,
 }
 
-/// Replaces git-frites by the command. Returns only if it cannot be started.
+/// Replaces the git-frites process by the command. Returns only if the command cannot be started.
 pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     if selection.iteration.is_some() {
@@ -55,7 +55,8 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     };
     let argv = context.argv(&command);
     let mut variables = context.variables();
-    // With these variables `claude --resume` continues the attempt's conversation.
+    // These variables name the attempt's state directories, so that e.g. `claude --resume` continues the
+    // attempt's conversation.
     variables.extend(agent_state::prepare_again(session, candidate)?);
     let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();

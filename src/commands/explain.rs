@@ -1,4 +1,4 @@
-//! `git frites explain`: explains the verdict from the records.
+//! `git frites explain`: explains the recorded verdict of a run.
 
 use crate::complete;
 use crate::error::{Error, Result, exit};
@@ -27,7 +27,7 @@ pub struct ExplainArgs {
     pub address: Option<Address>,
 }
 
-/// Runs the command.
+/// Runs `git frites explain`.
 pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
         session.store.select(args.address.as_ref(), Matching::Prefix)?;

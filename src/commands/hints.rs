@@ -1,9 +1,9 @@
-//! Adds hints to errors by their cause. These hints name commands and options, which only this
-//! layer knows.
+//! Adds hints to errors according to their cause. The hints name commands and options, which only the modules
+//! of commands know.
 use crate::error::{Cause, Error};
 use crate::model::env;
 
-/// The error with the hint for its cause.
+/// The error, with a hint that fits its cause if there is one.
 pub fn add(error: Error) -> Error {
     let hint = match &error.cause {
         Cause::RunExists(run) => {

@@ -17,7 +17,7 @@ use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
 use crate::ui::comparison;
 
-/// Runs the command.
+/// Runs `git frites judge`.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     args.require_rankable()?;
     preflight::require_writable("--junit", args.show.output.junit.as_deref())?;
@@ -56,7 +56,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         let as_before = session.store.judge_command(&run.run);
         session.ui.hint(format!("its last verdict had commands, and stays: `{as_before}`"));
     }
-    // The JSON document includes the proof, so find it first.
+    // The JSON document includes how the winner's tests end on the base, so judge them first.
     if args.show.output.json {
         tell_proof(session, &options, &mut verdict);
         return show_verdict(session, &run, &verdict, &args.show, None);
@@ -66,7 +66,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Shows candidates that were judged by themselves, as a table of comparison without a decision.
+/// Shows candidates that were judged by themselves, in a comparison table without a decision.
 fn render_parts(
     session: &Session,
     run: &Run,
@@ -113,8 +113,8 @@ fn render_parts(
     Ok(code)
 }
 
-/// Shows a verdict in the form of the options; gives its exit code. `remote` is the repository with
-/// outcomes of the run, if any.
+/// Shows a verdict in the form that the options ask for. Returns the exit code. `remote` is the repository
+/// that has outcomes of the run, if any.
 pub fn show_verdict(
     session: &Session,
     run: &Run,
@@ -129,7 +129,7 @@ pub fn show_verdict(
     verdict::show(session, verdict, &args.output, json!({}), &hints)?;
     write_junit(session, run, verdict, args.output.junit.as_deref())?;
     if args.explain {
-        // Skip the first line, the verdict, which was already printed.
+        // Skip the first line, which is the verdict, because it was already printed.
         let lines = explain::paragraphs(session, verdict, None)?.into_iter().flatten().skip(1);
         lines.for_each(|line| session.ui.note(line));
     }

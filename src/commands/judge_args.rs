@@ -96,7 +96,7 @@ pub struct JudgeArgs {
 }
 
 impl JudgeArgs {
-    /// Refuses to rank by cross if the other options rule out judging tests on other candidates.
+    /// Fails for `--rank cross` if other options rule out that candidates' tests are judged on the others.
     pub fn require_rankable(&self) -> Result<()> {
         let other = match () {
             () if self.in_place => "--in-place",
@@ -201,7 +201,7 @@ pub struct VerdictOutputArgs {
 }
 
 impl TermsArgs {
-    /// The text of the options that `--replay` needs again, each after a space.
+    /// These options as the user typed them, each after a space, because a `--replay` needs the same ones.
     pub fn typed(&self) -> String {
         let commands = [("build", &self.build), ("lint", &self.lint), ("test", &self.test)];
         let commands = commands.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
@@ -211,8 +211,8 @@ impl TermsArgs {
         all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
     }
 
-    /// The options for the judge, without the number of jobs and the time limit, which the command
-    /// adds.
+    /// The options of judging that these arguments set. The command adds the number of jobs and the time
+    /// limit.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {
             flags: OracleFlags {
@@ -230,8 +230,8 @@ impl TermsArgs {
 }
 
 impl SharedJudgeArgs {
-    /// The options for the judge, without the number of jobs and the time limit, which the command
-    /// adds.
+    /// The options of judging that these arguments set. The command adds the number of jobs and the time
+    /// limit.
     pub fn options(&self) -> JudgeOptions {
         let DecisionArgs { until_pass, rank } = self.decision;
         JudgeOptions { rank, cross: self.cross, until_pass, ..self.terms.options() }

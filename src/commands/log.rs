@@ -27,7 +27,7 @@ pub struct LogArgs {
     pub json: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites log`.
 pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     let mut events = events::read(&session.store.dir().events())?;
     let has_none = events.is_empty();
@@ -66,8 +66,8 @@ fn run_of(event: &Map<String, Value>) -> Option<Name> {
     event.get("run")?.as_str()?.parse().ok()
 }
 
-/// The run whose name is or begins with `word`. It may be forgotten: then it has no refs, but still
-/// has events.
+/// The name of the run that is called `word`, or whose name begins with it. The run may be forgotten, so that
+/// it has events but no refs.
 fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
     let names: BTreeSet<Name> = events.iter().filter_map(run_of).collect();
     match matching_names(&names, word).as_slice() {
@@ -90,8 +90,8 @@ struct TaskEvents<'a> {
 }
 
 impl TaskEvents<'_> {
-    /// True for an event that names the task, and for earlier events of a run or candidate that is
-    /// bound to it now.
+    /// True for an event that names the task, and for any event of a run or candidate that is bound to the
+    /// task now.
     fn holds(&self, event: &Map<String, Value>) -> bool {
         let text = |key: &str| event.get(key).and_then(Value::as_str);
         text("task") == Some(self.id)
@@ -114,7 +114,7 @@ fn failing_tests(of_candidates: &Map<String, Value>) -> String {
     words.join("; ")
 }
 
-/// `2026-11-20 14:30:00  judged     3  decision=tests …`
+/// An event as one line, e.g. `2026-11-20 14:30:00 judged 3 decision=tests …`.
 fn line(event: &Map<String, Value>) -> String {
     let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
     let time: Option<jiff::Timestamp> = text("time").parse().ok();
@@ -146,7 +146,7 @@ fn line(event: &Map<String, Value>) -> String {
         text("event"),
         details.join(" ")
     );
-    // Attempts can write anything into the log.
+    // Escape the line, because attempts can write anything into the log.
     table::printable(line.trim_end()) + "\n"
 }
 

@@ -23,7 +23,7 @@ pub struct ManArgs {
 
 const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with another program";
 
-/// Runs the command; it needs no repository. `cli` is the whole command line.
+/// Runs `git frites man`, which needs no repository. `cli` is the whole command line.
 pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
     let pages = manual::pages(cli);
     if let Some(directory) = &args.write {

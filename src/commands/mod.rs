@@ -1,4 +1,5 @@
-//! The commands. The file of each has its arguments, the call of an operation, and its output.
+//! The commands of git-frites. The file of a command has its arguments, calls the operation that does the
+//! work, and prints the answer.
 pub mod add;
 pub mod apply;
 mod attempts;
@@ -55,8 +56,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Selection};
 use crate::ui::Ui;
 
-/// Refuses to run more commands at once than `limits.jobs` allows. `option` is the option that sets
-/// the number.
+/// Fails if `jobs` commands at once are more than `limits.jobs` allows. `option` is the option with which the
+/// user set the number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
     let limit = session.config.get(keys::LIMITS_JOBS);
     if jobs <= limit {
@@ -66,8 +67,8 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
         .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
 }
 
-/// Tells the user which detected commands do not run because options or the configuration name
-/// others.
+/// Tells the user which detected commands do not run because options or the configuration name other
+/// commands.
 fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     let commands: Vec<String> =
         oracle.left_out.iter().map(|c| format!("{} `{}`", c.stage, c.command)).collect();
@@ -86,7 +87,7 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     }
 }
 
-/// The run at an address; refuses a candidate.
+/// The run at an address. Fails if the address names a candidate.
 fn run_at(session: &Session, address: Option<&Address>) -> Result<Run> {
     let Selection { run, candidate, .. } = session.store.select(address, Matching::Prefix)?;
     match candidate {
@@ -96,7 +97,8 @@ fn run_at(session: &Session, address: Option<&Address>) -> Result<Run> {
     }
 }
 
-/// The named candidate, or the only candidate of the run. Fails if the run has several.
+/// The candidate that the user named, or else the only candidate of the run. Fails if the run has several and
+/// none is named.
 fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<CandidateRef<'a>> {
     let run = &selection.run;
     match (&selection.candidate, run.candidates.as_slice()) {
@@ -110,7 +112,7 @@ fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<Candi
     }
 }
 
-/// Prints the answer. On a terminal, uses git's pager.
+/// Prints the answer. On a terminal, shows it in git's pager.
 fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     if ui.on_terminal() && !text.is_empty() {
         let pager = match repo.overrides().setting("core.pager") {
@@ -125,7 +127,7 @@ fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     ui.answer(text)
 }
 
-/// The hint after an interrupt or error has left a run's commands unfinished.
+/// The hint for a run whose commands are unfinished after an interrupt or an error.
 fn resume_hint(run: &Run) -> String {
     format!("continue with `git frites run --resume {}`", run.run)
 }
@@ -147,7 +149,7 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
     counts.into_iter().map(hint).collect()
 }
 
-/// The beginning of a hint: the condition on which an agent can go on.
+/// The beginning of a hint, which says when an agent can go on.
 fn condition_to_go_on(agent: Option<&Name>, fault: Option<AgentFault>) -> String {
     let (Some(agent), Some(fault)) = (agent, fault) else {
         return "when the limit of the agent is over,".to_owned();
@@ -156,7 +158,7 @@ fn condition_to_go_on(agent: Option<&Name>, fault: Option<AgentFault>) -> String
     format!("the agent '{agent}' {fault}: {remedy}; then")
 }
 
-/// Notifies the user that work has ended, in the way that `ui.notify` sets.
+/// Notifies the user that work has ended, in the way that `ui.notify` says.
 fn notify(session: &Session, words: &str) {
     match session.config.get(keys::UI_NOTIFY) {
         NotifyMode::Off => {}

@@ -1,4 +1,4 @@
-//! Shared code for runs that were opened for judging in parts.
+//! Code that several commands share for runs that were opened for judging in parts.
 use crate::commands::run_at;
 use crate::error::{Error, Result};
 use crate::model::address::Address;
@@ -8,8 +8,8 @@ use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::ops::shard::Exchange;
 
-/// The run of this name, and the exchange with the remote if there is one. With a remote, fetches
-/// the record and terms first.
+/// The run of this name, and the exchange with the remote if `remote` is given. With a remote, first fetches
+/// the run's record and terms.
 pub fn find<'a>(
     session: &'a Session,
     name: &Name,
@@ -26,7 +26,7 @@ pub fn find<'a>(
     Ok((run, Some(exchange)))
 }
 
-/// The hint to judge the missing parts of an opened run, if they could change the decision.
+/// The hint to judge the missing parts of an opened run; `None` if they could not change the decision.
 pub fn hint_on_missing(
     session: &Session,
     verdict: &Verdict,
@@ -43,8 +43,8 @@ pub fn hint_on_missing(
     )))
 }
 
-/// Refuses to judge candidates of an opened run by themselves, because they must be judged as
-/// parts, on the terms of the run.
+/// Fails if the run was opened for judging in parts: its candidates must then be judged as parts, on the
+/// terms of the run.
 pub fn require_unopened(session: &Session, run: &Run, candidates: &[Name]) -> Result<()> {
     let name = &run.run;
     if session.store.terms(name)?.is_none() {

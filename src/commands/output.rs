@@ -68,7 +68,7 @@ pub enum LoggedCommand {
 pub enum OutputPlace {
     /// A run, a candidate or one of its iterations.
     Address(Address),
-    /// The base of a run; of the newest run if `None`.
+    /// The base of this run; with `None`, of the newest run.
     Base(Option<Address>),
 }
 
@@ -89,7 +89,7 @@ struct Shown {
     path: PathBuf,
 }
 
-/// Runs the command.
+/// Runs `git frites output`.
 pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     let (place, command) = interpreted_arguments(session, args)?;
     let shown = match place {
@@ -104,8 +104,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     match (args.follow, shown.as_slice()) {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
-        // The command runs with the base's tests after it passed without them, so the second log is
-        // the one that grows.
+        // A command runs on the tree with the base's tests only after it has passed on the candidate's own
+        // tree, so only the second log still grows.
         (true, [first, second])
             if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
         {
@@ -119,8 +119,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The interpreted arguments: a single word that names a command, but neither a run nor a
-/// candidate, is the command.
+/// The place and the command that the arguments mean. If there is only one word, and it names a command but
+/// neither a run nor a candidate, it is the command.
 fn interpreted_arguments(
     session: &ReadSession,
     args: &OutputArgs,
@@ -176,7 +176,7 @@ fn of_address(
     Ok(all)
 }
 
-/// The log to show of one of several candidates; `None` if it has none.
+/// The log to show for one of several candidates; `None` if the candidate has none.
 fn find(
     session: &ReadSession,
     run: &Run,
@@ -190,9 +190,9 @@ fn find(
     Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))
 }
 
-/// The newest log of a command at a place. Without a command, of the running command, or else of
-/// the most informative one. If the command also ran with the base's tests, that log is added,
-/// because it may show a failure although the first one passed.
+/// The newest log of a command in `place`. Without a command, the log of the running command, or else of the
+/// command whose log tells most. If the command also ran on the tree with the base's tests, that log is
+/// added, because the command may have failed only there.
 fn choose(
     session: &ReadSession,
     title: &str,
@@ -265,12 +265,12 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
     let mut waiting: Vec<u8> = Vec::new();
     let mut tail = tail;
     loop {
-        // Check for the end before reading, so that the last read gets everything.
+        // Check whether the command has ended before reading, so that the last read gets everything.
         let is_written = running::is_written(&one.path);
         let new = log.read().context(|| could_not_read(one))?;
         waiting.extend_from_slice(last_lines(&new, tail.take()));
-        // On a terminal, show a line only when it is complete, because escape sequences and
-        // carriage returns change it until then.
+        // On a terminal, show a line only when it is complete: until then, escape sequences and carriage
+        // returns may change it.
         let whole = match session.ui.on_terminal() && is_written {
             true => waiting.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
             false => waiting.len(),
@@ -293,7 +293,7 @@ fn could_not_read(one: &Shown) -> String {
     format!("could not read '{}'", one.path.display())
 }
 
-/// The last `count` lines of a text; all lines if it is `None`.
+/// The last `count` lines of a text; all lines if `count` is `None`.
 fn last_lines(text: &[u8], count: Option<u32>) -> &[u8] {
     let Some(count) = count else { return text };
     let body = text.strip_suffix(b"\n").unwrap_or(text);

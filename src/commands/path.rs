@@ -25,7 +25,7 @@ pub struct PathArgs {
     pub json: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites path`.
 pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;

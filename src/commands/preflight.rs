@@ -19,8 +19,8 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::oracle::{ResolvedOracle, pool, programs};
 use crate::ui::{Ui, table};
 
-/// Refuses the file of an option if it cannot be written. Checked early, so that no work is done in
-/// vain.
+/// Fails if the file that an option names cannot be written. This is checked before the work begins, so that
+/// no work is done in vain.
 pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let refused = |why: &str| {
@@ -35,8 +35,9 @@ pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Resolves everything that a run from `base` needs, and shows it unless `json` is true. Fails if a
-/// named program is missing. Gives the reason why no attempt is judged before all have ended.
+/// Resolves everything that a run from `base` needs, and shows it unless `json` is true. Fails if a program
+/// is missing. Returns the reason why no attempt is judged before all have ended; `None` if attempts are
+/// judged as they end.
 pub fn check(
     session: &Session,
     base: &Oid,
@@ -96,8 +97,8 @@ pub fn check(
     Ok(late)
 }
 
-/// Warns once per agent of faults that would stop it. Checks only agents that run their own
-/// program.
+/// Warns, once for each agent, of faults that would stop the agent. Only agents that run their own program
+/// are checked.
 fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     let state = UsersState::of(session);
     let agents: BTreeSet<&str> = commands
@@ -115,7 +116,7 @@ fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     }
 }
 
-/// The programs of the attempts, each with its number of candidates, in words.
+/// The programs of the attempts in words, each with the number of its candidates.
 fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for (_, command) in commands {
@@ -141,8 +142,8 @@ fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, Strin
     agents.collect()
 }
 
-/// Tells the user in one line how many commands detection did not choose, with one example; the
-/// command that CI runs is preferred.
+/// Tells the user in one line how many commands detection did not choose, with one example. If CI runs one of
+/// them, it is the example.
 fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
     let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);

@@ -38,7 +38,7 @@ pub struct ReportArgs {
     pub markdown: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites report`.
 pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
         session.store.select(args.address.as_ref(), Matching::Prefix)?;

@@ -48,7 +48,7 @@ pub struct RetryArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs the command.
+/// Runs `git frites retry`.
 pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     let (run, name) = existing(session, "retry", &args.candidate)?;
     let options = args.attempts.options(session, None, run.given_limits(&name))?;

@@ -105,7 +105,7 @@ pub struct RunArgs {
 /// Parses the words of a command line, beginning with `run`; `None` if they are invalid.
 type ParseRun = fn(&[String]) -> Option<RunArgs>;
 
-/// Runs the command. `parse` reads the options with which an interrupted run was started.
+/// Runs `git frites run`. `parse` reads the options with which an interrupted run was started.
 pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
     match &args.resume {
         None => begin(session, args),
@@ -155,7 +155,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
-        // Use the command as typed: it need not be UTF-8, but the record is.
+        // If the user typed the command again, use it as typed: it need not be UTF-8, while the command in
+        // the record is.
         let typed = (!argv.is_empty() && !run.agents.contains_key(name)).then_some(argv);
         let command =
             CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
@@ -189,8 +190,9 @@ fn rounds<'a>(session: &'a Session, run: &'a Run, args: &RunArgs) -> Rounds<'a> 
     Rounds::new(session, run, args.rounds, args.judging.decision.until_pass, args.enough)
 }
 
-/// Fails if the result could not be judged or merged. Checked early, so that no work is done in
-/// vain. Gives the branch into which a verified winner will be merged, if it will be.
+/// Fails if the result could not be judged or merged. This is checked before the work begins, so that no work
+/// is done in vain. Returns the branch into which a verified winner will be merged; `None` if it will not be
+/// merged.
 fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
     require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
     preflight::require_writable("--junit", args.output.junit.as_deref())?;
@@ -212,16 +214,16 @@ fn typed() -> Option<Vec<String>> {
     Some(words[verb + 1..].to_vec())
 }
 
-/// The options with which a run was started, overridden by those typed now; `None` if they are
-/// missing or invalid.
+/// The options with which a run was started, overridden by the options that are typed now; `None` if the
+/// recorded options are missing or invalid.
 fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     if run.arguments.is_empty() {
         return None;
     }
     let now = typed()?;
-    // The options typed now come after the recorded ones, because the last one wins, and before the
-    // `--` of the command. That `--` is found by the length of the command, because an earlier `--`
-    // may be a prompt.
+    // The options typed now are put after the recorded ones, because of two equal options the last one wins,
+    // and before the `--` of the command. The position of this `--` follows from the length of the command,
+    // because an earlier `--` may be a prompt.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
         0
     } else {
@@ -242,7 +244,8 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Resolves and shows everything that the run needs. Fails if the options cannot be followed here.
+/// Resolves and shows everything that the run needs. Fails if judging with these options is not possible
+/// here.
 fn check_judging(
     session: &Session,
     args: &RunArgs,
@@ -260,9 +263,9 @@ fn check_judging(
     }
 }
 
-/// Judges the candidates, makes a synthesis if possible, and prints the verdict. `judging` has the
-/// outcomes found beside the attempts, and `rounds` gives these further rounds. A verified winner
-/// is merged into the branch `merge_into`; `None` if it is not merged.
+/// Judges the candidates, makes a synthesis if that can help, and prints the verdict. `judging` has the
+/// outcomes that were found while the attempts ran, and `rounds` decides which candidates get further rounds.
+/// If `merge_into` is given, merges a verified winner into this branch.
 fn conclude(
     judging: &RepeatedJudging<'_>,
     args: &RunArgs,
@@ -281,7 +284,7 @@ fn conclude(
     let integrated = integrate(judging, args.synthesis, run, options, &mut repaired)?;
     let Repaired { mut verdict, rounds, escaped: more } = repaired;
     let escaped = [report.escaped.clone(), more].concat();
-    // After Ctrl-C nothing lands.
+    // After an interrupt, nothing lands.
     stop_if_interrupted(run)?;
     let run = integrated.as_ref().unwrap_or(run);
     // After a failed merge the winner stays pending. The error is shown after the comparison.
@@ -329,8 +332,8 @@ fn stop_if_interrupted(run: &Run) -> Result<()> {
     }
 }
 
-/// Judges a run as it is now. `affects_outcomes` is true if commands of its attempts may have changed
-/// something on which outcomes depend: then no earlier outcome is used.
+/// Judges a run as it is now. If `affects_outcomes` is true, commands of its attempts may have changed
+/// something on which outcomes depend, so no earlier outcome is used.
 fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Result<Verdict> {
     trust::require_trust(judging.session().integrity(), Some(run))?;
     if affects_outcomes {
@@ -342,8 +345,8 @@ fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Re
     })
 }
 
-/// Makes one more candidate from those that passed, if another can help, and judges the run again,
-/// for a new verdict. Gives the run with the candidate; `None` without one.
+/// If a synthesis can help, makes one, and judges the run again for a new verdict. Returns the run with the
+/// new candidate; `None` if no synthesis was made.
 fn integrate(
     judging: &RepeatedJudging<'_>,
     mode: Option<SynthesisMode>,
@@ -375,7 +378,7 @@ fn integrate(
     }
 }
 
-/// Warns that no synthesis was made. The verdict without one remains, and says why.
+/// Warns that the synthesis failed. The verdict from before it stays, and records the reason.
 fn tell_failed_synthesis(
     session: &Session,
     run: &Run,
@@ -388,8 +391,8 @@ fn tell_failed_synthesis(
     synthesis::explain_skip(session, verdict, reason)
 }
 
-/// Records why no synthesis is made. Also tells the user, if the run could have one: it has several
-/// candidates, and there is a prompt or `synthesis.agent`.
+/// Records why no synthesis is made. If the run has several candidates, and a prompt or `synthesis.agent`,
+/// the user may expect a synthesis, so also tells the user why.
 fn skip_synthesis(
     session: &Session,
     run: &Run,
@@ -406,8 +409,8 @@ fn skip_synthesis(
     synthesis::explain_skip(session, verdict, reason)
 }
 
-/// Refuses to merge a winner that changes how the next run is judged, because a person has to read
-/// such a change.
+/// Fails if the winner changes how the next run is judged, because a person has to read such a change before
+/// it is merged.
 fn refuse_changed_deciders(
     session: &Session,
     run: &Run,
@@ -430,8 +433,8 @@ fn refuse_changed_deciders(
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
 }
 
-/// Refuses to merge a winner while a commit would obey a hook or a setting that an attempt may have
-/// changed, because nobody reads the warning in time.
+/// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would
+/// read a warning in time.
 fn refuse_planted_settings(session: &Session, run: &Run, winner: &Name) -> Result<()> {
     let planted = trust::planted_for_commit(session.integrity());
     let Some(Suspect { moment, words, .. }) = planted.iter().find(|s| !s.is_harmless()) else {
@@ -455,8 +458,8 @@ fn note_merged(session: &Session, merged: &MergedCandidate) {
     session.ui.hint(merge_hint(merged));
 }
 
-/// Merges the winner into `branch`, which was checked out when the run began. Refuses if an attempt
-/// or a person has switched to another branch meanwhile.
+/// Merges the winner into `branch`, which was checked out when the run began. Fails if the checkout is on
+/// another branch now.
 fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandidate> {
     if session.repo.head_branch().as_ref() != Some(branch) {
         let branch = branch.short();

@@ -26,7 +26,7 @@ pub struct SpawnArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs the command.
+/// Runs `git frites spawn`.
 pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options =
         args.shared.attempts.options(session, args.shared.jobs, GivenLimits::default())?;

@@ -37,7 +37,7 @@ pub struct SharedSpawnArgs {
 }
 
 impl SharedSpawnArgs {
-    /// The run that the options describe. Checks all options before any effect.
+    /// The new run that the options describe. All options are checked before any effect.
     pub fn request(&self, session: &Session) -> Result<Request> {
         Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
     }
@@ -84,8 +84,7 @@ pub struct NewRunArgs {
 }
 
 impl NewRunArgs {
-    /// The run that the options describe, without time limits. Checks all options before any
-    /// effect.
+    /// The new run that the options describe, without time limits. All options are checked before any effect.
     pub fn request(&self, session: &Session) -> Result<Request> {
         let (candidates, agents) = self.candidates.resolve(session, &[], 2)?;
         let start = match &self.from {
@@ -139,8 +138,9 @@ pub struct CandidateArgs {
 }
 
 impl CandidateArgs {
-    /// The names of new candidates in order, and the agents of those that have one. `claude=2`
-    /// gives `claude-1` and `claude-2`, or the next numbers after those in `taken`.
+    /// The names of the new candidates, in order, and the agents of those that have one. For `claude=2`, the
+    /// names are `claude-1` and `claude-2`; if names in `taken` have such numbers, the next two numbers are
+    /// used.
     pub fn resolve(
         &self,
         session: &Session,
@@ -154,7 +154,7 @@ impl CandidateArgs {
             let numbers = first..first + self.count.unwrap_or(default) as usize;
             names = numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?;
         }
-        // Make at most one more than the limit, which is enough to be refused later.
+        // Make at most one candidate more than the limit allows, which is enough for a later check to fail.
         let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
         let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
         for AgentCount { agent, count } in &self.agents {
@@ -200,7 +200,7 @@ impl CommandArgs {
             || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
     }
 
-    /// The prompt, byte for byte; reads standard input or a file if the options say so.
+    /// The prompt, byte for byte. Reads it from standard input or from a file if the options say so.
     pub fn prompt(&self) -> Result<Option<Arc<[u8]>>> {
         let bytes = match (&self.prompt, &self.prompt_file) {
             (None, None) => return Ok(None),
@@ -249,7 +249,7 @@ pub struct AttemptArgs {
 }
 
 impl AttemptArgs {
-    /// The time limits in the options, for the record.
+    /// The time limits that the options give, for the run's record.
     pub fn given_limits(&self) -> GivenLimits {
         let seconds = |limit: Duration| limit.as_secs();
         GivenLimits {
@@ -258,8 +258,8 @@ impl AttemptArgs {
         }
     }
 
-    /// The options for running the commands. Limits that are not given now are taken from `before`,
-    /// the limits given earlier.
+    /// The options for running the commands. A limit that is not given now is taken from `before`, the limits
+    /// that were given earlier.
     pub fn options(
         &self,
         session: &Session,
@@ -306,8 +306,8 @@ fn agent_count(text: &str) -> Result<AgentCount> {
     }
 }
 
-/// The run and the candidate at an address. `who` is the option or command that takes it, for
-/// messages.
+/// The run and the candidate at an address. `who` is the option or the command that takes the address;
+/// messages name it.
 pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Matching::Prefix)?;
     if let Some(iteration) = selection.iteration {
@@ -323,8 +323,8 @@ pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run,
     }
 }
 
-/// The highest N among the names of the form `prefix` and N; 0 if there is none. A number from a
-/// million on counts as part of a name.
+/// The highest number N among the names that consist of `prefix` and N; 0 if there is none. Numbers from a
+/// million on are ignored, because they may be part of a name, e.g. a date.
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
     numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()

@@ -31,7 +31,7 @@ pub struct TaskArgs {
     pub json: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites task`.
 pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     let Selection { run, candidate, iteration } =
         session.store.select(Some(&args.address), Matching::Prefix)?;
@@ -69,8 +69,8 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Tells the user about the newest other run that is bound to the task, because the address of the
-/// task then means the newer of both runs.
+/// If another run is bound to the task, too, tells the user about the newest such run, because the task's
+/// address means only the newest of all bound runs.
 fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     let bound = session.store.bound_to(id)?;
     if let Some((other, _)) = bound.iter().rev().find(|(other, _)| other.run != run.run) {
@@ -79,8 +79,8 @@ fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Binds a run, or one candidate of it, to a task; without a task, removes the binding. Gives the
-/// changed run.
+/// Binds a run, or one of its candidates, to a task. Without a task, removes the binding. Returns the changed
+/// run.
 ///
 /// Fails while another process works on the run.
 fn bind(session: &Session, run: &Run, candidate: Option<&Name>, task: Option<&str>) -> Result<Run> {

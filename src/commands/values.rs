@@ -14,7 +14,7 @@ use crate::model::name::{BASE, InvalidName, Name, RULE};
 use crate::model::part::Part;
 use crate::model::shard::Shard;
 
-// Arguments of these two types need not name their parsers.
+// With these implementations, arguments of the types `Name` and `Address` need not name their parsers.
 impl ValueParserFactory for Name {
     type Parser = fn(&str) -> Result<Name>;
 
@@ -41,7 +41,7 @@ pub fn synthesis(text: &str) -> std::result::Result<SynthesisMode, &'static str>
     SynthesisMode::read(&text.into()).ok_or("it is off or passing-only")
 }
 
-/// The name of a new candidate. Refuses the names of a run's records.
+/// The name of a new candidate. Fails for the names of a run's records.
 pub fn new_candidate(text: &str) -> Result<Name> {
     let name = name(text)?;
     if RECORDS.iter().any(|record| record.eq_ignore_ascii_case(name.as_str())) {
@@ -99,7 +99,7 @@ pub fn task(text: &str) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// A number from 1.
+/// A whole number, at least 1.
 pub fn count(text: &str) -> std::result::Result<u32, &'static str> {
     text.parse().ok().filter(|n| *n > 0).ok_or("it takes a whole number from 1")
 }

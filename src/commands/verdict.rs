@@ -1,5 +1,4 @@
-//! Shows a verdict to the user: on the terminal, as JSON, as JUnit and to the hook; and names the
-//! next steps.
+//! Shows a verdict on the terminal, as JSON and as JUnit, passes it to the hook, and names the next steps.
 use std::fs;
 use std::path::Path;
 
@@ -22,8 +21,8 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ui::{comparison, junit, next_steps};
 
-/// Prints a verdict: as JSON with the fields `more`, as the winner's address alone, or as the
-/// comparison and `hints`. Then tells the hook.
+/// Prints a verdict: as JSON with the additional fields `more`, or only the winner's address, or the
+/// comparison and `hints`. Then runs the hook `verdict`.
 pub fn show(
     session: &Session,
     verdict: &Verdict,
@@ -53,7 +52,7 @@ pub fn show(
     Ok(())
 }
 
-/// The decision, for a notification.
+/// The decision in a few words, for a notification.
 fn in_brief(verdict: &Verdict) -> String {
     let decision = &verdict.decision;
     let kind = decision.decision.into_str();
@@ -63,8 +62,8 @@ fn in_brief(verdict: &Verdict) -> String {
     }
 }
 
-/// Judges the winner's tests on the base, and prints the result. Only warns of errors, because the
-/// verdict does not depend on it.
+/// Judges the winner's tests on the base, and prints the result. An error is only a warning, because the
+/// verdict does not depend on the result.
 pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
     match prove(session, options, verdict) {
         Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
@@ -86,7 +85,7 @@ pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String
             hints.push(resume_hint(run));
         }
     }
-    // A near-miss can be sent back to its agent or command, unless a person works there.
+    // The closest candidate can have another round of its agent or command, unless a person works there.
     if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
         && decision.decision == DecisionKind::NearMiss
         && can_be_repaired(entry)
@@ -99,8 +98,8 @@ pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String
     hints
 }
 
-/// The hints for a run without a winner in which a candidate changed nothing. Its change may have
-/// been made in the user's checkout by mistake.
+/// The hints for a run without a winner in which a candidate changed nothing. The user may have made the
+/// change in the checkout by mistake.
 fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
         return Vec::new();
@@ -141,10 +140,10 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
     hints
 }
 
-/// The number of lines from the end of a log in a failure.
+/// The JUnit file has this many lines from the end of the log of a failed command.
 const LINES: usize = 40;
 
-/// Writes a verdict to a file, if one is named.
+/// Writes a verdict as JUnit to `file`. Does nothing if `file` is `None`.
 pub fn write_junit(
     session: &Session,
     run: &Run,

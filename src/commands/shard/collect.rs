@@ -45,7 +45,7 @@ pub struct ShardCollectArgs {
     pub show: VerdictArgs,
 }
 
-/// Runs the command.
+/// Runs `git frites shard collect`.
 pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     let DecisionArgs { until_pass, rank } = args.decision;
     if until_pass && args.wait.is_none() {
@@ -69,7 +69,7 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     show_verdict(session, &run, &verdict, &args.show, remote)
 }
 
-/// Decides by the outcomes of a remote, and tells the user which are missing.
+/// Decides by the outcomes of a remote, and tells the user which outcomes are missing.
 fn decide(
     session: &Session,
     run: &Run,

@@ -49,7 +49,7 @@ pub struct ShardJudgeArgs {
     pub quiet: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites shard judge`.
 pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     let (name, part) = &args.what;
     let jobs = args.jobs as usize;
@@ -76,7 +76,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The parts to judge: the named part, or those of a share.
+/// The parts to judge: the part that the user named, or the parts of a share.
 fn parts(terms: &SharedTerms, part: Option<&Part>, share: Option<Shard>) -> Result<Vec<Part>> {
     let shard = match (part, share) {
         (Some(part), None) => return Ok(vec![part.clone()]),

@@ -1,4 +1,4 @@
-//! `git frites shard list`: the parts of an opened run that have no outcome yet.
+//! `git frites shard list`: lists the parts of an opened run that have no outcome yet.
 
 use crate::commands::opened::find;
 use crate::complete;
@@ -22,7 +22,7 @@ pub struct ShardListArgs {
     pub remote: Option<String>,
 }
 
-/// Runs the command.
+/// Runs `git frites shard list`.
 pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     let (run, exchange) = find(session, &args.run, args.remote.as_deref())?;
     let terms = shard::current_terms(session, &run, exchange.as_ref())?;

@@ -1,5 +1,5 @@
-//! `git frites shard open`: settles the terms for judging in parts, or makes a run for attempts in
-//! parts.
+//! `git frites shard open`: decides the terms on which a run is judged in parts, or makes a run whose
+//! attempts other machines make.
 use std::time::Duration;
 
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
@@ -56,7 +56,7 @@ pub struct ShardOpenArgs {
     pub quiet: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites shard open`.
 pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     if args.attempts {
         return open_attempts(session, args);
@@ -88,8 +88,8 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Tells the user which candidates are not among the opened parts, and why; for example, an attempt
-/// on another machine may not have ended yet.
+/// Tells the user which candidates are not among the opened parts, and why, e.g. because an attempt on
+/// another machine has not ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
     let mut left_out = Vec::new();
     for candidate in session.store.candidates(run) {

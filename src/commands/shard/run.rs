@@ -38,7 +38,7 @@ pub struct ShardRunArgs {
     pub quiet: bool,
 }
 
-/// Runs the command.
+/// Runs `git frites shard run`.
 pub fn run(session: &Session, args: &ShardRunArgs) -> Result<u8> {
     let (run, Some(Part::Candidate(name))) = &args.candidate else {
         return Err(Error::usage("one attempt is made, so one candidate is to be named")

@@ -18,23 +18,23 @@ use crate::ui::{comparison, json};
 
 /// A candidate in the state of its last capture.
 pub struct Member {
-    /// Its record.
+    /// The candidate's record.
     pub record: Candidate,
-    /// Its newest capture.
+    /// The candidate's newest capture.
     pub capture: Option<Capture>,
-    /// The size of its change.
+    /// The blast radius of the capture.
     pub blast: Blast,
-    /// True if its worktree was removed by hand.
+    /// True if the candidate's worktree was removed by hand.
     pub gone: bool,
 }
 
-/// A run, with its records.
+/// A run, and the records of its candidates.
 pub struct ShownRun {
     /// The run.
     pub run: Run,
-    /// The only candidate to show, if one was named.
+    /// The only candidate to show, if the user named one.
     pub only: Option<Name>,
-    /// All of its candidates.
+    /// All candidates of the run.
     pub members: Vec<Member>,
 }
 

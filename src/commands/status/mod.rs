@@ -69,8 +69,8 @@ pub struct StatusArgs {
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs the command. Shows only records: it captures nothing, and measures nothing without
-/// `--disk`.
+/// Runs `git frites status`. Shows only what is recorded: captures nothing, and measures nothing unless
+/// `--disk` is given.
 pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.watch {
         return watch(session, args);
@@ -128,7 +128,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Hints at the failed attempts that a person has corrected since.
+/// Prints hints about failed attempts that a person has corrected since.
 fn hint_at_corrections(session: &ReadSession, one: &ShownRun) -> Result<()> {
     for Member { record, capture, .. } in one.shown() {
         let candidate = session.store.candidate(&one.run, &record.candidate);
@@ -173,7 +173,7 @@ fn say_why_nothing_is_shown(session: &ReadSession, args: &StatusArgs) {
     }
 }
 
-/// Hints at the candidates that changed since their run was judged.
+/// Prints hints about candidates that have changed since their run was judged.
 fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
     let is_as_judged = |member: &&Member| {
         let iteration = member.capture.as_ref().map(|capture| capture.iteration);
@@ -191,7 +191,7 @@ fn hint_at_changes(session: &ReadSession, shown: &ShownRun, verdict: &Verdict) {
     }
 }
 
-/// The size of the caches of all of the user's repositories, and the limit of their build outputs.
+/// The caches of all the user's repositories, and the limit for their build outputs in bytes.
 fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
     let limit = session.config()?.get(keys::LIMITS_LAYERS).0;
     Ok((UserCache::of_all(&session.repo)?, limit))
@@ -270,8 +270,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         } else if !news.is_empty() {
             session.ui.answer(news)?;
         }
-        // Stop only after two idle updates, because between a candidate's command and its first
-        // oracle command nothing runs for a moment.
+        // Stop only after two updates in which nothing runs: between a candidate's command and its first
+        // oracle command, nothing runs for a moment.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
             screen.iter().for_each(Screen::leave);
@@ -328,7 +328,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     if let Some(name) = only {
         text.push_str(&iterations(session, session.store.candidate(run, name))?);
     }
-    // The progress lines that `run` shows, for a run in another process.
+    // If another process works on the run, show the rows that it shows on its terminal.
     if is_at_work {
         let Elsewhere { rows, summary, missing } = at_work(session, run, only.as_ref());
         let mut lines = texts(&rows, session.ui.out);
@@ -340,7 +340,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
     Ok(text)
 }
 
-/// The line about a run: its age, its start, its task and its decision.
+/// The line about a run: its age, what it starts from, its task and the decision.
 fn heading(session: &ReadSession, run: &Run, verdict: Option<&Verdict>) -> String {
     let name = session.ui.out.strong.style(format!("run {}", run.run));
     let task = run.task.as_ref().map(|task| format!(", for {}", table::printable(task)));
@@ -407,7 +407,7 @@ fn at_work(session: &ReadSession, run: &Run, only: Option<&Name>) -> Elsewhere {
     found
 }
 
-/// The state of a candidate, with the mark `gone` if its worktree was removed by hand.
+/// The state of a candidate, with the word `gone` if its worktree was removed by hand.
 fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     match (member.gone, &member.capture) {
         (false, _) => state(member, verdict),
@@ -416,8 +416,8 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     }
 }
 
-/// The state of a candidate: the result of judging it if that is up to date, or else the end of its
-/// attempt. `--json` has both, with the full reason.
+/// The state of a candidate in a few words: how it was judged, if it has not changed since, or else how its
+/// attempt ended. `--json` has both, with the full reason.
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);
@@ -467,7 +467,7 @@ fn subject(message: Option<&str>) -> String {
     table::printable(first.unwrap_or_default())
 }
 
-/// The start of a run in words: its base commit, or the candidate that it starts from.
+/// What a run starts from, in words: its base, or a candidate of another run.
 fn origin(run: &Run) -> String {
     match &run.parent {
         None => run.base.short().to_owned(),
