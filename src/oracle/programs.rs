@@ -49,8 +49,8 @@ fn missing(command: &OracleCommand, program: &str) -> Error {
         // The error does not propose to leave out the build, because the test usually needs the build's
         // outputs.
         Stage::Build => String::new(),
-        // The error only proposes to leave out the lint. If the user named another lint command with
-        // `--lint`, no other command would run.
+        // The error does not propose to name another lint command: with `--lint CMD`, no detected command
+        // would run, so there would be no test.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
     let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };

@@ -40,10 +40,11 @@ const OF_SESSIONS: [&str; 5] =
 pub struct Guard {
     /// Paths that the commands of all candidates can write to.
     writable: Vec<PathBuf>,
-    /// Directories of the user for which each candidate has layers of its own that its writes go to. Empty if
-    /// the writes of all candidates go to the user's own files.
+    /// The user's directories over which each candidate has its own layers. The candidate's commands write to
+    /// these layers. Empty if the commands of all candidates write to the user's own files.
     private: Vec<PathBuf>,
-    /// What judging the base has downloaded. Its layers are between the private layers and the user's files.
+    /// The files that were downloaded while the base was judged. Their layers are between the private layers
+    /// and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
 }
@@ -73,7 +74,7 @@ impl KeptDownloads {
 /// The confinement of a guarded command.
 pub struct GuardedWorld {
     pub confinement: Confinement,
-    /// Directories of the command that are deleted after it has ended.
+    /// The command's own directories, which are deleted after the command has ended.
     _own: Option<PrivateDirectories>,
 }
 
@@ -286,9 +287,9 @@ impl Guard {
 }
 
 /// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
-/// directory of the index. `None` if no world can be made on this system. There, attempts run under Landlock,
-/// and this world is not needed: Landlock keeps attempts out of other worktrees, even if they have
-/// descriptors of directories there.
+/// directory of the index. `None` if no world can be made on this system. The world is then not needed,
+/// because attempts run under Landlock, which keeps an attempt out of another worktree even if it has an open
+/// descriptor of a directory of that worktree.
 pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;
@@ -298,8 +299,8 @@ pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<
     // The filters of git-lfs write to this directory.
     let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
     let writable = writable.into_iter().filter(|path| path.exists());
-    // Our git also reads the state directory: while commands run, git-frites lets it use a copy of the
-    // configuration that is there.
+    // Our git also reads the state directory, which has the copy of the configuration that our git uses while
+    // commands run.
     let read_only = [common, session.store.dir().path()];
     let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
     let mounts = [Mount::Devices].into_iter().chain(read_only);
