@@ -26,10 +26,10 @@ pub struct AttemptsAtWork<'a> {
     pub queue: &'a WorkQueue<NextAttempt>,
     /// The gate that the commands of the attempts wait for.
     pub gate: &'a StartGate,
-    /// Ends the work beside the attempts. It is ordered if git-frites fails to run the attempts, or if no
-    /// attempt is usable.
+    /// Ends the work beside the attempts, if git-frites fails to run the attempts, or if no attempt is
+    /// usable.
     pub cancel: &'a Cancel,
-    /// Ends the running attempts. The work orders it once enough candidates have passed.
+    /// Ends the running attempts. The work uses this once enough candidates have passed.
     pub stop: &'a Cancel,
 }
 
@@ -47,8 +47,8 @@ pub trait Beside: Sync {
     /// Called when an attempt has ended and is captured.
     fn attempt_ended(&self, name: &Name);
 
-    /// Called when all attempts have ended. May order `cancel`, which ends the work early, if nothing needs
-    /// its results any more.
+    /// Called when all attempts have ended. May use `cancel` to end the work early, if nothing needs the
+    /// results of the work any more.
     fn all_ended(&self, cancel: &Cancel);
 }
 

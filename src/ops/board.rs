@@ -352,8 +352,8 @@ pub fn live<T>(
 
 /// The work of other processes for a run.
 pub struct Elsewhere {
-    /// A row for each running command, and for each other candidate that these processes work on. Rows of
-    /// hooks and of the base come first.
+    /// A row for each running command, and for each candidate of a board that waits or is done. Rows of hooks
+    /// and of the base come first.
     pub rows: Vec<Row>,
     /// The number of finished candidates, in words; empty if no process works on candidates.
     pub summary: String,
@@ -373,7 +373,7 @@ pub fn elsewhere(store: &Store, run: &Run) -> Elsewhere {
     for shared in board.rows {
         match rows.iter_mut().find(|row| row.address == shared.address) {
             Some(row) => (row.leads, row.size) = (shared.leads, shared.size),
-            // The other process works on this candidate, but none of its commands runs right now.
+            // The other process works on this candidate, but no command runs that a row could show.
             None if shared.standing == Standing::Running => {}
             None => rows.push(shared),
         }

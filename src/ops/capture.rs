@@ -330,7 +330,7 @@ impl Session {
 
     /// Stores the final state of an attempt, because other clones see only captures. The newest capture has
     /// an older state if it was made while the attempt ran, or before the attempt was resumed: then a new
-    /// commit is made. It keeps the iteration number, because its files are the same.
+    /// commit is made. The new commit keeps the iteration number, because its files are the same.
     fn store_end(
         &self,
         candidate: CandidateRef<'_>,
@@ -338,13 +338,14 @@ impl Session {
         head: Option<Oid>,
     ) -> Result<()> {
         let Some(last) = &mut captured.capture else { return Ok(()) };
-        let told = self.repo.commit(&last.commit)?.message;
+        let last_message = self.repo.commit(&last.commit)?.message;
         let state = captured.candidate.state;
-        let is_told = Trailer::State.find(&told).is_none_or(|word| word == state.into_str());
-        if is_told || state == State::Running {
+        let is_stored =
+            Trailer::State.find(&last_message).is_none_or(|word| word == state.into_str());
+        if is_stored || state == State::Running {
             return Ok(());
         }
-        let words = trailer::body(&told);
+        let words = trailer::body(&last_message);
         let run = candidate.run;
         let message =
             message(run, &captured.candidate, last.iteration, captured.blast, head, words);
@@ -355,7 +356,7 @@ impl Session {
         Ok(())
     }
 
-    /// Stores how an attempt ended that changed nothing. Other clones see only captures, so this makes a
+    /// Stores the end of an attempt that changed nothing. Other clones see only captures, so this makes a
     /// capture of the unchanged files.
     pub fn store_unchanged(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let _lock = candidate.lock()?;

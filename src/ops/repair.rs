@@ -116,8 +116,8 @@ impl<'a> Rounds<'a> {
         took_back
     }
 
-    /// How a round ended, by the candidate's results `after` the round. If they are worse than before, takes
-    /// the round back.
+    /// How a round ended, according to the candidate's results `after` the round. If they are worse than
+    /// before, takes the round back.
     fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
         let StartedRound { before, record, round, .. } = started;
         let candidate = self.session.store.candidate(self.run, &before.candidate);

@@ -143,8 +143,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Warns of the judge checkouts that cannot be deleted, of each one once. Commands that create checkouts
-    /// or remove leftovers call this.
+    /// Warns of the judge checkouts that cannot be deleted, but only once of each. Commands that create
+    /// checkouts or remove leftovers call this.
     pub fn warn_of_undeleted(&self) {
         let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));

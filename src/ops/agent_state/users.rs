@@ -76,7 +76,7 @@ pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
 }
 
-/// The faults that would stop an agent in this environment. Only faults that can be found without starting
+/// The faults that would stop an agent in this environment. Finds only the faults that show without starting
 /// the agent.
 pub fn faults(agent: &BuiltInAgent, users: &UsersState) -> Vec<AgentFault> {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The finding whether the user's shell has a completion script for git-frites.
+//! The finding that says whether the user's shell has a completion script for git-frites.
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ const SHELLS: [ShellPlaces; 3] = [
     },
     ShellPlaces {
         name: "fish",
-        // fish 3.6.0 reads the script only from the first paths; all other versions read it from the second
-        // ones, too.
+        // fish 3.6.0 reads the script only if it is in the first directory, `vendor_conf.d` or `conf.d`. All
+        // other versions also read it in the second one.
         in_data: &[
             "fish/vendor_conf.d/git-frites.fish",
             "fish/vendor_completions.d/git-frites.fish",

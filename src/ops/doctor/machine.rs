@@ -150,7 +150,7 @@ fn landlock() -> Finding {
     }
 }
 
-/// The finding whether this process may make a control group to limit its child processes.
+/// The finding that says whether this process may make a control group to limit its child processes.
 fn cgroup() -> Finding {
     let what = "cgroup";
     let Some(dir) = own_cgroup() else {
@@ -181,7 +181,7 @@ fn own_cgroup() -> Option<PathBuf> {
     dir.join("cgroup.controllers").exists().then_some(dir)
 }
 
-/// The finding whether a copy of a file in `dir` can share the file's blocks (a reflink).
+/// The finding that says whether a copy of a file in `dir` can share the file's blocks (a reflink).
 pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     match pool::share_blocks(dir) {
         Ok(()) => Finding::good(what, "files can share blocks"),

@@ -1,4 +1,4 @@
-//! The finding whether `man` finds the manual of git-frites, which `git frites --help` needs.
+//! The finding that says whether `man` finds the manual of git-frites, which `git frites --help` needs.
 use std::env;
 use std::path::PathBuf;
 

@@ -40,7 +40,7 @@ pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {
     Ok(checkup)
 }
 
-/// The finding whether the candidates' commands would be guarded.
+/// The finding that says whether the candidates' commands would be guarded.
 fn guard_of_attempts(session: &Session) -> Finding {
     match guard::choose(session) {
         Ok(Some(guard)) => Finding::good("guard", guard.in_words()),

@@ -35,8 +35,8 @@ pub fn plan(
 ) -> Result<Option<BaseTestsResult>> {
     let choices = choose(changes, project, mode)?;
     let others = paths_with(&choices, PutBack::is_unknown);
-    // The doubtful files are judged in all combinations: one of them may hide that another one is broken, and
-    // if one is put back, that may hide that the source is broken.
+    // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
+    // broken, and the base's version of a doubtful file may hide that the source is broken.
     let doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
@@ -270,7 +270,8 @@ fn kept_new_files<'c>(
     new.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep)).collect()
 }
 
-/// Puts back new files that hide a module of the base, unless the new file is that module, moved.
+/// Puts back new files that hide a module of the base, unless the new file is the module itself, which was
+/// moved.
 fn put_hiding_back(
     changes: &[ChangedFile],
     project: &BaseProject<'_>,

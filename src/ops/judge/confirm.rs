@@ -49,8 +49,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims on which the recommendation by these rules would depend if no claim were
-/// confirmed.
+/// The entries with claims that could still change the recommendation by these rules, if all claims are
+/// ignored.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());
@@ -94,7 +94,7 @@ fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     leaders
 }
 
-/// The entries in `entries` of the candidates in `some`, in the order of `some`.
+/// For each entry of `some`, the entry of the same candidate in `entries`, in the order of `some`.
 fn same_among<'e>(entries: &'e [Entry], some: &[&Entry]) -> Vec<&'e Entry> {
     some.iter().filter_map(|some| entries.iter().find(|e| e.index == some.index)).collect()
 }
@@ -571,7 +571,7 @@ pub(super) mod tests {
             let rules = Rules::default();
             let causes = StaleCauses::new();
             let counting = Counting { oracle: Oracle { cold: true, ..oracle }, judged: Mutex::default() };
-            let told: Vec<u32> = to_confirm(&entries, rules).iter().map(|entry| entry.index).collect();
+            let foretold: Vec<u32> = to_confirm(&entries, rules).iter().map(|entry| entry.index).collect();
             confirm(&mut entries, &causes, rules, |entries, claims, stop| {
                 judge_by(&counting, entries, (JudgePhase::Confirming(claims), stop), jobs)
             }).expect("no judge fails");
@@ -595,7 +595,7 @@ pub(super) mod tests {
                     Ordering::Greater => 0..=0,
                 };
                 prop_assert!(expected.contains(&count), "{count} of {}", entry.candidate);
-                prop_assert!(!is_foretold || told.contains(&entry.index) == (count > 0), "{told:?}");
+                prop_assert!(!is_foretold || foretold.contains(&entry.index) == (count > 0), "{foretold:?}");
             }
         }
     }

@@ -267,8 +267,8 @@ impl Beside for EagerJudge<'_> {
     /// Judges until all attempts have ended. An error is only a warning, because the judging that decides
     /// afterwards judges the missing trees.
     ///
-    /// The commands of attempts start once the setup has passed on the base. If a command ends on the base in
-    /// such a way that no candidate could be judged either, they do not start.
+    /// The commands of attempts start once the setup has passed on the base. They do not start if a command
+    /// ends on the base in such a way that no candidate could be judged either.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {
         match self.terms.oracle.first().map(|command| command.stage) {
             None => return,
@@ -293,8 +293,8 @@ impl Beside for EagerJudge<'_> {
         self.changed.notify_all();
     }
 
-    /// If no attempt is usable, also cancels the judging, because the verdict then needs no results, not even
-    /// those of the base.
+    /// Notes that all attempts have ended. If no attempt is usable, cancels the judging, because the verdict
+    /// then needs no results, not even those of the base.
     fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();

@@ -292,8 +292,8 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     Ok(())
 }
 
-/// Copies results to entries that have none from entries with the same tree. Each tree is judged only under
-/// the name of one candidate.
+/// Gives each entry without results the results of an entry with the same tree, because each tree is judged
+/// only under the name of one candidate.
 pub fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =
         entries.iter().filter(|e| e.usable() && !e.not_run()).cloned().collect();

@@ -53,9 +53,9 @@ impl StepsTaken {
 
 /// The next step, for entries that have the results known so far; `None` if no step is left.
 ///
-/// A tree is judged with a small share of the processor first. If it does not pass cleanly, it may only have
-/// run out of time, so its result stays unknown. When no other tree waits, it is judged again with the whole
-/// processor.
+/// A tree is judged with a small share of the processor first. If the tree does not pass cleanly, its
+/// commands may only have run out of time, so its result stays unknown. When no other tree waits, the tree is
+/// judged again with the whole processor.
 pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
     let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
     let decisive = decisive(entries, ranking);

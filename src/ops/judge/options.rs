@@ -15,7 +15,8 @@ use crate::ops::judge::{modules, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
-/// The options of one judging. What they leave open, the configuration or the base's files decide.
+/// The options of one judging. What the options leave open is decided by the configuration or by the base's
+/// files.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
     /// The commands that flags name.
@@ -46,7 +47,7 @@ pub struct JudgeOptions {
 
 impl JudgeOptions {
     /// The commands that judge a run with this base. Fails if the program of a command is not installed, or
-    /// if the module that a detected command starts is not.
+    /// if a detected command starts a module that is not installed.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle.require_programs()?;

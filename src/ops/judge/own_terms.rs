@@ -25,8 +25,8 @@ pub struct OwnTerms {
 }
 
 impl OwnTerms {
-    /// The terms that the options name; what they leave open is as in the verdict, if this clone has recorded
-    /// it, or else as the configuration and the base's files say.
+    /// The terms that the options name. What the options leave open is taken from the verdict if this clone
+    /// recorded it, or else from the configuration and the base's files.
     pub fn of(
         session: &Session,
         run: &Run,

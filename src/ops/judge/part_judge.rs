@@ -97,7 +97,7 @@ impl PartJudge<'_> {
         let mut found = Vec::new();
         for mut entry in entries {
             // If several candidates have the same tree, the commands ran only for the first of them, so the
-            // logs are there.
+            // logs are in the first one's directory.
             let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
             let directory = session.store.candidate_dir(&run.run, judged);
             let logs = last_of_logs(directory.path(), &entry.results);

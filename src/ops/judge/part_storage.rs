@@ -1,5 +1,5 @@
 //! Reads the outcomes that machines have stored in the run's refs, in this repository or in another one (as
-//! last fetched). They serve to decide by stored outcomes; a judging here does not use them.
+//! last fetched). Only commands that decide by stored outcomes use them. Judging does not.
 use std::collections::BTreeMap;
 
 use crate::error::Result;

@@ -80,8 +80,8 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }
 
-/// Adds the outcomes of candidates to a verdict, and an empty entry for each candidate that then has none.
-/// Returns the outcomes that were used, and warns of the others.
+/// Adds the outcomes of candidates to a verdict, and then an entry without results for each candidate that is
+/// still missing from the verdict. Returns the outcomes that were used, and warns of the others.
 fn add_parts(
     session: &Session,
     run: &Run,
@@ -225,8 +225,8 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why an outcome cannot be used: it says nothing about the candidate's present state, or it does
-/// not answer the question of an opened run. `None` if it can be used.
+/// The reason why an outcome cannot be used: it says nothing about the candidate's present state, or it was
+/// found on other terms than those of the opened run. `None` if it can be used.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,
@@ -267,7 +267,7 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
     let ours = &mut verdict.terms.settings;
     ours.doubts.add(&settings.doubts);
     ours.in_place |= settings.in_place;
-    // This is the same world for all outcomes, which `OwnTerms::require_same` has checked.
+    // All outcomes come from the same world: `OwnTerms::require_same` has checked that.
     ours.commands.world = settings.commands.world;
     let Entry { problem, results, base_tests, .. } = found.clone();
     let entry = Entry { same_as: None, problem, results, base_tests, ..present.clone() };

@@ -69,7 +69,7 @@ impl<'a> TamperWatch<'a> {
         self.is_covered = true;
     }
 
-    /// Adds to the count trees on which the oracle ran before this watch, under the same conditions.
+    /// Counts `trees` more trees, on which the oracle ran before this watch began, under the same conditions.
     pub fn found_before(&self, trees: usize) {
         self.state.lock().trees += trees;
     }
@@ -127,7 +127,8 @@ impl<'a> TamperWatch<'a> {
         let Some(watch) = state.watch else { return Ok(end) };
         let found_before = watch.affects_outcomes();
         let report = watch.end(self.session.integrity(), self.run)?;
-        // The last look found the change, so it is not known before which of several trees it was made.
+        // Only the last look has found the change. If there were several trees, some may have been judged
+        // before the change and some after it.
         if report.affects_outcomes && !found_before {
             end.tainted |= state.trees > 1;
             if state.trees + usize::from(state.base_came_first) > 1 {

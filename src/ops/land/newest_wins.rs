@@ -210,7 +210,7 @@ impl RenamedFiles {
         })?))
     }
 
-    /// The files that one of these conflicted paths names in any of the three trees, each file once.
+    /// The files that have one of these conflicted paths in any of the three trees, without duplicates.
     fn files(&self, sides: &Sides<'_>, paths: &BTreeSet<TreePath>) -> Result<Vec<ConflictedFile>> {
         let entries =
             |tree: &Oid, paths: &[TreePath]| merge::entries(&sides.session.repo, tree, paths);

@@ -186,7 +186,7 @@ fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool
     Ok(!call.bytes()?.is_empty())
 }
 
-/// Fails if a branch still has the commit of the landing. For a landing whose branch no record names.
+/// Fails if any branch still has the commit of a landing whose own branch no record names.
 fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
     let found = session.repo.refs_that_contain(commit, "refs/heads/")?;
     let Some(short) = found.first().map(RefName::short) else { return Ok(()) };

@@ -130,8 +130,8 @@ fn commit_revert(
     Ok((make_commit(session, candidate.run, &request)?, iteration))
 }
 
-/// The target that a branch stands for. If it is the branch of a candidate whose worktree exists, it is the
-/// candidate; otherwise it is the branch itself.
+/// The target for a branch: the candidate to which the branch belongs, if the candidate's worktree exists;
+/// otherwise the branch itself.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) = refs::attempt_of(branch)
         && let Some(run) = session.store.run(&run)?

@@ -99,8 +99,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// The terms of the run at the remote. `None` if a later round than theirs is recorded here, because the
-    /// whole run was then judged here since.
+    /// The terms of the run at the remote. `None` if this repository has recorded a later round: then the
+    /// whole run was judged here after these terms were written.
     pub fn terms(&self) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
@@ -153,7 +153,7 @@ impl<'a> Exchange<'a> {
 
     /// Takes over the fetched outcomes. An outcome here that answers the question of the terms is not
     /// replaced by an outcome that does not. If both answer it and disagree, the outcome of the `first` side
-    /// stays, the other one becomes a parent of its commit, and a warning tells both. In an exchange with a
+    /// stays, the other one becomes a parent of its commit, and a warning names both. In an exchange with a
     /// remote, `first` is the remote, because all machines see its outcomes. With a bundle, `first` is this
     /// repository, because bundles can arrive in any order.
     pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {

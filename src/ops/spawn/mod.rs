@@ -170,7 +170,7 @@ fn child_of(
 }
 
 /// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the commit, or if
-/// it is an ancestor of the root base of such an attempt's run.
+/// the root base of the attempt's run already has it in its history.
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
     let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
@@ -246,7 +246,8 @@ pub fn record_spawned(session: &Session, run: &Run) {
     }
 }
 
-/// Fails if the repository has a branch `frites`, because git then cannot make branches `frites/run/…`.
+/// Fails if a branch has a name such as `frites`, because git then cannot make the branches below it, e.g.
+/// `frites/run/…`.
 pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
@@ -326,7 +327,7 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
 }
 
 /// Records that the worktrees of these candidates are complete. If any of them has a command, marks the run
-/// as running; otherwise nothing is under way in the run any more.
+/// as running; otherwise records that no work on the run is under way.
 fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     match names.iter().any(|name| run.has_command(name)) {
         true => store.set_running(&run.run),
@@ -334,8 +335,8 @@ fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     }
 }
 
-/// Adds a hint to `error`, with which making worktrees failed. `undone` is the result of taking them back. If
-/// that failed, too, warns with a line that begins with `subject`, e.g. "run 3 was".
+/// Adds a hint to `error`, which prevented making worktrees. `undone` is the result of removing these
+/// worktrees again. If that failed, too, warns with a line that begins with `subject`, e.g. "run 3 was".
 fn not_made(session: &Session, error: Error, subject: &str, undone: Result<()>) -> Error {
     let Err(second) = undone else { return error.hint("nothing was made") };
     session.ui.warn(format!("{subject} not taken back: {}", second.message));
@@ -399,8 +400,8 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Regi
 /// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes the
 /// worktrees' indexes and the candidates' records.
 ///
-/// `save` stores the record of the run. It is called while the candidates' records are stored: storing a
-/// record waits until the disk has all new files, so it is faster to store them at the same time.
+/// `save` stores the record of the run. It is called while the candidates' records are stored. Storing a
+/// record waits until the disk has all new files, so it is faster to store all records at the same time.
 fn populate_all(
     session: &Session,
     run: &Run,

@@ -46,7 +46,7 @@ pub(super) struct AttemptTerms {
     /// The agents that have reported, since the commands began, that they cannot go on.
     pub stopped: StoppedAgents,
     pub cost_limit: CostLimit,
-    /// Ends the running commands. It is ordered once enough candidates have passed.
+    /// Ends the running commands once enough candidates have passed.
     pub enough: Cancel,
 }
 
@@ -90,7 +90,8 @@ impl OneAttempt<'_> {
         candidate.logs()?.end_round(capture.map(|capture| capture.iteration))?;
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
-        // An interrupted round does not become the maker, because it is taken back later.
+        // The command of an interrupted round does not become the candidate's maker, because the round is
+        // taken back later.
         if record.again && after != before && captured.candidate.state != State::Cancelled {
             candidate.update(|record| record.maker = Some(self.command.maker()))?;
         }
@@ -113,8 +114,9 @@ impl OneAttempt<'_> {
         let started = jiff::Timestamp::now();
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
-            // For a first command, `run_all` has already noted the access. If the record has none, an older
-            // version wrote it, and it is not known what earlier commands could do.
+            // `attempts::run_all` has already noted the access of the commands that it was called with. This
+            // line notes that of a round that was added later. If the record has no access, an older version
+            // wrote the record, and it is not known what earlier commands could do.
             record.access = record.access.take().map(|earlier| access.with(&earlier));
             record.started = Some(started);
             record.ended = None;
@@ -212,8 +214,8 @@ impl OneAttempt<'_> {
         let bytes = tree::disk_usage(&self.candidate.worktree());
         self.candidate.update(|record| {
             record.ended = Some(jiff::Timestamp::now());
-            // An unguarded command can change the record, so the access is taken from the record of its
-            // start.
+            // An unguarded command can change the record, so the access is taken from the record as it was
+            // when the command started.
             record.access = start.access.clone();
             record.bytes = bytes;
             record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
@@ -256,7 +258,8 @@ impl OneAttempt<'_> {
             && captured.changes.is_empty()
             && captured.problem.is_none()
         {
-            // If the worktree existed and were unchanged, the state would be `empty`. So it no longer exists.
+            // If the worktree existed and were unchanged, the state would be `empty`. So the worktree no
+            // longer exists.
             captured.candidate = candidate.update(|record| {
                 record.state = State::Failed;
                 record.end.exit_code = None;

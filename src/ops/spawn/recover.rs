@@ -50,7 +50,7 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
     };
     if active.phase == Phase::Making {
         let Some(record) = store.run_intent(run) else {
-            // The intent was not written completely, and nothing else of a run is made before that.
+            // The intent was not written completely, and nothing else of a run is made before the intent.
             tree::delete_tree(store.run_dir(run).path())
                 .context(|| format!("could not remove run {run}"))?;
             return Ok(None);

@@ -22,8 +22,7 @@ const LONGEST: usize = 64 << 10;
 
 /// Runs a job to its end. Treats output that only says that the agent waits for the network as silence: after
 /// the job's idle limit, or after [`PATIENCE`] without one, the command is ended and its outcome is a
-/// timeout. Calls `tell` once, when the agent begins to wait. If `stop` is ordered, the command is ended as
-/// well.
+/// timeout. Calls `tell` once, when the agent begins to wait. `stop` ends the command as well.
 pub(super) fn run(
     job: &Job<'_>,
     patterns: &StopPatterns,

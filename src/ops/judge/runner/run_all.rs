@@ -28,8 +28,8 @@ use crate::process::processor_share::ProcessorShare;
 impl OracleRunner<'_> {
     /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in the
     /// results. With one job, or if the candidates need the base's outputs, the base is judged before them.
-    /// Returns the effort of this process for the run, and the base's results. These are `None` if
-    /// `wants_base` is false or if judging the base was cancelled.
+    /// Returns the effort of this process for the run, and the base's results. The base's results are `None`
+    /// if `wants_base` is false or if judging the base was cancelled.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -71,7 +71,7 @@ impl OracleRunner<'_> {
         self.settle(entries, baseline.as_ref(), jobs)?;
         if let Some(baseline) = &baseline {
             self.judge_their_tests(entries, baseline, jobs)?;
-            // The tests may have changed the ranking.
+            // The candidates' tests may have changed the ranking.
             self.settle(entries, Some(baseline), jobs)?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
@@ -94,8 +94,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// If the settings ask for it, judges the tests of the candidates that passed on the other candidates and
-    /// on the base, or on the base alone.
+    /// If the settings ask for it, takes the tests of the candidates that passed, and judges them on the
+    /// other candidates and on the base, or on the base alone.
     fn judge_their_tests(
         &self,
         entries: &mut [Entry],
@@ -159,9 +159,9 @@ impl OracleRunner<'_> {
         Ok(Some(base))
     }
 
-    /// If the base passes now, but its layers are from a run that failed, drops these layers: while they
-    /// exist, no new ones are kept. Also forgets the pass, so that the next judging runs the base again and
-    /// keeps new layers.
+    /// If the base passes now, but its layers are from a judging in which it failed, drops these layers:
+    /// while they exist, no new ones are kept. Also forgets the pass, so that the next judging judges the
+    /// base again and keeps new layers.
     fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
@@ -215,9 +215,9 @@ impl OracleRunner<'_> {
     }
 
     /// The candidate that is judged first to measure how long judging with the base's outputs takes; `None`
-    /// if the time is known already, or is not needed. It is the last candidate in the order in which they
-    /// can win: if a better one passes, the recommendation does not depend on the last one, whose result then
-    /// need not be confirmed.
+    /// if the time is known already, or is not needed. It is the candidate that wins only if no other
+    /// candidate does. If a better one passes, the recommendation does not depend on this candidate, so its
+    /// result need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.memory.costs(ProcessorShare::Whole).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {

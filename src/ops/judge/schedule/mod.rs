@@ -464,8 +464,8 @@ impl Shared<'_> {
         Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Stores the results of a tree. Returns the entries that are complete by this, and those that have
-    /// failed their second judging by this.
+    /// Stores the results of a tree. Returns the entries whose results are now complete, and those that have
+    /// now failed their second judging.
     fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();

@@ -1,4 +1,4 @@
-//! Judges the tests of each candidate that passed on the other candidates and on the base.
+//! Takes the tests of each candidate that passed, and judges them on the other candidates and on the base.
 mod matrix;
 mod overlay;
 mod proof;
@@ -46,15 +46,15 @@ struct CrossCandidate {
     name: Name,
     /// The candidate's judged tree.
     tree: Oid,
-    /// The candidate's tree with tests, and files that decide which commands run, as in the base. With its
-    /// own such files, a candidate could pass any test.
+    /// The candidate's tree, in which tests and files that decide which commands run are as in the base. With
+    /// its own versions of these files, a candidate could pass any test.
     source: Oid,
     tests: TestFiles,
 }
 
 impl OracleRunner<'_> {
-    /// Judges the tests of each candidate that passed on all others that passed, and on the base. Sets the
-    /// cross results and the score of each.
+    /// Takes the tests of each candidate that passed, and judges them on the base and on all other candidates
+    /// that passed. Sets the cross results and the score of each candidate.
     pub(super) fn weigh(
         &self,
         entries: &mut [Entry],
