@@ -173,8 +173,8 @@ fn run_with_retries(
             result.outcome = Outcome::Flaky { refused: settings.refuse_flaky };
         }
         let tests = result.tests.as_ref();
-        let is_told = tests.is_some_and(|t| !t.failing.is_empty() && !t.none_passed());
-        if matches!(result.outcome, Outcome::Failed { .. }) && !is_told {
+        let names_failures = tests.is_some_and(|t| !t.failing.is_empty() && !t.none_passed());
+        if matches!(result.outcome, Outcome::Failed { .. }) && !names_failures {
             let line = line_of_failure(&log);
             result.error = line.map(|line| line.trim().chars().take(LONGEST_ERROR).collect());
         }

@@ -227,7 +227,7 @@ impl LogPlace {
     /// are used only if there are no newest logs.
     pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
         let judged = self.iterations.is_none_or(|record| record.judging.is_some());
-        let told_by = |has: &dyn Fn(&str) -> bool| {
+        let choose = |has: &dyn Fn(&str) -> bool| {
             let agent = has(AGENT).then_some(AGENT);
             let stage =
                 COMMANDS.into_iter().rev().find(|command| *command != AGENT && has(command));
@@ -240,8 +240,8 @@ impl LogPlace {
         };
         let is_kept = |command: &str| !self.all(command, iteration).is_empty();
         match iteration {
-            Some(_) => told_by(&is_kept),
-            None => told_by(&|command| is_there(&self.newest(command))).or(told_by(&is_kept)),
+            Some(_) => choose(&is_kept),
+            None => choose(&|command| is_there(&self.newest(command))).or(choose(&is_kept)),
         }
     }
 

@@ -34,7 +34,7 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
         && let Some(report) = entry.results.report()
     {
         let comparison = base.and_then(|base| Comparison::of(base, entry));
-        words.extend(told(report, comparison.as_ref()));
+        words.extend(failing_tests(report, comparison.as_ref()));
     }
     words
 }
@@ -43,7 +43,7 @@ pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
 pub fn of_base(base: &Baseline) -> Vec<String> {
     let report = base.results.report();
     let failing = report.filter(|report| report.problem.is_none() && !report.failing.is_empty());
-    let mut words = failing.map_or_else(Vec::new, |report| told(report, None));
+    let mut words = failing.map_or_else(Vec::new, |report| failing_tests(report, None));
     words.extend(base.results.stopped_at().and_then(without_failure));
     words
 }
@@ -54,7 +54,7 @@ fn without_failure(result: &StageResult) -> Option<String> {
 
 /// The number of failing tests and the names of the first ones, with how they end on the base. A line can be
 /// broken between the returned parts.
-fn told(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
+fn failing_tests(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
     let failing = report.failing.as_slice();
     let kinds = comparison.map_or_else(|| vec![("", failing)], |c| c.kinds().to_vec());
     let tests = kinds.iter().flat_map(|(what, tests)| tests.iter().map(move |test| (test, what)));

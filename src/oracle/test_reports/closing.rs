@@ -75,9 +75,9 @@ fn libtest(lines: &[String]) -> Option<u64> {
     let failed = |line: &String| {
         line.starts_with("test result: FAILED").then(|| number_before(line, &["failed"]))
     };
-    let told = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
+    let has_errors = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
     match failed(&lines[last]) {
-        None if !told => Some(0),
+        None if !has_errors => Some(0),
         // A target before the last one failed.
         _ => Some(lines.iter().filter_map(failed).sum::<u64>().max(1)),
     }

@@ -26,7 +26,7 @@ const BYTES: usize = 16 << 20;
 const FILES: usize = 100;
 
 /// How many lines and bytes may still be used for pairs.
-struct Room {
+struct Budget {
     lines: usize,
     bytes: usize,
 }
@@ -41,12 +41,12 @@ pub fn all(report: &Report) -> Markup {
     if places.len() < 2 {
         return html! {};
     }
-    let mut room = Room { lines: LINES_OF_ALL, bytes: BYTES };
+    let mut budget = Budget { lines: LINES_OF_ALL, bytes: BYTES };
     let mut pairs = Vec::new();
     let mut left_out = 0;
     for (n, left) in places.iter().enumerate() {
         for right in &places[n + 1..] {
-            match pair(report, *left, *right, &mut room) {
+            match pair(report, *left, *right, &mut budget) {
                 Some(markup) => pairs.push(markup),
                 None => left_out += 1,
             }
@@ -84,16 +84,16 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
 }
 
 /// One pair: the files in which two candidates differ, side by side; `None` if the limits are reached.
-fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<Markup> {
+fn pair(report: &Report, left: usize, right: usize, budget: &mut Budget) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);
     let texts = differing.iter().flat_map(|(_, sides)| sides.map(FileContent::lossy));
     let bytes: usize = texts.map(|text| text.len()).sum();
-    if room.lines == 0 || bytes > room.bytes {
+    if budget.lines == 0 || bytes > budget.bytes {
         return None;
     }
-    room.bytes -= bytes;
-    let mut lines = LINES_OF_PAIR.min(room.lines);
+    budget.bytes -= bytes;
+    let mut lines = LINES_OF_PAIR.min(budget.lines);
     let before = lines;
     let names = [one, other].map(|one| one.record.candidate.as_str());
     let whole = format!("git frites diff {}/{} {}", report.run.run, names[0], names[1]);
@@ -101,7 +101,7 @@ fn pair(report: &Report, left: usize, right: usize, room: &mut Room) -> Option<M
         @for (path, sides) in differing.iter().take(FILES) { (file(path, *sides, &mut lines, &whole)) }
         @if differing.len() > FILES { p.more { (differing.len() - FILES) " more files: " code { (whole) } } }
     };
-    room.lines -= before - lines;
+    budget.lines -= before - lines;
     Some(html! {
         details.pair id={ "p-" (left + 1) "-" (right + 1) } {
             summary { (names[0]) " on the left, " (names[1]) " on the right: "
@@ -139,18 +139,18 @@ fn differing<'a>(
 fn file(
     path: &TreePath,
     [left, right]: [&FileContent; 2],
-    room: &mut usize,
+    lines: &mut usize,
     whole: &str,
 ) -> Markup {
     let name = html! { h4 { code { (visible(&path.lossy()).replace('\n', "␊")) } } };
     if [left, right].iter().any(|side| matches!(side, FileContent::Binary(..))) {
         return html! { (name) p.more { "a binary file or a submodule" } };
     }
-    if *room == 0 {
+    if *lines == 0 {
         return html! { (name) p.more { "the change: " code { (whole) } } };
     }
-    let found = difference(&left.lossy(), &right.lossy(), LINES_OF_FILE.min(*room));
-    *room -= found.lines();
+    let found = difference(&left.lossy(), &right.lossy(), LINES_OF_FILE.min(*lines));
+    *lines -= found.lines();
     html! {
         (name)
         @for (side, where_) in [(left, "left"), (right, "right")] {

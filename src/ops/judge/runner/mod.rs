@@ -56,7 +56,7 @@ pub struct OracleRunner<'a> {
     restrictions: Option<Restrictions>,
     /// The messages that were already printed, so that each is printed only once. A message about a refused
     /// write is noted by its directory.
-    told: Mutex<BTreeSet<String>>,
+    printed: Mutex<BTreeSet<String>>,
     /// Whether candidates are judged with the base's build outputs.
     warm: WarmMode,
     ledger: Ledger<'a>,
@@ -171,7 +171,7 @@ impl<'a> OracleRunner<'a> {
             checkouts,
             layered,
             restrictions,
-            told: Mutex::default(),
+            printed: Mutex::default(),
             warm: WarmMode::Never,
             ledger,
             tamper,

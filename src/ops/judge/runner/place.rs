@@ -206,7 +206,7 @@ impl OracleRunner<'_> {
             }
             _ => return,
         };
-        if self.told.lock().insert(path.clone()) {
+        if self.printed.lock().insert(path.clone()) {
             self.session.ui.hint(hint);
         }
     }
@@ -218,9 +218,9 @@ impl OracleRunner<'_> {
             return;
         }
         let hidden = sealed.hidden_credentials();
-        let mut told = self.told.lock();
+        let mut printed = self.printed.lock();
         if let Some(first) = hidden.first()
-            && told.insert("credentials".to_owned())
+            && printed.insert("credentials".to_owned())
         {
             let name = keys::SANDBOX_HIDE.name;
             self.session.ui.hint(format!(

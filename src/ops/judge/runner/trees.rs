@@ -106,7 +106,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
         let words = format!("judged by {process}");
         let name = self.runner.report_to(&work.of)?.name;
-        if self.runner.told.lock().insert(format!("{name} {words}")) {
+        if self.runner.printed.lock().insert(format!("{name} {words}")) {
             self.runner.session.ui.note(format!("{name}: {words}, another git-frites"));
         }
         if let Subject::Candidate { name, .. } = &work.of {
