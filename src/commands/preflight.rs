@@ -156,8 +156,8 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     ));
 }
 
-/// Warns if the first command begins with a script that the base does not have. This is not an
-/// error, because the attempts may have to write it.
+/// Warns if the first command begins with a script that the base does not have. This is not an error, because
+/// the task of the attempts may be to write the script.
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;

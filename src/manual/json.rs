@@ -70,8 +70,8 @@ fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     }
 }
 
-/// The definition that a field refers to: resolves its `$ref`, or that of the part of its `anyOf` that is not
-/// null.
+/// The definition that a field refers to: follows its `$ref`, or else the `$ref` of the part of its `anyOf`
+/// that is not null.
 fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     let one = match field["anyOf"].as_array() {
         Some(several) => several.iter().find(|one| one["type"] != "null").unwrap_or(field),

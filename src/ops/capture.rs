@@ -26,8 +26,9 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::records::read_toml;
 
-/// The most candidates that are captured at the same time. While one capture waits for the disk, others can
-/// use the processor, and one commit of the file system's journal then covers the files of several captures.
+/// The maximum number of candidates that are captured at the same time. While one capture waits for the disk,
+/// others can use the processor, and one commit of the file system's journal then covers the files of several
+/// captures.
 pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
@@ -113,7 +114,7 @@ impl Session {
     }
 
     /// Brings the commits and refs in an attempt's own git directory into the repository. If no command of the
-    /// candidate runs any more, also connects the worktree with the repository again, and deletes the own
+    /// candidate runs any more, also connects the worktree with the repository again, and deletes this
     /// directory, unless something in it could not be read. Returns a warning if that directory has entries
     /// that are not files. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {

@@ -300,7 +300,7 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     removed
 }
 
-/// A dry run of [`remove_all`] for one candidate: returns what that would return, and writes nothing.
+/// A dry run of [`remove_all`] for one candidate: returns the same as a real run, and writes nothing.
 pub fn dry_run(
     session: &Session,
     candidate: CandidateRef<'_>,

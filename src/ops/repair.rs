@@ -53,7 +53,7 @@ pub struct Repaired {
 pub struct Rounds<'a> {
     session: &'a Session,
     run: &'a Run,
-    /// The most rounds of each candidate.
+    /// The maximum number of rounds for each candidate.
     most: u32,
     /// True if no further round begins once the verdict is verified.
     until_pass: bool,

@@ -64,8 +64,8 @@ const OF_THE_TERMINAL: [&str; 20] = [
     "CLICOLOR_FORCE",
 ];
 
-/// The prefixes of further such variables. `FRITES_*` variables are git-frites's own configuration, which is
-/// already part of the key.
+/// The prefixes of the names of more such variables. `FRITES_*` variables are left out as well, because the
+/// configuration that they set is already part of the key.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
@@ -77,7 +77,7 @@ pub struct Cache<'r> {
     home: Option<PathBuf>,
     terms: Terms,
     conditions: Conditions,
-    /// The outcomes that git-frites wrote.
+    /// The outcomes that are trusted.
     pub known: KnownOutcomes,
     /// The spans of time in which attempts' commands may have run. Files that changed in one of them are not
     /// trusted.
@@ -269,8 +269,9 @@ impl<'r> Cache<'r> {
         Ok(is_usable.then_some((directory, outcome)))
     }
 
-    /// Stores the results of a pass. If the results are a failure, removes an earlier pass. If they cannot
-    /// tell, does nothing. It is not an error if the results cannot be written.
+    /// Stores the results of a pass that depended only on the tree. Other results remove an earlier pass from
+    /// the cache, unless a command has only said that it cannot tell. It is not an error if the results
+    /// cannot be written.
     pub fn keep(&self, judged: &JudgedTree, results: &Results, logs: &Path) -> Result<()> {
         if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());
@@ -299,8 +300,8 @@ impl<'r> Cache<'r> {
             }
         }
         let stamp = known_outcomes::stamp_of(directory.path());
-        // Another process may have changed the file since it was written. If it changes the file later, the
-        // stamp shows that.
+        // Another process may have changed the file since it was written. If a process changes the file
+        // later, the stamp shows that.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());
         }

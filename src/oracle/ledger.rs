@@ -73,8 +73,8 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// How long the commands took with this share of the processor, for the last command in order that has
-    /// run.
+    /// How long judging took with this share of the processor. Only the times of the judgings that got
+    /// furthest are used, i.e. that ended at the latest stage.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);

@@ -32,7 +32,7 @@ pub struct OracleFlags {
 }
 
 impl OracleFlags {
-    /// The flags with which the user has named those of `commands` that come from flags.
+    /// The flags that name those of `commands` that come from flags; all others are ignored.
     pub fn of(commands: &[OracleCommand]) -> OracleFlags {
         let named = |stage: Stage| {
             let command = commands.iter().find(|c| c.stage == stage && c.source.starts_with("--"));
@@ -104,7 +104,7 @@ impl ResolvedOracle {
     }
 }
 
-/// The `git config` command that makes this command the configured one of its stage.
+/// The `git config` command that makes this command the configured command of its stage.
 pub fn setting(command: &OracleCommand) -> String {
     let line = shell_quoted(&command.command.to_string());
     format!("`git config frites.oracle.{} {line}`", command.stage)
@@ -208,8 +208,8 @@ pub fn passed_over(
             all.push(passed_over);
             continue;
         };
-        let mut told = all.iter().filter_map(|told| told.command.as_ref());
-        if runs(command) || told.any(|told| same(told, command)) {
+        let mut listed = all.iter().filter_map(|other| other.command.as_ref());
+        if runs(command) || listed.any(|other| same(other, command)) {
             continue;
         }
         let reason = match named_by {

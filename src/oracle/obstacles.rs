@@ -1,4 +1,5 @@
-//! Finds out from a failed command's log whether the confinement has refused something to the command.
+//! Finds out from a failed command's log whether the confinement kept the command from reading or writing a
+//! file.
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +57,7 @@ pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -
     Some(Obstacle::Hidden { file: file.to_string_lossy().into_owned() })
 }
 
-/// The first path that a log calls missing and that does exist outside of the confinement, which hides it.
+/// The first path that a log calls missing although it exists outside of the confinement.
 fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let mut paths = log
         .lines()

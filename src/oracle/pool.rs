@@ -31,8 +31,8 @@ use crate::model::path::TreePath;
 use crate::store::Store;
 use crate::world::user_directories::variable;
 
-/// The prefix of the names of our worktrees' administrative entries. By this prefix, an entry that a killed
-/// process left is told from an entry of the user.
+/// The prefix of the names of our worktrees' administrative entries. The prefix distinguishes an entry that a
+/// killed process left from an entry of the user.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// The name of a checkout in its room. A room is a directory that is made for one checkout.
@@ -229,8 +229,8 @@ impl Drop for CheckoutRoom {
         let trash = self.trash.take();
         self.removals.start(move || {
             let is_watched = trash.is_some();
-            // The checkout is deleted first. If something is left of it, its name in the trash is not a
-            // foreign file.
+            // The checkout is deleted first. If a part of it cannot be deleted, that part is under the
+            // checkout's name in the trash, which is not taken for a foreign file.
             let _ = trash.map(Bin::delete);
             if is_watched && has_foreign_files(&dir) {
                 // The room stays, because the watch over the judged commands has to find and remove the

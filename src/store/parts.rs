@@ -65,7 +65,8 @@ impl Store {
         self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
     }
 
-    /// The later outcomes that disagreed with the outcome in the ref `name`, and that its commit records.
+    /// The later outcomes that disagreed with the outcome in the ref `name`. The commit of that outcome
+    /// records them.
     pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };

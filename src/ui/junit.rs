@@ -24,11 +24,11 @@ struct Case {
 
 enum CaseEnd {
     Passed,
-    /// It was skipped, for this reason.
+    /// The case was skipped, for this reason.
     Skipped(String),
-    /// It failed. The value is the reason in one line, and the details.
+    /// The case failed. The value is the reason in one line, and the details.
     Failed(String, String),
-    /// It never ran. The value is the reason in one line, and the details.
+    /// The case never ran. The value is the reason in one line, and the details.
     NotStarted(String, String),
 }
 
@@ -104,15 +104,15 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
 fn of_result(result: &StageResult, suffix: &str, log: &[String]) -> Case {
     let StageResult { stage, seconds, outcome, .. } = result;
     let reason = format!("{stage}{suffix}: {outcome}");
-    let told = || {
+    let text = || {
         let lines = [reason.clone()].into_iter().chain(log.iter().cloned());
         lines.collect::<Vec<_>>().join("\n")
     };
     let end = match outcome {
         outcome if outcome.passed() => CaseEnd::Passed,
         Outcome::Skipped | Outcome::CannotTell => CaseEnd::Skipped(reason.clone()),
-        Outcome::CouldNotStart { .. } => CaseEnd::NotStarted(reason.clone(), told()),
-        _ => CaseEnd::Failed(reason.clone(), told()),
+        Outcome::CouldNotStart { .. } => CaseEnd::NotStarted(reason.clone(), text()),
+        _ => CaseEnd::Failed(reason.clone(), text()),
     };
     Case { name: format!("{stage}{suffix}"), seconds: *seconds, end }
 }

@@ -6,15 +6,15 @@ use owo_colors::Style;
 /// The meaning of a cell, which decides its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// It has no special meaning.
+    /// The cell has no special meaning.
     Plain,
-    /// It is good, e.g. passed or recommended.
+    /// The cell shows something good, e.g. that a candidate passed or is recommended.
     Good,
-    /// It is bad, e.g. failed.
+    /// The cell shows something bad, e.g. that a candidate failed.
     Bad,
-    /// A person should look at it.
+    /// A person should look at the cell.
     Caution,
-    /// It is less important.
+    /// The cell is less important.
     Dim,
 }
 

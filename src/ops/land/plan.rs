@@ -185,7 +185,8 @@ impl Plan {
     ) -> Result<Oid> {
         let repo = &session.repo;
         // If changes to protected paths were dropped, the judged tree has these paths as in the base, not as
-        // in the commit that the attempt merged. Over that commit, landing would revert them.
+        // in the commit that the attempt merged. With that commit as merge base, landing would revert these
+        // paths.
         if self.judged.tree != self.capture.tree {
             return Ok(*base);
         }

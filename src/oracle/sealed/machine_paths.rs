@@ -1,5 +1,5 @@
 //! Finds the paths of the machine that a sealed world replaces. The configuration and the environment decide
-//! which these are.
+//! which paths these are.
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -148,8 +148,9 @@ pub fn of(
     let temporary = temporary.map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
-    // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine. It is a
-    // directory in the room, because writes to a separate tmpfs would escape the disk limit.
+    // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine. In the
+    // world, a directory in the room is mounted there, because writes to a separate tmpfs would escape the
+    // disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
     let hide = options.hide.iter();

@@ -171,8 +171,8 @@ impl<'a> SealedCheckouts<'a> {
     }
 
     /// From now on, keeps no layers for later git-frites commands, because attempts run. With `reach_home`,
-    /// these attempts can write to files in the home directory that the oracle's commands read. They could so
-    /// choose from where downloads come, so downloads are not kept even for this process.
+    /// these attempts can write to files in the home directory that the oracle's commands read. Such files
+    /// can name the server from which downloads come, so downloads are not kept even for this process.
     pub fn work_beside_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }

@@ -1,6 +1,6 @@
 //! Asks pytest and gotestsum, by an environment variable, to write a JUnit file for git-frites. This changes
-//! neither their exit codes nor their output. Only pytest prints one more line, which is removed from the
-//! log.
+//! neither their exit codes nor their output, except that pytest prints one more line, which is removed from
+//! the log.
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use crate::model::agent_output::LEFT_OUT;
 use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
-/// Longer lines, in bytes, are not read.
+/// The length, in bytes, of the longest line that is read.
 pub(super) const LONGEST_LINE: usize = 4096;
 
 /// Reads the output of one runner. Returns `None` if there is no summary of this runner.
@@ -283,8 +283,8 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     if report.total == 0 && report.failing.is_empty() && lines.iter().any(unbuilt) {
         report.problem = Some("a package did not build".to_owned());
     }
-    let is_told = report.total > 0 || !report.failing.is_empty() || report.problem.is_some();
-    is_told.then_some(report)
+    let has_results = report.total > 0 || !report.failing.is_empty() || report.problem.is_some();
+    has_results.then_some(report)
 }
 
 /// True if `sorted` has a subtest of this test.

@@ -47,7 +47,8 @@ pub struct ReportedCandidate {
 
 /// The end of a command's output.
 pub struct LogEnd {
-    /// The name of the command; if it did not run on the candidate's own tree, also on which one.
+    /// The name of the command. If the command did not run on the candidate's own tree, also the tree, e.g.
+    /// `test with the base's tests`.
     pub command: String,
     /// True if the command failed on the candidate.
     pub failed: bool,

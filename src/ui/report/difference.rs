@@ -33,8 +33,8 @@ pub struct DiffLine {
     pub old: Option<usize>,
     /// The line's number in the new text, from 1; `None` if the line was removed.
     pub new: Option<usize>,
-    /// The parts of the line, without its line end. The value of a part is true if the part is marked,
-    /// because it differs in the line that replaces this one or that this one replaces.
+    /// The parts of the line, without its line end. A part is marked (true) if it is missing in the line that
+    /// replaces this line, or that this line replaces.
     pub parts: Vec<(bool, String)>,
 }
 

@@ -233,8 +233,8 @@ fn test_cell(end: Option<TestEnd>) -> Markup {
     }
 }
 
-/// The table that shows how much of each other candidate's change each candidate's change covers. A darker
-/// cell means more.
+/// The table that shows, for any two candidates, how much of the change of one candidate is also in the
+/// change of the other. A darker cell means more.
 pub fn agreement(report: &Report) -> Markup {
     let name = |at: usize| &report.candidates[at].record.candidate;
     html! {
