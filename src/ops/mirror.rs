@@ -167,7 +167,7 @@ fn may_hold_attempts(mirror: &Path) -> bool {
 }
 
 /// True if the mirror has a candidate that was not cleaned. A candidate is cleaned once its capture is
-/// pushed, so the capture of this one may be the only copy of the attempt.
+/// pushed, so the capture of a candidate that was not cleaned may be the only copy of the attempt.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
     let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
     let store = Store::of(&Arc::new(repo));

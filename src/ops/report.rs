@@ -96,8 +96,8 @@ fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     has_started.then(|| shell_words::join(command))
 }
 
-/// The last lines of a candidate's logs: the log of its own command, and those of the judge's
-/// commands that failed on it.
+/// The last lines of a candidate's logs: the log of its own command, and the logs of the judge's commands
+/// that failed on it.
 fn logs(
     candidate: CandidateRef<'_>,
     record: &Candidate,

@@ -141,8 +141,8 @@ impl Conditions {
 /// two such files to find out why.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// The tree; `None` in the key of layers, so that the layers of a tree can start from those of another
-    /// tree.
+    /// The tree; `None` in the key of layers, so that the layers of a tree can start from the layers of
+    /// another tree.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,

@@ -171,7 +171,8 @@ impl<'m> Ledger<'m> {
         }
     }
 
-    /// Stores a pass for later processes. If the outcome is a failure, removes an earlier pass.
+    /// Stores a pass for later processes, unless the cache is used only to remove passes. If the outcome is a
+    /// failure, removes an earlier pass.
     pub fn keep(&self, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
         if self.only_forgets && outcome.results.is_lasting_pass() {
             return Ok(());

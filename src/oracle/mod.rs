@@ -110,10 +110,10 @@ pub fn setting(command: &OracleCommand) -> String {
     format!("`git config frites.oracle.{} {line}`", command.stage)
 }
 
-/// The commands to run. These are the commands that flags name; if flags name none, those of the
-/// configuration; if the configuration names none, those that are detected from the base's files, unless
-/// `oracle.detect` is false. A stage with an empty command is left out. In all three cases, `oracle.setup`,
-/// or else `spawn.setup`, comes first.
+/// The commands to run. These are the commands that flags name; if flags name none, the commands of the
+/// configuration; if the configuration names none, the commands that are detected from the base's files,
+/// unless `oracle.detect` is false. A stage with an empty command is left out. In all three cases,
+/// `oracle.setup`, or else `spawn.setup`, comes first.
 ///
 /// Only the base's files are used for detection, because an attempt must not choose the commands by which it
 /// is judged.
@@ -164,8 +164,8 @@ pub fn resolve(
     Ok(oracle)
 }
 
-/// The configured and detected commands that are not among those of `oracle`, each with the reason. `oracle`
-/// is what [`resolve`] returned.
+/// The configured and detected commands that are not among the commands of `oracle`, each with the reason.
+/// `oracle` is what [`resolve`] returned.
 pub fn passed_over(
     repo: &Repo,
     config: &Config,

@@ -1,5 +1,5 @@
-//! Finds out from a failed command's log whether the confinement kept the command from reading or writing a
-//! file.
+//! Finds out from a failed command's log whether the confinement kept the command from reading, writing or
+//! renaming something.
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 

@@ -289,7 +289,7 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
 }
 
 /// Removes the administrative entries of checkouts in a room, and incomplete entries of judge checkouts in
-/// any room. The caller holds the repository's lock, so that no process is just making an entry.
+/// any room. The caller holds the repository's lock, so that no process is making an entry at this moment.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     for admin in worktree::entries(repo)? {
         let is_removed = match worktree::points_to(&admin) {
@@ -305,12 +305,12 @@ fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The rooms of all processes, including those of sealed worlds.
+/// The rooms of all processes, including the rooms of sealed worlds.
 fn all_rooms(home: &Path) -> Vec<PathBuf> {
     [rooms(home), rooms(&home.join(WORLDS))].concat()
 }
 
-/// The rooms of all processes, without those of sealed worlds.
+/// The rooms of all processes, without the rooms of sealed worlds.
 pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
     let mut rooms = Vec::new();
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
@@ -352,8 +352,8 @@ pub fn remove_gone(home: &Path) {
         let Ok(repository) = fs::read(home.join(LAYERS).join(REPOSITORY)) else { continue };
         let repository = Path::new(OsStr::from_bytes(&repository));
         let metadata = repository.symlink_metadata();
-        // The repository's parent directory must exist: otherwise the repository may be on a disk that is
-        // just not mounted.
+        // The repository's parent directory must exist: otherwise the repository may be on a disk that is not
+        // mounted at the moment.
         if metadata.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
             && repository.ancestors().nth(2).is_some_and(Path::is_dir)
         {

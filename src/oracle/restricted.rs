@@ -20,7 +20,7 @@ use crate::world::linked_home;
 /// be short.
 const PREFIX: &str = "git-frites-";
 
-/// The name of the lock file in such a directory.
+/// The name of the lock file in one of our directories.
 const LOCK: &str = "lock";
 
 /// The variable with options for every Java program. If it is set, Java prints a line about it on its
@@ -85,7 +85,7 @@ impl Restrictions {
 
 impl PrivateDirectories {
     /// Makes a private directory with a place for temporary files. Only this user can read it. Also removes
-    /// such directories of killed processes.
+    /// the private directories that killed processes left.
     pub fn make() -> Result<PrivateDirectories> {
         let place = tree::nearest_real(&std::env::temp_dir());
         sweep(&place);

@@ -139,7 +139,7 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
 /// any more, removes the ref: it says nothing any more, and git collects no garbage as long as it exists.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
-    // git may just be moving the commit into a pack.
+    // git may be moving the commit into a pack at this moment.
     match repo.retry_during_gc(|| repo.commit(&noted)) {
         Err(_) if !repo.is_commit(&noted) => {
             // An error is ignored, because a command that only reads may not be allowed to write.

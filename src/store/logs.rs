@@ -120,8 +120,8 @@ impl Store {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
-    /// The logs of commands on a tree with test files laid over it. The tree is that of the candidate `of`,
-    /// or of the base if `of` is `None`. The test files are those of `author`; `@all` stands for several
+    /// The logs of commands on a tree with test files laid over it. The tree belongs to the candidate `of`,
+    /// or to the base if `of` is `None`. The test files belong to `author`; `@all` stands for several
     /// authors.
     pub fn cross_logs(&self, run: &Name, of: Option<&Name>, author: &str) -> LogPlace {
         let directory = self.run_dir(run);
@@ -389,7 +389,7 @@ impl JudgingLogs {
                 )?;
             }
             (false, Some(LogRecord { judging: None, round, .. })) => {
-                // No judging has left logs here, so a log of a setup is that of the worktree's setup.
+                // No judging has left logs here, so a log of a setup belongs to the setup of the worktree.
                 let files = judging_files(place.directory.path());
                 place.keep(&place.directory.rounds(), &files, round)?;
             }
@@ -448,7 +448,7 @@ fn copy_logs(from: &Path, to: &Path) {
     }
 }
 
-/// The names of the logs of judging in a directory, sorted, including those of earlier tries. Only regular
+/// The names of the logs of judging in a directory, sorted, including the logs of earlier tries. Only regular
 /// files are included, because copying a FIFO would never end.
 pub fn judging_files(directory: &Path) -> Vec<String> {
     let stages = [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].map(Stage::as_str);

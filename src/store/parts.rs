@@ -29,7 +29,7 @@ pub struct NewOutcome {
     pub logs: Vec<(String, Vec<u8>)>,
 }
 
-/// True if an update failed because another process moved the ref first, or is just moving it.
+/// True if an update failed because another process moved the ref first, or is moving it at this moment.
 pub fn is_lost_race(error: &Error) -> bool {
     matches!(error.cause, Cause::RefMoved | Cause::Locked)
 }
@@ -172,7 +172,7 @@ impl Store {
         Ok(logs)
     }
 
-    /// The refs of a run that is judged in parts: those of the outcomes, and that of the terms.
+    /// The refs of a run that is judged in parts: the refs of the outcomes, and the ref of the terms.
     pub(super) fn parts_refs(&self, run: &Run) -> Result<Vec<(RefName, Oid)>> {
         let mut found = self.repo().refs_under(&refs::results(&run.run))?;
         let terms = refs::terms(&run.run);

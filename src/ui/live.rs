@@ -84,7 +84,7 @@ impl Live {
         able.then_some(Live { styles, screen, lines: Vec::new() })
     }
 
-    /// Replaces the rows by those of `view`, as many as fit on the terminal. If `stopping` is given, it is
+    /// Replaces the rows by the rows of `view`, as many as fit on the terminal. If `stopping` is given, it is
     /// shown in place of the summary.
     pub fn show(&mut self, view: &View, stopping: Option<&str>) {
         let rows = usize::from(Term::stderr().size().0);

@@ -1,6 +1,6 @@
 //! The state directories of an attempt's agents. Each attempt has its own state directories, so that its
-//! agents do not write to those of the user. They start with copies of the user's settings. While a command
-//! runs, they also have a copy of the user's login. They are kept as long as the run.
+//! agents do not write to the user's state directories. They start with copies of the user's settings. While
+//! a command runs, they also have a copy of the user's login. They are kept as long as the run.
 mod copies;
 mod login;
 pub mod users;

@@ -7,7 +7,8 @@ use crate::model::checkup::Finding;
 /// The directories in which `man` looks for pages even if no variable names them.
 const USUAL: [&str; 2] = ["/usr/local/share/man", "/usr/share/man"];
 
-/// The paths of the program's main page below such a directory, with all compressions that packages use.
+/// The paths of the program's main page below a directory of manual pages, with all compressions that
+/// packages use.
 const PAGES: [&str; 5] = [
     "man1/git-frites.1",
     "man1/git-frites.1.gz",

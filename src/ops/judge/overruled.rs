@@ -76,8 +76,8 @@ fn flag_rewritten(entry: &mut Entry) {
     entry.flags.sort();
 }
 
-/// The results that decide whether an entry is verified: those of its second judging, if it has any, else
-/// those of its own tree.
+/// The results that decide whether an entry is verified: the results of its second judging, if it has any,
+/// else the results of its own tree.
 fn counting(entry: &mut Entry) -> &mut Results {
     match &mut entry.base_tests {
         Some(second) if !second.results.is_empty() => &mut second.results,

@@ -91,7 +91,7 @@ impl OwnTerms {
     }
 
     /// Fails if `theirs`, the terms of a verdict or of one candidate's outcome, differ from the terms of this
-    /// clone. The first call decides on the world: it is that of `theirs`, unless the configuration of this
+    /// clone. The first call decides on the world: the world of `theirs`, unless the configuration of this
     /// clone does not allow it.
     pub fn require_same(
         &mut self,

@@ -17,7 +17,7 @@ pub struct PartStorage<'s> {
     pub store: &'s Store,
     /// The run.
     pub run: &'s Name,
-    /// The other repository whose fetched refs are read; `None` to read those of this repository.
+    /// The other repository whose fetched refs are read; `None` to read the refs of this repository.
     pub remote: Option<&'s Remote<'s>>,
 }
 

@@ -1,5 +1,5 @@
-//! Decides again by stored outcomes: those of the last judging of the whole run, and those of candidates that
-//! have been judged by themselves since.
+//! Decides again by stored outcomes: the outcomes of the last judging of the whole run, and the outcomes of
+//! candidates that have been judged by themselves since.
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;
@@ -185,8 +185,8 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
     .hint(format!("judge them: `{}`", verdict.terms.judge_command(&verdict.run, " --rank cross"))))
 }
 
-/// Fails if the ranking is not that of the stored verdict and depends on claims: only the claims on which the
-/// stored verdict depends were confirmed.
+/// Fails if the ranking differs from the ranking of the stored verdict, and depends on claims: only the
+/// claims on which the stored verdict depends were confirmed.
 fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
     let open = confirm::open_claims(entries, rules);
     if open.is_empty() || rules.rank == stored.terms.settings.rank {

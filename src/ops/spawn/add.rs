@@ -146,7 +146,7 @@ fn make(
             None => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             Some(_) => populate()?,
         };
-        // The run's record is written after those of the candidates, not at the same time. Once the run's
+        // The run's record is written after the candidates' records, not at the same time. Once the run's
         // record lists the candidates, recovery expects all of them to be complete.
         let mut kept = store.judged(&run.run)?;
         kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);

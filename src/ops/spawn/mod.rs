@@ -347,7 +347,7 @@ fn not_made(session: &Session, error: Error, subject: &str, undone: Result<()>) 
 /// lock.
 fn numbered(session: &Session) -> Result<(Name, Lock)> {
     let mut name = session.store.next_number()?;
-    // The lock of a free number may still be held by a process that is just removing the run of this number.
+    // The lock of a free number may still be held by a process that is removing the run of this number.
     loop {
         match session.store.try_lock_run(&name)? {
             Some(lock) => return Ok((name, lock)),

@@ -10,9 +10,9 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// Replaces the files in the candidate's worktree, if there is one, by those of the tree `wanted`, and sets
-/// the candidate's state and maker to those in `record`. Captures the worktree before and after. Fails if
-/// this would overwrite files that no capture has. The caller holds the run's lock.
+/// Replaces the files in the candidate's worktree, if there is one, by the files of the tree `wanted`, and
+/// sets the candidate's state and maker to those in `record`. Captures the worktree before and after. Fails
+/// if this would overwrite files that no capture has. The caller holds the run's lock.
 pub fn put_back(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -47,8 +47,9 @@ pub fn put_back(
     Ok(())
 }
 
-/// Replaces the files of tree `now` by those of tree `wanted`. Uses a separate index, so that the attempt's
-/// index and the settings for sparse checkouts have no effect. git fails rather than overwrite other files.
+/// Replaces the files of tree `now` by the files of tree `wanted`. Uses a separate index, so that the
+/// attempt's index and the settings for sparse checkouts have no effect. git fails rather than overwrite
+/// other files.
 ///
 /// git runs in a world in which it can write only to this worktree and to the index: another attempt may have
 /// an open descriptor of a directory in the worktree, and could meanwhile replace directories by links to

@@ -81,8 +81,8 @@ impl KeptLayer {
     }
 
     /// The layers from which the base at `commit` would start: its own layers if they are kept. Otherwise,
-    /// with `warm`, those of its nearest ancestor with kept layers, if they have outputs. Layers that were
-    /// changed in one of the `distrusted` spans of time are not used.
+    /// with `warm`, the layers of its nearest ancestor with kept layers, if they have outputs. Layers that
+    /// were changed in one of the `distrusted` spans of time are not used.
     pub fn start(
         &self,
         repo: &Repo,

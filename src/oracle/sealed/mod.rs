@@ -443,8 +443,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(base)
     }
 
-    /// Makes the base's layers from those of an ancestor. Returns false if there is no such ancestor, or if
-    /// its layers cannot be used.
+    /// Makes the base's layers from the layers of an ancestor. Returns false if there is no such ancestor, or
+    /// if its layers cannot be used.
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];

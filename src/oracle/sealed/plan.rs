@@ -68,7 +68,7 @@ impl WorldRoom {
     }
 
     /// The directory that the world shows in place of the administrative entries of linked worktrees
-    /// (gitrepository-layout(5), "worktrees"), so that those of attempts and of the user are hidden.
+    /// (gitrepository-layout(5), "worktrees"), so that the entries of attempts and of the user are hidden.
     pub fn worktrees(&self) -> PathBuf {
         self.0.join("worktrees")
     }

@@ -126,7 +126,7 @@ impl AskedReport {
         let lines = text.split_inclusive(|byte| *byte == b'\n');
         let (hidden, kept): (Vec<&[u8]>, Vec<&[u8]>) = lines.partition(is_named);
         if !hidden.is_empty() {
-            // If this fails, the log only has this line, too.
+            // If this fails, the log keeps this line, which does no harm.
             let _ = atomic::write(log, &kept.concat());
         }
     }

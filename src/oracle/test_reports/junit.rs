@@ -17,7 +17,7 @@ use crate::model::test_report::{TestEnd, TestReport, is_doctest};
 /// The files of one report may have at most this many bytes together.
 const LARGEST: u64 = 64 << 20;
 
-/// A file, and its inode and change time, by which one can see whether the file was written again.
+/// A file, and its inode and change time, which show whether the file was written again.
 pub type MarkedFile = (PathBuf, (u64, i64, i64));
 
 /// Reads those of the `marked` files that were written by the command, because they are not in `before`.
