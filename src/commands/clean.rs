@@ -137,7 +137,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Prints hints how to get the work of removed candidates that have not landed.
+/// Prints hints that tell the user how to get the work of removed candidates that have not landed.
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;

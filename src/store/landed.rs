@@ -150,7 +150,7 @@ fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     }
 }
 
-/// Completes the record of a candidate without a commit of a landing, from the ref of [`Store::note_state`].
+/// Completes the record of a candidate that has no landing commit, from the ref of [`Store::note_state`].
 fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());
@@ -159,7 +159,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = Trailer::Landing.find(&read.message).and_then(|word| word.parse().ok());
-    // Other states are not recorded here: a merge has a commit, and a candidate is pending anyway.
+    // Other states need no change of the record: a merge has a commit, and the record already says that the
+    // candidate is pending.
     let Some(landing @ (Landing::Landed | Landing::Undone | Landing::Discarded)) = landing else {
         return Ok(());
     };

@@ -58,7 +58,7 @@ pub struct KeptLog {
 #[derive(Clone, Debug)]
 pub struct JudgingLogs {
     place: LogPlace,
-    /// The iteration that is judged; `None` if no iteration is.
+    /// The iteration that is judged; `None` if the tree is not that of an iteration.
     iteration: Option<u32>,
     /// True for logs of the second judging, with the base's tests.
     second: bool,
@@ -86,7 +86,8 @@ impl LogDirectory {
         })
     }
 
-    /// What a command is called whose log is in this directory.
+    /// The name for a command whose log is in this directory, e.g. `test`, or `base's test` in the second
+    /// judging.
     pub fn in_words(&self, command: &str) -> String {
         if self.second { format!("base's {command}") } else { command.to_owned() }
     }

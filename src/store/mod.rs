@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Takes a run's lock; `None` if another process holds it. A process that makes, runs, judges or cleans a
-    /// run holds the run's lock all the time.
+    /// run holds the run's lock until it is done.
     pub fn try_lock_run(&self, run: &Name) -> Result<Option<Lock>> {
         lock::attempt(&self.prepare()?.run_lock(run))
     }
@@ -226,7 +226,7 @@ impl Store {
         Ok(lock)
     }
 
-    /// The directory in which git-frites tries whether layers over the user's directories are possible.
+    /// The directory in which git-frites tests whether layers over the user's directories are possible.
     /// Creates the state directory.
     pub fn probe_room(&self) -> Result<PathBuf> {
         Ok(self.prepare()?.probe())

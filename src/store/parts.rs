@@ -124,7 +124,7 @@ impl Store {
     }
 
     /// Makes a commit that has the outcome in `first`, and both commits as parents. `second` has an outcome
-    /// that the one in `first` replaces, or, if `disagrees` is true, that disagrees with it.
+    /// that the one in `first` replaces, or, if `disagrees` is true, that disagrees with the one in `first`.
     pub fn joined_commit(
         &self,
         run: &Name,

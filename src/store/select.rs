@@ -1,5 +1,5 @@
-//! Resolves the addresses that users type: exact names, unique prefixes of named runs, and tasks. Without an
-//! address, this is the newest run.
+//! Resolves the addresses that users type: exact names, unique prefixes of named runs, and tasks. No address
+//! means the newest run.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::{Address, split_iteration};
 use crate::model::name::{Name, matching_names};

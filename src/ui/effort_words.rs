@@ -1,8 +1,8 @@
 //! The number of commands that a judging ran and saved, in words.
 use crate::model::verdict::Effort;
 
-/// The numbers of commands that ran and that were saved, with the reasons why they were; `None` if no command
-/// was saved.
+/// The number of commands that ran, and the numbers of commands that were saved, each with the reason; `None`
+/// if no command was saved.
 pub fn line(effort: Effort) -> Option<String> {
     let because_it = if effort.saved_not_run == 1 { "it" } else { "they" };
     let saved = [

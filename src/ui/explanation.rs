@@ -116,7 +116,7 @@ fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Opti
 }
 
 /// The line that says whether the candidate was judged with or without the base's build outputs, or how the
-/// results of both differ.
+/// two results differ.
 fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     let name = &entry.candidate;
     let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);

@@ -73,7 +73,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     }
 }
 
-/// The hint how to get the missing outcomes that could change the recommendation.
+/// The hint that tells the user how to get the missing outcomes that could change the recommendation.
 fn hint_on_missing(verdict: &Verdict) -> String {
     let Verdict { run, decision, terms, .. } = verdict;
     let missing: String =

@@ -49,8 +49,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims that could still change the recommendation by these rules, if all claims are
-/// ignored.
+/// Ignores all claims, and returns the entries with claims that can then still change the recommendation by
+/// these rules.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());

@@ -1,5 +1,5 @@
-//! Chooses the next trees to judge while attempts are at work: first the trees of ended attempts, in the
-//! order in which these can win; then the trees on which the ranking depends.
+//! Chooses the next trees to judge while attempts are at work: first the trees of ended attempts, beginning
+//! with the attempt that would win if its tree passed; then the trees on which the ranking depends.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;

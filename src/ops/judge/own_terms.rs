@@ -91,8 +91,8 @@ impl OwnTerms {
     }
 
     /// Fails if `theirs`, the terms of a verdict or of one candidate's outcome, differ from the terms of this
-    /// clone. The first call decides on the world: the world of `theirs`, unless the configuration of this
-    /// clone does not allow it.
+    /// clone. The first call decides on the world: it takes the world of `theirs`, and fails if the
+    /// configuration of this clone does not allow that world.
     pub fn require_same(
         &mut self,
         run: &Run,

@@ -1,5 +1,6 @@
-//! The plan of a judging, for `judge --plan`: the commands, the detected commands that are not used, missing
-//! programs, the seeds, the world, and the cached outcomes. Making it runs no command of the project.
+//! The plan of a judging, for `judge --dry-run`: the commands, the detected commands that are not used,
+//! missing programs, the seeds, the world, and the cached outcomes. Making the plan runs no command of the
+//! project.
 use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
 use crate::ecosystems::downloads;

@@ -41,7 +41,7 @@ impl CostLimit {
 pub struct ReachedCost {
     /// The cost and the limit, e.g. `it has cost $5.10, and limits.cost is $5.00`.
     pub words: String,
-    /// The hint how to go on with the run.
+    /// The hint that tells the user how to go on with the run.
     pub go_on: String,
     higher: f64,
 }
