@@ -81,8 +81,8 @@ impl CandidateCommand {
         Ok(run.has_command(name).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
-    /// Fails if the command needs a prompt and has none, or if its prompt is an argument and cannot be one
-    /// (e.g. too long).
+    /// Fails if the command needs a prompt and has none, or if its prompt is to be an argument and cannot be
+    /// one, e.g. because it is too long.
     pub fn require_prompt(&self) -> Result<()> {
         let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
         // The length of the longest argument, including its text around the prompt.

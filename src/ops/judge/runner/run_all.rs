@@ -78,8 +78,8 @@ impl OracleRunner<'_> {
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
     }
 
-    /// Confirms claims and overrules passes that do not count (`overruled.rs`), until the recommendation
-    /// depends neither on a claim nor on such a pass.
+    /// Confirms claims and overrules passes that do not count (`ops/judge/overruled.rs`), until the
+    /// recommendation depends neither on a claim nor on such a pass.
     fn settle(
         &self,
         entries: &mut [Entry],

@@ -36,8 +36,8 @@ pub enum StopWhen {
 pub enum JudgePhase<'c> {
     /// The first phase, before it is known which candidate would be recommended.
     First,
-    /// The phase in which claims (`confirm.rs`) are confirmed: candidates with claims are judged again,
-    /// including their second judging. The value is the entries with the claimed results.
+    /// The phase in which claims (`ops/judge/confirm.rs`) are confirmed: candidates with claims are judged
+    /// again, including their second judging. The value is the entries with the claimed results.
     Confirming(&'c [Entry]),
 }
 
