@@ -35,8 +35,8 @@ pub fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed) }
 }
 
-/// The row of a candidate after commands on its tree with test files of others laid over it. A failure of
-/// these commands says something about the tests, too, so it is not shown as bad.
+/// The row of a candidate after commands on its tree with test files of others laid over it. The tests may be
+/// at fault if these commands fail, so a failure is not shown as bad.
 pub fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
     let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };

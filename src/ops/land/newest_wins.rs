@@ -272,7 +272,8 @@ fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
 }
 
 /// The names that a group's paths have in the three trees. If one side has a file where the other has a
-/// directory, git calls the file `path~SIDE` in the merged tree; its name on its side is `path`.
+/// directory, git calls the file `path~SIDE` in the merged tree; in the tree of its side, the file is called
+/// `path`.
 fn original_names(sides: &Sides<'_>, group: &ConflictGroup) -> Result<BTreeSet<TreePath>> {
     let mut existing = BTreeMap::new();
     for tree in [sides.target.state(), sides.landing, sides.base] {

@@ -55,7 +55,8 @@ impl MergeTarget {
         ))
     }
 
-    /// Finds the target. Fails if a merge must not change it now, e.g. because its commands still run.
+    /// Finds the target. Fails if a merge must not change the target now, e.g. because commands still run in
+    /// a candidate's worktree.
     pub fn resolve(&self, session: &Session) -> Result<ResolvedTarget> {
         match self {
             MergeTarget::Current => ResolvedTarget::current(session),

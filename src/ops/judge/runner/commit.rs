@@ -26,7 +26,8 @@ pub fn judge_commit(
     name: &str,
     logs: &JudgingLogs,
 ) -> Result<(Results, WorldKind)> {
-    // The commit gets the seeds of the user's checkout, whose HEAD is its first parent.
+    // The commit gets the seeds of the user's checkout. The HEAD of this checkout is the commit's first
+    // parent.
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;

@@ -103,8 +103,8 @@ impl<'a> OracleRunner<'a> {
         let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
         let leads_back = runner.leads.paths();
         let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
-        // If this run's attempts could influence outcomes, these are not cached, because other runs could not
-        // know that they were influenced.
+        // If this run's attempts could influence outcomes, the outcomes are not cached, because other runs
+        // could not know about the influence.
         let is_influenced = !attempts_write.is_empty();
         runner.terms.settings.doubts = Doubts { tainted: false, leads_back, attempts_write };
         let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());

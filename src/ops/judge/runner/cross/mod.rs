@@ -115,9 +115,9 @@ impl Crossing<'_, '_> {
         Ok(all)
     }
 
-    /// The author for the candidate at position `at`, which has test files. Its tests are those that it
-    /// passes and that the base's report does not have. If failed commands are retried (so tests may be
-    /// flaky), the candidate has to pass these tests a second time.
+    /// The author for the candidate at position `at`, which has test files. The author's tests are the tests
+    /// that the candidate passes and that the base's report does not have. If failed commands are retried (so
+    /// tests may be flaky), the candidate has to pass these tests a second time.
     fn author(&self, at: usize, base: &TestReport) -> Result<Author> {
         let candidate = &self.candidates[at];
         let name = &candidate.name;
