@@ -1,5 +1,6 @@
-//! Keeps commits alive while they are judged, by a ref of their own. No other ref reaches these commits yet,
-//! so `git repack -ad` or `git gc --prune=now` would delete them during the judging.
+//! Keeps commits alive while they are judged, by a ref that each judging process makes for a run. No other
+//! ref reaches these commits yet, so without this ref `git repack -ad` or `git gc --prune=now` would delete
+//! them during the judging.
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
@@ -48,7 +49,7 @@ pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Res
     Ok(())
 }
 
-/// Commits a tree on the run's base, and keeps the new commit. Returns it.
+/// Commits a tree on the run's base, and keeps the new commit. Returns the commit.
 pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
     let commit = neutral_commit(&session.repo, tree, &run.base)?;
     keep(session, run, &[commit], &run.base)?;

@@ -174,7 +174,7 @@ mod tests {
             assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
             assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
             assert!(moved.holder.is_some());
-            // Reading the form that this version writes has the same result.
+            // The form that this version writes reads back as the same record.
             let again = read(&to_toml(&moved).expect("text"));
             assert_eq!(format!("{again:?}"), format!("{moved:?}"));
         }

@@ -349,7 +349,7 @@ mod tests {
 
     fn entry() -> impl Strategy<Value = Entry> {
         let words = (option::of(any::<String>()), vec(any::<String>(), 0..3), any::<String>());
-        // TOML has no larger numbers.
+        // TOML has no integers larger than `i64::MAX`.
         let numbers = (0..=i64::MAX as u64, any::<u32>(), 0.0..1e300f64, any::<i32>());
         (option::of(oid()), words, numbers).prop_map(
             |(tree, (problem, names, reason), (lines, index, seconds, code))| {

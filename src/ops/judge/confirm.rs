@@ -288,8 +288,9 @@ pub(super) mod tests {
     /// The outcomes of two commands.
     pub type Ends = [Outcome; 2];
 
-    /// A tree with the outcomes of the commands on the tree itself, and on the tree with the base's tests put
-    /// back.
+    /// A tree that can be judged. In `over_layers` and in `cold`, the first item has the outcomes of the
+    /// commands on the tree itself, and the second item has the outcomes on the tree with the base's tests
+    /// put back.
     #[derive(Clone, Debug)]
     pub struct Judgeable {
         pub lines: u64,
@@ -331,7 +332,8 @@ pub(super) mod tests {
         })
     }
 
-    /// A judge that knows the results for several trees: cold, or over layers with or without outputs.
+    /// A judge that runs no commands. It returns the results that `trees` lists: if `cold`, the cold ones,
+    /// otherwise the ones over layers with or without outputs.
     #[derive(Clone, Copy)]
     pub struct Oracle<'t> {
         pub trees: &'t [Judgeable],
@@ -372,7 +374,7 @@ pub(super) mod tests {
         scheduler.finish(0).map(drop)
     }
 
-    /// A judge that judges cold, and records each judged tree.
+    /// A judge that returns the results of `oracle`, and records each judged tree.
     struct Counting<'t> {
         oracle: Oracle<'t>,
         judged: Mutex<Vec<Oid>>,
@@ -408,7 +410,7 @@ pub(super) mod tests {
     }
 
     impl Oracle<'_> {
-        /// The results of the tree that is judged.
+        /// The results of the tree of `work`.
         pub fn results_of(&self, work: &Work) -> Results {
             let tree = work.tree.to_string();
             let number = usize::from_str_radix(&tree, 16).expect("a small number");
@@ -416,14 +418,14 @@ pub(super) mod tests {
         }
     }
 
-    /// The tree of number `n` has the number `SECOND + n` in its second judging.
+    /// In its second judging, the tree with the number `n` has the number `SECOND + n`.
     const SECOND: usize = 1000;
 
     fn tree(number: usize) -> Option<Oid> {
         Oid::parse(&format!("{number:040x}"))
     }
 
-    /// An entry that was not run.
+    /// An entry without results.
     pub fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
         let name = format!("c{index}").parse().expect("a valid name");
         Entry {

@@ -118,8 +118,8 @@ mod tests {
         passed: BTreeSet<(Oid, Warmth)>,
     }
 
-    /// A judge for trees whose outcome the ledger does not have. With a small share of the processor, the
-    /// trees in `slow` do not pass.
+    /// A judge for trees whose outcome the ledger does not have. With a third of the processor, the first
+    /// command fails on the trees in `slow`.
     struct Knowing<'k, 't> {
         oracle: Oracle<'t>,
         share: ProcessorShare,
@@ -199,7 +199,7 @@ mod tests {
         Ended,
         /// A further round of an ended attempt makes another tree.
         Round { of: prop::sample::Index, made: prop::sample::Index },
-        /// A step is taken.
+        /// A step of judging is taken.
         Step,
         /// git-frites is killed, and the run is resumed. Of the outcomes, only passes are kept.
         Killed,

@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(failures(&in_make), failed, "{in_make}");
             let failed_in_make = format!("{log}\nmake: *** [Makefile:2: test] Error 1\n");
             assert_eq!(failures(&failed_in_make), failed, "{failed_in_make}");
-            // Lines that follow if a test or a script ran the failing runner and expected the failures.
+            // Lines that a test or a script may print after a runner whose failures it expected.
             for outer in [
                 "as expected",
                 "== 1 passed in 0.10s ==",

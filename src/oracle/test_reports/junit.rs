@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_report_of_a_test_runner_is_read() {
-        // pytest, jest-junit, surefire, nextest and gotestsum all write subsets of this.
+        // pytest, jest-junit, surefire, nextest and gotestsum all write subsets of this format.
         let text = r#"<?xml version="1.0" encoding="utf-8"?><testsuites name="all" tests="5"><testsuite name="s" time="1.5">
             <testcase classname="m.T" name="ok" time="0.1"/><testcase classname="m.T" name="bad &lt;1&gt;"><failure message="x"><![CDATA[<testsuite>]]></failure></testcase>
             <testcase name="boom"><error/></testcase><testcase name="later"><skipped/></testcase>

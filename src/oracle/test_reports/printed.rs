@@ -619,7 +619,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing tests,
-    /// and the runner `by`.
+    /// and `by` as the runner that printed the log.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read(log).expect("a summary");

@@ -1,4 +1,4 @@
-//! Two charts: when the attempts ran, and how long the commands took that judged them.
+//! Two charts: when the attempts ran, and how long the commands that judged the candidates took.
 use jiff::Timestamp;
 use maud::{Markup, html};
 

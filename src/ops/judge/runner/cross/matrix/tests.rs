@@ -7,9 +7,10 @@ use crate::model::outcome::{Outcome, Stage, StageResult};
 #[derive(Clone, Debug)]
 struct TestWorld {
     /// For each candidate, and for each author: true for each test of the author that passes on the
-    /// candidate. `None` if the author's files end the stage there.
+    /// candidate. `None` if the author's files end the stage on the candidate.
     on: Vec<Vec<Option<Vec<bool>>>>,
-    /// For each author, the same on the base.
+    /// For each author: true for each test of the author that passes on the base. `None` if the author's
+    /// files end the stage on the base.
     base: Vec<Option<Vec<bool>>>,
     /// True if tests are reported by name.
     names: bool,
@@ -26,7 +27,7 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
     }
 }
 
-/// Results of a stage that passed. If `names` is true, its report has these tests.
+/// Results of a test stage that passed. If `names` is true, the stage has a report in which `tests` passed.
 fn passing(tests: &[&str], names: bool) -> Results {
     let mut report = TestReport::default();
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
@@ -63,7 +64,8 @@ impl TestWorld {
         self.judge(&CrossTree { of: Some(at), authors: vec![at] })
     }
 
-    /// The number of failures that another author's files could have caused.
+    /// The number of pairs of a candidate and an author in which a test of the author fails on the candidate.
+    /// Another author's files could have caused each such failure.
     fn doubtful(&self) -> usize {
         let fails = |ends: &&Option<Vec<bool>>| ends.iter().flatten().any(|passed| !passed);
         self.on.iter().flatten().filter(fails).count()
