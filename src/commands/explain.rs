@@ -44,7 +44,7 @@ pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The explanation of a verdict, or of one of its candidates.
+/// Explains a verdict, or one of its candidates. Returns paragraphs, each as a list of lines.
 pub fn paragraphs(
     session: &Session,
     verdict: &Verdict,

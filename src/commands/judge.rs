@@ -66,7 +66,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Shows candidates that were judged by themselves, in a comparison table without a decision.
+/// Shows candidates that were judged singly, in a comparison table without a decision.
 fn render_parts(
     session: &Session,
     run: &Run,

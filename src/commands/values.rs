@@ -51,7 +51,7 @@ pub fn new_candidate(text: &str) -> Result<Name> {
     Ok(name)
 }
 
-/// The name of a candidate to be judged by itself.
+/// Reads the name of a candidate to be judged singly. Fails for `@base` and for `RUN/CAND`.
 pub fn candidate_alone(text: &str) -> Result<Name> {
     match text.split_once('/') {
         Some((run, part)) => Err(Error::usage(format!("'{text}' is not the name of a candidate"))

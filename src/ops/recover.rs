@@ -87,7 +87,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
             // This process cannot write to the state, e.g. because it runs inside an attempt. A command
             // outside recovers the run.
             Err(error) if error.cause == Cause::ReadOnly => {}
-            // One damaged run must not stop every command on the others.
+            // A damaged run must not make commands on other runs fail.
             Err(error) => messages.push(format!(
                 "run {run} was interrupted and could not be recovered: {}",
                 error.message

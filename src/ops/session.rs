@@ -32,7 +32,7 @@ pub struct ReadSession {
     pub repo: Arc<Repo>,
     /// The repository's state.
     pub store: Store,
-    /// The screen.
+    /// Prints answers and messages to the terminal.
     pub ui: Ui,
     /// The user's own checkout, never a candidate's worktree; `None` if there is none.
     home: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Session {
     pub store: Store,
     /// The repository's configuration.
     pub config: Config,
-    /// The screen.
+    /// Prints answers and messages to the terminal.
     pub ui: Ui,
     /// The user's own checkout, never a candidate's worktree; `None` if there is none.
     pub home: Option<PathBuf>,

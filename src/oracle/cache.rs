@@ -64,8 +64,8 @@ const OF_THE_TERMINAL: [&str; 20] = [
     "CLICOLOR_FORCE",
 ];
 
-/// The prefixes of the names of more such variables. `FRITES_*` variables are left out as well, because the
-/// configuration that they set is already part of the key.
+/// Name prefixes of more variables that describe the terminal or the session. `FRITES_*` variables are left
+/// out as well, because the configuration that they set is already part of the key.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 

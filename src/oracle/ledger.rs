@@ -95,7 +95,7 @@ pub struct Ledger<'m> {
     id: String,
     /// The outcomes that this process remembers.
     pub memory: &'m Memory,
-    /// The passes that later processes can find, too.
+    /// The passes on disk, where later processes find them, too.
     pub cache: Cache<'m>,
     /// True if the cache is used only to remove passes from it.
     pub only_forgets: bool,

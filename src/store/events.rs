@@ -74,7 +74,7 @@ pub enum Event {
         candidate: Name,
         /// The capture's number.
         iteration: u32,
-        /// The capture.
+        /// The capture's commit.
         commit: Oid,
         /// The capture's tree.
         tree: Oid,
@@ -98,7 +98,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         failing_tests: BTreeMap<Name, Vec<String>>,
     },
-    /// A candidate was judged by itself, without a verdict over the run.
+    /// A candidate was judged singly, without a verdict over the run.
     Outcome {
         /// The candidate.
         candidate: Name,
@@ -269,7 +269,7 @@ pub struct MoveDetails {
     /// The merge that was reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Oid>,
-    /// The landings on the branch after the reverted merge. They stay.
+    /// The landings on the branch after the reverted merge. Reverting the merge does not undo them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub later: Option<Vec<String>>,
 }

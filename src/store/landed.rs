@@ -172,8 +172,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     Ok(())
 }
 
-/// The fresh branch at a commit: the branch with the default name if it is there, or else one of another
-/// name.
+/// The fresh branch at a commit: the branch with the default name if it is at the commit, or else one with
+/// another name.
 fn branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let default = refs::apply_branch(run);
     let mut names: Vec<RefName> = Vec::new();

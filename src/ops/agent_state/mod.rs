@@ -1,6 +1,7 @@
 //! The state directories of an attempt's agents. Each attempt has its own state directories, so that its
-//! agents do not write to the user's state directories. They start with copies of the user's settings. While
-//! a command runs, they also have a copy of the user's login. They are kept as long as the run.
+//! agents do not write to the user's state directories. A state directory starts with copies of the user's
+//! settings. While a command runs, it also has a copy of the user's login. The state directories are kept as
+//! long as the run.
 mod copies;
 mod login;
 pub mod users;
@@ -175,8 +176,8 @@ fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
 }
 
-/// The record; an empty one if the record does not exist, or is damaged. An unguarded command can write to
-/// it, so a damaged one is not an error.
+/// Reads the record. Returns an empty record if there is none, or if it is damaged. An unguarded command can
+/// write to the record, so a damaged record is not an error.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let record = read_toml(&candidate.directory().agent_record());
     record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })

@@ -31,7 +31,7 @@ use crate::world::probe;
 use crate::world::user_directories::{self, make_room, overlays, user_home, variable, work_of};
 
 /// The variables that name the user's directories in which agents keep their sessions. Commands that share
-/// HOME can write there.
+/// HOME can write to these directories.
 const OF_SESSIONS: [&str; 5] =
     ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 

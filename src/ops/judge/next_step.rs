@@ -14,7 +14,7 @@ use crate::process::processor_share::ProcessorShare;
 pub struct NextStep {
     /// The spawn indices of these candidates.
     pub entries: Vec<u32>,
-    /// Whether they are judged with the base's outputs.
+    /// Whether these candidates are judged with the base's outputs.
     pub warmth: Warmth,
     /// The share of the processor that the commands get.
     pub share: ProcessorShare,

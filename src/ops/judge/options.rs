@@ -31,7 +31,7 @@ pub struct JudgeOptions {
     pub protect: Vec<String>,
     /// The ranking of candidates that passed; with `None`, it is `oracle.rank`.
     pub rank: Option<Rank>,
-    /// True if the tests of each candidate are judged on the others, too.
+    /// True if the tests of each candidate also run on all other candidates.
     pub cross: bool,
     /// True if judging stops as soon as the recommended candidate cannot change any more.
     pub until_pass: bool,
@@ -68,7 +68,7 @@ impl JudgeOptions {
         if self.cold { WarmMode::Never } else { session.config.get(keys::ORACLE_WARM) }
     }
 
-    /// Changes the settings as these options say.
+    /// Sets the number of retries in `commands`, if these options give it.
     pub fn change(&self, commands: &mut CommandSettings) {
         commands.retries = self.retries.unwrap_or(commands.retries);
     }

@@ -39,7 +39,7 @@ pub struct PartJudge<'a> {
     pub options: JudgeOptions,
 }
 
-/// Judges some candidates of a run by themselves, and stores their outcomes. Other processes may judge other
+/// Judges only these candidates of a run, and stores their outcomes. Other processes may judge other
 /// candidates at the same time. Does not decide; [`super::replay`] does that.
 pub fn judge_some(
     session: &Session,

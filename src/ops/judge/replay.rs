@@ -1,5 +1,5 @@
 //! Decides again by stored outcomes: the outcomes of the last judging of the whole run, and the outcomes of
-//! candidates that have been judged by themselves since.
+//! candidates that have been judged singly since.
 use crate::error::{Error, Result};
 use crate::fs::{atomic, regular};
 use crate::integrity::trust;

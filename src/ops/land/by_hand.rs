@@ -36,7 +36,7 @@ pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
             Some(run) => detect_one(store, store.candidate(run, &candidate)),
             None => Ok(()),
         });
-        // One damaged run must not stop every command on the others.
+        // A damaged run must not make commands on other runs fail.
         if let Err(error) = detected {
             messages.push(format!(
                 "the landing of {run}/{candidate} cannot be looked at: {}",

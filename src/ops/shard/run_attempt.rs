@@ -1,5 +1,5 @@
-//! Makes one attempt of a run that is stored in another repository. The worktree is made here, and the
-//! capture is pushed there.
+//! Makes one attempt of a run that is stored in another repository. The worktree is made in this repository,
+//! and the capture is pushed to the other one.
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::model::candidate::State;

@@ -15,14 +15,14 @@ pub struct Report {
     pub prompt: Option<String>,
     /// The run's verdict; `None` if the run was not judged.
     pub verdict: Option<Verdict>,
-    /// The number of candidates that have been judged by themselves since the verdict.
+    /// The number of candidates that have been judged singly since the verdict, e.g. by `judge --candidate`.
     pub stored_outcomes: usize,
     /// The candidates, in spawn order.
     pub candidates: Vec<ReportedCandidate>,
     /// The ends of the logs of commands that failed on the base.
     pub base_logs: Vec<LogEnd>,
-    /// For each usable candidate, its position in `candidates`, and how much of each usable candidate's
-    /// change its own change covers, from 0 to 1.
+    /// One item for each usable candidate `c`: the position of `c` in `candidates`, and for each usable
+    /// candidate `d`, which part of `d`'s change is also in `c`'s change, from 0 to 1.
     pub covers: Vec<(usize, Vec<f64>)>,
     /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,

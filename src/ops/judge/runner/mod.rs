@@ -255,9 +255,9 @@ pub(super) fn open_ledger<'m>(
     Ok(Ledger::new(terms, memory, cache, can_others_write(session)))
 }
 
-/// The seeds that lead back to a checkout of the repository. In a sealed world there are none, because the
-/// path of the user's checkout leads to the judged tree there. In place there are none, because no seeds are
-/// used.
+/// The seeds that lead back to a checkout of the repository. A sealed world has no such seeds, because in it
+/// the path of the user's checkout leads to the judged tree. In place there are none either, because no seeds
+/// are used.
 fn back_leads(
     session: &Session,
     settings: &JudgeSettings,

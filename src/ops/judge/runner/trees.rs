@@ -387,7 +387,7 @@ impl OracleRunner<'_> {
         Ok(self.session.repo.commit(&self.run.base)?.tree)
     }
 
-    /// Judges the base by itself. Returns `None` if that was cancelled.
+    /// Judges only the base. Returns `None` if `cancel` ended the judging.
     pub fn judge_base(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<Option<Results>> {
         let board = Board::new(WorkKind::Judging, 1);
         let judge = TreeJudge { on_end, ..TreeJudge::new(self, 1, self.warmth(), &board, &[]) };
