@@ -1,5 +1,6 @@
-//! Searches the lines of a base. Each search of a large base takes a tenth of a second, and attempts at one change
-//! touch much the same files. So the lines of each search are kept, and answer searches for some of its words.
+//! Searches the lines of a base's files. A search of a large base takes a tenth of a second, and attempts at
+//! one change touch much the same files. So the lines that each search found are kept: a later search for
+//! some of the same words reads only these lines.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -13,16 +14,16 @@ use crate::model::oid::Oid;
 /// Pairs of the path of a file and one of its lines.
 pub type FoundLines = Vec<(String, String)>;
 
-/// A search for the lines that have one of `words`, and for those that have one of `pairs` and one of `beside`.
+/// A search for the lines that contain one of `words`, or one of `pairs` together with one of `beside`.
 #[derive(Default)]
 pub struct LineSearch {
-    /// Texts that a line may have.
+    /// The search finds each line that contains one of these texts.
     pub words: BTreeSet<String>,
-    /// Texts that a line may have together with one of `beside`.
+    /// The search finds each line that contains one of these texts and one of `beside`.
     pub pairs: BTreeSet<String>,
-    /// The texts of which a line must also have one if it has only a text of `pairs`.
+    /// Texts that must stand in a line beside a text of `pairs`, e.g. `import` beside the name of a module.
     pub beside: Vec<&'static str>,
-    /// True if upper and lower case are the same.
+    /// True if the search ignores case.
     pub any_case: bool,
 }
 
@@ -32,7 +33,7 @@ impl LineSearch {
         LineSearch { words: words.into_iter().collect(), ..LineSearch::default() }
     }
 
-    /// True if it finds all lines of the other search.
+    /// True if this search finds every line that `other` finds.
     fn covers(&self, other: &LineSearch) -> bool {
         self.any_case == other.any_case
             && self.words.is_superset(&other.words)
@@ -40,12 +41,12 @@ impl LineSearch {
             && (other.pairs.is_empty() || self.beside == other.beside)
     }
 
-    /// The text, in lower case if upper and lower case are the same for the search.
+    /// Returns the text in lower case if the search ignores case, else unchanged.
     fn folded<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.any_case { text.to_lowercase().into() } else { text.into() }
     }
 
-    /// The lines among these that the search finds.
+    /// Returns those of `lines` that the search finds.
     fn among(&self, lines: &FoundLines) -> FoundLines {
         let words: Vec<_> = self.words.iter().map(|word| self.folded(word)).collect();
         let pairs: Vec<_> = self.pairs.iter().map(|word| self.folded(word)).collect();
@@ -59,22 +60,22 @@ impl LineSearch {
     }
 }
 
-/// The lines of all files of a base except its documents, for searches.
+/// Searches all files of a base except its documents, and keeps the lines that were found.
 pub struct BaseLines<'t> {
     repo: &'t Repo,
     commit: Oid,
-    /// The searches that were made, with the lines that each found. One thread searches at a time, because
-    /// the next may need the same lines.
+    /// The searches that were made, with the lines that each found. The lock is held during a search, because
+    /// another thread may be waiting to search for the same lines.
     searched: Mutex<Vec<(LineSearch, FoundLines)>>,
 }
 
 impl<'t> BaseLines<'t> {
-    /// The lines of a commit. Nothing is read yet.
+    /// Prepares searches in the files of a commit. Nothing is read yet.
     pub fn of(repo: &'t Repo, commit: &Oid) -> BaseLines<'t> {
         BaseLines { repo, commit: *commit, searched: Mutex::default() }
     }
 
-    /// The lines that a search finds. Fails if git does.
+    /// The lines that a search finds. Fails if git fails.
     pub fn find(&self, search: LineSearch) -> Result<FoundLines> {
         if search.words.is_empty() && search.pairs.is_empty() {
             return Ok(FoundLines::new());
@@ -113,7 +114,7 @@ impl<'t> BaseLines<'t> {
             1 => return Ok(FoundLines::new()),
             _ => return Err(found.error("grep")),
         }
-        // Each line is the commit, a colon and the path, a NUL, and the text.
+        // Each line of git's output is `COMMIT:PATH`, a NUL, and the text.
         let text = String::from_utf8_lossy(&found.stdout);
         let lines = text.lines().filter_map(|line| {
             let (place, text) = line.split_once('\0')?;

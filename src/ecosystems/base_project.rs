@@ -1,4 +1,5 @@
-//! The base of attempts. Its files show the purpose of the files that an attempt changes.
+//! What the base shows about the files that an attempt changes, e.g. whether a changed file is source of the
+//! product or only data of tests.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
@@ -29,38 +30,42 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
 
-/// The maximum number of files for which one search looks, because its time grows with their names.
+/// The maximum number of files for which one search looks, because a search takes longer the more names it
+/// looks for.
 const MOST_NAMES: usize = 100;
 
-/// The most links that one path leads through, as in Linux.
+/// The maximum number of symbolic links that are followed for one path, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// The base of attempts, with the scripts that the oracle's commands run.
+/// A base, with the files that the oracle's commands run.
 pub struct BaseProject<'t> {
     repo: &'t Repo,
     commit: Oid,
     lines: BaseLines<'t>,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
-    /// The files and directories that these commands compare with others, as paths or as patterns.
+    /// The files and directories that the oracle's commands compare with other files, as paths or as
+    /// patterns.
     compared: BTreeSet<String>,
     declared: DeclaredSource,
     /// The oracle's commands.
     commands: Vec<String>,
-    /// The names in these commands, and in the files that they run.
+    /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
-    /// The patterns of the seeds with their checkout, and the seeds once they were found.
+    /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they have been
+    /// found.
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
-    /// The source files that were examined, by path; true if a file is a part of the product.
+    /// The source files examined so far, by path. The value is true if the file is part of the product.
     products: Mutex<BTreeMap<String, bool>>,
 }
 
 impl<'t> BaseProject<'t> {
-    /// The project of a base that these commands judge. `source` are the patterns of `oracle.source`.
+    /// The project of `base`, which the commands of `oracle` judge. `source` are the patterns of the key
+    /// `oracle.source`.
     ///
-    /// Fails if one of these is not a valid pattern.
+    /// Fails if one of these patterns is not valid.
     pub fn of(
         repo: &'t Repo,
         base: &Oid,
@@ -107,14 +112,14 @@ impl<'t> BaseProject<'t> {
         Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
     }
 
-    /// True if `oracle.source` says that a path is not source. Then it counts neither as a document nor
-    /// as a list of dependencies.
+    /// True if the key `oracle.source` says that a path is not source. Such a path counts neither as a
+    /// document nor as a list of dependencies.
     pub fn excludes(&self, path: &str) -> bool {
         self.declared.is_source(path) == Some(false)
     }
 
-    /// True if a changed path is source. A new one is not if its name alone has an effect. Only for paths
-    /// that do not decide which commands run.
+    /// True if a changed file is source. A new file is not source if its name alone has an effect. Call this
+    /// only for files that do not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
@@ -144,9 +149,9 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || is_free && !code.is_known)
     }
 
-    /// True if the path of a new file can change what tools of the base do, whatever the file contains.
+    /// True if the path of a new file can change what the base's tools do, whatever the file contains.
     fn has_effect_by_name(&self, path: &str) -> Result<bool> {
-        // A build may write to an ignored path, and the new file would replace its output.
+        // A build may write to an ignored path, and the new file would replace the build's output.
         if self.ignores(path)? || self.is_marker(path)? {
             return Ok(true);
         }
@@ -154,17 +159,17 @@ impl<'t> BaseProject<'t> {
             return Ok(true);
         }
         let code = self.code()?;
-        // Tools may find the new file first.
+        // A tool that searches for a file may find the new file before a file of the base.
         if self.markers()?.searches_before(path, |file| code.has_file(file)) {
             return Ok(true);
         }
-        // A new file in a directory of checks is a check.
+        // If commands run a directory of checks (see `loaded`), a new file in it is a check, too.
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
         Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
 
-    /// True if the path of a new file, or of a new directory above it, is a name in the commands or in what
-    /// they run, or if a test asks whether it is there.
+    /// True if the commands, or the files that they run, name a new file or a new directory above it, or if a
+    /// test asks whether the file or such a directory exists.
     fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
@@ -193,10 +198,10 @@ impl<'t> BaseProject<'t> {
         Ok(above.filter(|directory| !code.has_directory(directory)).chain([path]))
     }
 
-    /// The search for lines that ask for one of these new files, or load it.
+    /// The search for lines that ask whether one of these new files exists, or that load one.
     fn search_for_new<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<LineSearch> {
         let code = self.code()?;
-        // Only lines of tests and of scripts count.
+        // A line counts only if it is in a test or in a script that the commands run.
         if !code.has_tests() && self.scripts.is_empty() {
             return Ok(LineSearch::default());
         }
@@ -211,7 +216,7 @@ impl<'t> BaseProject<'t> {
             names.extend(module.names().map(str::to_owned));
         }
         names.remove("");
-        // Nearly every line contains a short name, so a line must also have one of these words.
+        // A short name occurs in very many lines, so a line must also contain one of these words.
         let beside = [ASKING.as_slice(), &LOADING].concat();
         Ok(LineSearch { pairs: names, beside, any_case: true, ..LineSearch::default() })
     }
@@ -224,7 +229,8 @@ impl<'t> BaseProject<'t> {
         Ok(self.markers.get_or_init(|| found))
     }
 
-    /// True if a test of the base, or a script of its commands, loads a module that a new file may replace.
+    /// True if a test of the base, or a script that the commands run, loads a module that the new file may
+    /// replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?.nearest_directory(path));
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
@@ -233,9 +239,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// True if a change of source in a language of the JVM declares a type that a test of the base declares,
-    /// too: by the order of the class path it may be loaded in place of that type, whatever the name of its
-    /// file.
+    /// True if a change of JVM source adds a type that a test of the base declares, too. The order of the
+    /// class path decides which of the two types is loaded, whatever their files are called.
     pub fn declares_type_of_a_test(&self, touched: &TouchedPath<'_>) -> Result<bool> {
         if !jvm::ECOSYSTEM.has_source(touched.path) {
             return Ok(false);
@@ -260,8 +265,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Searches the base for these changed paths; the flag is true for a new one. One search for all
-    /// saves a search for each.
+    /// Searches the base for all of these changed paths at once, so that later questions about a path need no
+    /// search of their own. The flag is true for a new path.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let mut of_base = BTreeSet::new();
         let mut new = BTreeSet::new();
@@ -280,8 +285,8 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// Finds out which of these files of the base are parts of the product: neither data of tests, nor run by
-    /// recipes or settings alone.
+    /// Finds out which of these files of the base are part of the product. A file that is only data of tests
+    /// is not, and neither is a check, which only recipes or settings run.
     fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
         let mut known = self.products.lock();
         let paths: Vec<&str> = paths
@@ -306,9 +311,9 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// The files among these that no code of the base loads, and that something else runs: a recipe, a setting,
-    /// or a command that takes their directory. `lines` are the lines that have one of their file names, or
-    /// one of their module names and a word that loads modules.
+    /// Returns the checks among these files: no code of the base loads them, but something else runs them: a
+    /// recipe, a setting, or a command that gets their directory as an argument. `lines` are the lines of the
+    /// base that contain the file name of one of the files, or its module name and a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -332,8 +337,8 @@ impl<'t> BaseProject<'t> {
         Ok(found)
     }
 
-    /// True if the commands, or their recipes or scripts, take the directory of a file, and no code of the base
-    /// loads any other source in it.
+    /// True if the commands, or the recipes or scripts that they run, get the directory of `file` as an
+    /// argument, and no code of the base loads any other source file in that directory.
     fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
         let mut lines = self.markers()?.lines.iter();
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
@@ -346,12 +351,13 @@ impl<'t> BaseProject<'t> {
         Ok(number == 0 || self.unloaded(others, &[])?.0.len() == number)
     }
 
-    /// True if the commands run a file of the base that is no test.
+    /// True if the commands run this file of the base, and the file is not a test.
     fn runs(&self, path: &str) -> bool {
         !is_test_path(path) && is_named(path, &self.scripts)
     }
 
-    /// The files among these that no code of the base loads, and further lines with their names.
+    /// Returns the files of `sought` that no code of the base loads, and further lines that contain their
+    /// names.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
@@ -366,7 +372,7 @@ impl<'t> BaseProject<'t> {
             });
         };
         drop_found(&mut sought, lines);
-        // Only files that are not found by now are worth these searches.
+        // The next searches are needed only for files that none of `lines` loads.
         let mut more = Vec::new();
         if !sought.is_empty() {
             let modules = sought.iter().map(|file| file.module().to_owned());
@@ -382,8 +388,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that a shell line only names belongs to the product. So does one
-            // that the line runs, but nothing asks this of it: it decides which commands run.
+            // A file that a shell line names counts as part of the product. A file that the line also runs
+            // never gets here, because it decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
@@ -391,8 +397,8 @@ impl<'t> BaseProject<'t> {
         Ok((sought, more))
     }
 
-    /// True if a line of a source file of the base belongs to an item or a module that is compiled for tests
-    /// alone.
+    /// True if a line of a source file of the base belongs to an item or a module that is compiled only for
+    /// tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
         let tests = source_of(ALL, path).and_then(|source| source.inner_tests.as_ref());
         let text = tests.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
@@ -405,7 +411,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines
-    /// with its name.
+    /// that contain the file's name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
         let is_used = |lines: &[(String, String)]| {
             lines.iter().any(|(other, line)| test_data::is_used_in(other, line, path))
@@ -415,10 +421,11 @@ impl<'t> BaseProject<'t> {
             && !is_used(&self.lines.find(LineSearch::of(test_data::words_of_use(path)))?))
     }
 
-    /// The names that symbolic links of the base give to a path, besides its own.
+    /// Returns the other paths that lead to `path` through symbolic links of the base.
     pub fn names_by_links(&self, path: &str) -> Result<Vec<String>> {
         let mut names = vec![path.to_owned()];
-        // A link may lie in a directory to which another one leads, also in a circle.
+        // A link may be in a directory to which another link leads, so each path found is searched for, too.
+        // If links form a circle, `MOST_NAMES` ends the search.
         let mut at = 0;
         while at < names.len().min(MOST_NAMES) {
             for (link, target) in self.links()? {
@@ -457,8 +464,8 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.is_plain_name(path))
     }
 
-    /// The files of the base in whose place a language may load a new file, because it finds the new file
-    /// first.
+    /// Returns the files of the base that a new file at `path` may replace, because its language finds the
+    /// new file first.
     pub fn replaced_by(&self, path: &str) -> Result<Vec<&str>> {
         Ok(self.code()?.replaced_by(path))
     }
@@ -475,7 +482,7 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.has_directory(directory_of(path)))
     }
 
-    /// A function that is true of the directories of the base.
+    /// Returns a function that is true for each directory of the base.
     pub fn directories(&self) -> Result<impl Fn(&str) -> bool + use<'_, 't>> {
         let code = self.code()?;
         Ok(|directory: &str| code.has_directory(directory))
@@ -491,8 +498,8 @@ impl<'t> BaseProject<'t> {
         Ok(!self.is_used(path, false)?)
     }
 
-    /// True if a file is a manifest or a lock file, and only data: its directory has no source of its
-    /// ecosystem, and tests, their settings or commands name the file or list its directory.
+    /// True if a manifest or lock file is only data of tests: its directory has no source of the file's
+    /// ecosystem, and tests, their settings or the commands name the file or list its directory.
     pub fn is_manifest_as_data(&self, path: &str) -> Result<bool> {
         let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
         let directory = self.code()?.nearest_directory(path);
@@ -504,17 +511,19 @@ impl<'t> BaseProject<'t> {
         Ok(!directory.is_empty() && !has_source && self.is_used(path, true)?)
     }
 
-    /// True if a line of the base uses a document, or a manifest as data.
+    /// True if a line of the base or of the commands uses the document at `path`, or uses the manifest at
+    /// `path` as data (`is_manifest`).
     fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
         let lines = self.lines.find(LineSearch::of(words.clone()))?;
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
-        // The commands belong to no file.
+        // A line of the commands has `None` in place of a file.
         let lines = lines.iter().map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
         Ok(lines.any(|(file, line)| {
-            // A setting belongs to the tests if its line has `test`, as in the name of their directory.
+            // A line of a settings file counts as a test's if it contains `test`, e.g. in the name of the
+            // tests' directory.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
@@ -523,7 +532,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// True if no file of the base shows its languages. Then source cannot be told from other files.
+    /// True if no file of the base shows a language or a kind of project that git-frites knows. Then source
+    /// cannot be told from other files.
     pub fn is_unknown(&self) -> Result<bool> {
         Ok(!self.code()?.is_known)
     }
@@ -544,8 +554,8 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// The path to which a symbolic link of the base leads, also through others (path_resolution(7)); `None`
-    /// if it leads out of the base, or in a circle.
+    /// Returns the path to which a symbolic link of the base leads, directly or through other links
+    /// (path_resolution(7)). Returns `None` if the link leads out of the base or in a circle.
     fn target_of(&self, link: &str, links: &BTreeSet<String>) -> Option<String> {
         let mut parts: Vec<String> = Vec::new();
         let mut rest: Vec<String> = link.rsplit('/').map(str::to_owned).collect();
@@ -572,8 +582,8 @@ impl<'t> BaseProject<'t> {
     }
 }
 
-/// True if a file is source or a test, and runs whenever the project runs. A shell script runs only if
-/// another file calls it.
+/// True if a file is a test, or source in a language other than the shell's. A shell script is left out,
+/// because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
 }

@@ -1,7 +1,7 @@
 //! The commands that a project's CI runs, from the files of GitHub, GitLab and Travis.
 //!
-//! The files can be hostile. A large file is not read, and the parser's budget bounds the expansion of
-//! aliases and nesting in a small one. A file that cannot be parsed shows nothing. The value of an
+//! The files can be hostile. A large file is not read. In other files, the parser's budget bounds the
+//! expansion of aliases, and the nesting. A file that cannot be parsed yields no commands. The value of an
 //! expression (`${{ … }}`) is never guessed.
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ use crate::model::shell::{self, SimpleCommand, is_assignment};
 /// The largest file that is read, in bytes.
 const LARGEST: usize = 256 << 10;
 
-/// The most files that are read.
+/// The maximum number of files that are read.
 const MOST_FILES: usize = 100;
 
-/// Programs that run the command after them unchanged.
+/// Programs whose arguments are a command, which they run unchanged.
 const WRAPPERS: [&str; 8] = ["command", "env", "exec", "npx", "sudo", "time", "uvx", "xvfb-run"];
 
-/// Programs that run the script named by their first word. Python's programs are not listed: their names
-/// begin with `python`.
+/// Programs that run a script, which is their first argument. Python is not listed, because it has many
+/// names, such as `python3.12`; all begin with `python`.
 const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
 
-/// Programs that run another program after this word.
+/// Pairs of a program and the word after which it runs another program, as in `uv run tox`.
 const RUNNERS: [(&str, &str); 7] = [
     ("bundle", "exec"),
     ("coverage", "run"),
@@ -36,11 +36,12 @@ const RUNNERS: [(&str, &str); 7] = [
     ("uv", "run"),
 ];
 
-/// The options of these programs that take the next word as their value.
+/// Options of the programs in `WRAPPERS` and `RUNNERS` whose value is the next word.
 const WITH_VALUE: [&str; 8] =
     ["--extra", "--group", "--only-group", "--package", "--python", "--spec", "--with", "-p"];
 
-/// Programs of which any call counts as our command, whatever its words.
+/// Programs for which `CiCommands::runs` compares only the program: if CI calls `tox` in any way, that counts
+/// as running our `tox` command.
 const TESTERS: [&str; 7] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "rake", "tox"];
 
 /// One command of a CI job.
@@ -48,11 +49,13 @@ const TESTERS: [&str; 7] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "rake", "
 pub struct CiCommand {
     /// The file with the command.
     file: String,
-    /// The number of its job among all.
+    /// The number of its job, counted through all files.
     job: usize,
-    /// Its words, without the variables before it. A word that is expanded is empty.
+    /// Its words, without the assignments of variables before the program. A word that the shell expands is
+    /// empty here.
     words: Vec<String>,
-    /// True without expanded words, variables, redirected output, or `if` and loops in its script.
+    /// True if it has no expanded words and no variables before it, its output goes neither to a file nor to
+    /// another program, and its script has no `if` and no loop.
     is_plain: bool,
 }
 
@@ -73,7 +76,7 @@ pub fn is_ci_file(path: &str) -> bool {
 }
 
 impl CiCommands {
-    /// The commands in these files, given as paths and texts.
+    /// The commands in these files, which are pairs of a path and a text.
     pub fn of(files: impl Iterator<Item = (String, String)>) -> CiCommands {
         let mut found = CiCommands::default();
         for (path, text) in files.filter(|(_, text)| text.len() <= LARGEST).take(MOST_FILES) {
@@ -87,7 +90,8 @@ impl CiCommands {
         found
     }
 
-    /// The steps of a GitHub workflow.
+    /// Adds the steps of a GitHub workflow, except those that run on Windows or macOS, in another directory
+    /// than the root, or in a shell other than `sh` and `bash`.
     fn add_workflow(&mut self, path: &str, workflow: &Value) {
         for job in workflow["jobs"].as_object().into_iter().flat_map(|jobs| jobs.values()) {
             self.jobs += 1;
@@ -106,7 +110,8 @@ impl CiCommands {
         }
     }
 
-    /// The scripts in a file of GitLab or Travis: its own, and those of each job.
+    /// Adds the scripts in a file of GitLab or Travis: the scripts at its top level, and the scripts of each
+    /// job.
     fn add_scripts(&mut self, path: &str, document: &Value) {
         let jobs = document.as_object().into_iter().flat_map(|jobs| jobs.values());
         for job in std::iter::once(document).chain(jobs.filter(|job| job.is_object())) {
@@ -154,7 +159,7 @@ impl CiCommands {
         }
     }
 
-    /// True if CI runs this command of ours, with any options.
+    /// True if CI runs our command `command`, with whatever options.
     pub fn runs(&self, command: &OracleCommand) -> bool {
         self.like(command).next().is_some()
     }
@@ -192,7 +197,7 @@ impl CiCommands {
         found.map(|command| command.words.clone())
     }
 
-    /// The words after `pip install` in the jobs that run this module or program.
+    /// The arguments of each `pip install` in the jobs that run this module or program.
     pub fn pip_installs(&self, program: &str) -> Vec<Vec<String>> {
         let runs =
             |command: &&CiCommand| essence(&command.words).first().is_some_and(|p| p == program);
@@ -214,7 +219,8 @@ impl CiCommands {
         found
     }
 
-    /// The first plain command that begins with these words, as CI runs it.
+    /// The first plain command that begins with these words, not counting wrappers and options. It is
+    /// returned as CI runs it.
     pub fn plain(&self, start: [&str; 2]) -> Option<Vec<String>> {
         let found = self.commands.iter().find(|command| {
             let words = essence(&command.words);
@@ -223,7 +229,7 @@ impl CiCommands {
         found.map(|command| command.words.clone())
     }
 
-    /// The words `-D…` of the first command of this program that has any.
+    /// The words `-D…` of this program's first command with such a word.
     pub fn first_defines(&self, program: &str) -> Vec<&str> {
         let of_program = self.commands.iter().filter(|command| {
             without_wrappers(&command.words).first().is_some_and(|w| program_name(w) == program)
@@ -234,7 +240,7 @@ impl CiCommands {
         words.iter().map(String::as_str).filter(|word| word.starts_with("-D")).collect()
     }
 
-    /// The plain commands by which CI tests, each once, without those that `ours` does already.
+    /// The plain commands with which CI tests, each once, except those that run the same as `ours`.
     pub fn other_tests(&self, ours: Option<&OracleCommand>) -> Vec<OracleCommand> {
         let same: Vec<&CiCommand> = ours.into_iter().flat_map(|ours| self.like(ours)).collect();
         let mut found: Vec<OracleCommand> = Vec::new();
@@ -253,7 +259,7 @@ impl CiCommands {
     }
 }
 
-/// A text with a variable of unknown value in place of each expression.
+/// Replaces each expression (`${{ … }}`) by a shell variable, whose value is not known either.
 fn without_expressions(text: &str) -> String {
     let mut parts = text.split("${{");
     let mut found = parts.next().unwrap_or_default().to_owned();
@@ -264,8 +270,8 @@ fn without_expressions(text: &str) -> String {
     found
 }
 
-/// A line with the extras of a Python project (`.[test]`) in quotes, so that they are not read as a pattern
-/// of file names.
+/// Puts the extras of a Python project (`.[test]`) in quotes, so that they are not read as a pattern of file
+/// names.
 fn with_quoted_extras(line: &str) -> String {
     let quoted = |word: &str| match word.starts_with(".[") && word.ends_with(']') {
         true => format!("'{word}'"),
@@ -313,7 +319,7 @@ fn program_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// The words after the options of a program that runs another one.
+/// Drops the leading options of `words`: they belong to the program that runs another one.
 fn after_options(mut words: &[String]) -> &[String] {
     while let [first, rest @ ..] = words
         && first.starts_with('-')
@@ -324,8 +330,8 @@ fn after_options(mut words: &[String]) -> &[String] {
     words
 }
 
-/// The program without its directory, and its words that are not options and not `run`, which has no meaning
-/// here.
+/// The program without its directory, and its words without options and without `run`: `npm run test` is the
+/// same as `npm test`.
 fn essence(words: &[String]) -> Vec<String> {
     let words = without_wrappers(words);
     let program = words.first().map(|word| program_name(word).to_owned());
@@ -334,12 +340,12 @@ fn essence(words: &[String]) -> Vec<String> {
     program.into_iter().chain(words.iter().skip(1).filter(is_said).cloned()).collect()
 }
 
-/// True for a command that tests, by its program or first word.
+/// True if a command's program or first word shows that the command runs tests.
 fn is_test(words: &[String]) -> bool {
     let path = without_wrappers(words).first().map_or("", String::as_str);
     let words = essence(words);
     let Some(program) = words.first() else { return false };
-    // This is the shell's own `test` of a file or a number.
+    // These are the shell's own tests of a file or a number.
     if ["test", "["].contains(&path) {
         return false;
     }

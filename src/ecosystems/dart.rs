@@ -1,4 +1,4 @@
-//! Dart: the names of its tests.
+//! Dart: its project files, and the names of its tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Dart.

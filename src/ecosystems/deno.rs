@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifest: |name| {
         if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
     },
-    // Without a `node_modules` directory no package's script is run.
+    // With `--node-modules-dir=none`, deno runs no package's script.
     download: Some(Download {
         lock: "deno.lock",
         words: &["deno", "install", "--frozen", "--node-modules-dir=none"],
@@ -27,7 +27,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 const MANIFESTS: [&str; 2] = ["deno.json", "deno.jsonc"];
 
-/// The tasks `build`, `lint` and `test`; Deno's own command for a task that is missing.
+/// The project's tasks `build`, `lint` and `test`. In place of a task that is missing, Deno's own command.
 fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&MANIFESTS) else { return Ok(Vec::new()) };
     let Some(settings) = files.json(name)? else { return Ok(Vec::new()) };
@@ -46,8 +46,9 @@ fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Puts everything back but the description of the package and its dependencies. A dependency may not be a
-/// file of the tree, which could replace a package of the tests.
+/// Restores the base's settings file, but keeps the attempt's description of the package and its
+/// dependencies. If a new dependency is a file of the tree, the dependencies are restored, too, because that
+/// file could replace a package that the tests use.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
     let before = base.and_then(imports).unwrap_or_default();
@@ -60,7 +61,7 @@ fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     json_members(base, own, &kept.collect::<Vec<_>>())
 }
 
-/// The names by which modules import, with their targets.
+/// The member `imports`: the names that modules may import, with their targets.
 fn imports(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let json: serde_json::Value = parse_to_serde_value(text, &ParseOptions::default()).ok()?;
     json["imports"].as_object().cloned()

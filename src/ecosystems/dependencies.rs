@@ -1,8 +1,8 @@
-//! The dependencies in a manifest or a lock file. A change that adds one adds code that its patch does not
-//! show.
+//! The dependencies in a manifest or a lock file. A change that adds a dependency adds code that the change's
+//! patch does not show.
 //!
-//! Two common properties are enough to read all formats: TOML and JSON list dependencies under a key with a
-//! known name, and in other lock files a line begins with the name of a package.
+//! Two properties are enough to read all formats: TOML and JSON list dependencies under a key with a known
+//! name, and in other lock files a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
@@ -35,7 +35,7 @@ fn document(name: &str, text: &str) -> Option<Value> {
     }
 }
 
-/// The packages in the lists of a document, each with its [`origin`].
+/// The packages in a document's lists of dependencies, each with its [`origin`].
 fn of_document(document: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut left = vec![document];
@@ -45,8 +45,8 @@ fn of_document(document: &Value) -> Vec<(String, String)> {
             if lists_dependencies(key) {
                 add(value, &mut found);
             } else if key != "exports" {
-                // `exports` has a member `require` that is not a list of dependencies: it names the module
-                // for a kind of import.
+                // In `exports`, a member `require` is not a list of dependencies: it names the module that
+                // `require()` loads.
                 left.push(value);
             }
         }
@@ -69,9 +69,9 @@ fn lists_dependencies(key: &str) -> bool {
         )
 }
 
-/// True if a changed manifest or lock file takes a package from a directory of the tree, and did not before.
-/// Such a package is code of the attempt, and may replace one that the tests use. Always false in an
-/// ecosystem in which a package finds only the packages that its own manifest names.
+/// True if a changed manifest or lock file takes a package from a directory of the tree, and did not do so
+/// before the change. Such a package is code of the attempt, and may replace a package that the tests use.
+/// Always false in an ecosystem in which a package finds only the packages that its own manifest names.
 ///
 /// `is_directory` is true for the directories of the tree.
 pub fn leads_into_tree(
@@ -97,8 +97,8 @@ pub fn leads_into_tree(
 }
 
 /// True if a change affects more than the version of a package: for example its origin, or the programs in
-/// its entry of a lock file. A new package counts if its origin is not the registry and it may replace an
-/// installed one. A lock file that tools run counts if it is more than data.
+/// its entry of a lock file. Also true if a new package does not come from the registry and may replace an
+/// installed package, and for a lock file that tools run as code, if it contains more than data.
 pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
     let name = file_name(path);
     let Some(ecosystem) = ecosystem_of(name) else { return false };
@@ -132,8 +132,8 @@ pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
         })
 }
 
-/// The facts about packages besides their versions. The key is a name and a version; the version is empty
-/// for facts about each version.
+/// Facts about packages, other than their versions. The key is a package's name and version. The version is
+/// empty if the fact holds for every version.
 #[derive(Default)]
 struct Origins(BTreeMap<(String, String), BTreeSet<String>>);
 
@@ -143,7 +143,8 @@ impl Origins {
         self.0.entry(key).or_default().insert(fact);
     }
 
-    /// Adds the facts in a part of a lock file. `value` is at `key`, and belongs to a version of `package`.
+    /// Adds the facts in a part of a lock file. `value` is the value of `key`. `package` is the name and
+    /// version of the package whose entry contains `key`.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
         match value {
             Value::Object(members) => {
@@ -175,7 +176,8 @@ impl Origins {
         }
     }
 
-    /// Adds the programs of a package, so that a change of a program's package is seen.
+    /// Adds the programs that a package installs, so that it is noticed if another package now installs one
+    /// of them.
     fn add_programs(&mut self, key: &str, value: &Value, package: &str) {
         if key == "bin" {
             let names = value.as_object().into_iter().flat_map(|programs| programs.keys());
@@ -186,7 +188,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a text that names a package above the lines about it.
+    /// Adds the facts in a lock file of lines: a line names a package, and the lines below it describe that
+    /// package.
     fn add_lines(&mut self, text: &str) {
         let mut package = String::new();
         let mut version = "";
@@ -199,7 +202,7 @@ impl Origins {
             if text.ends_with(':') && depth <= 2 && (depth == 0 || text.contains(['@', '/'])) {
                 let is_package = text.contains(['@', '/']);
                 package = if is_package { first_name(text) } else { None }.unwrap_or_default();
-                // pnpm: `name@1.0.0(other@2.0.0):`.
+                // pnpm writes `name@1.0.0(other@2.0.0):`.
                 let name = text.split('(').next().unwrap_or(text);
                 version = name.rsplit('@').next().unwrap_or(name).trim_matches(['\'', '"', ':']);
                 (field, head) = ("", depth);
@@ -220,7 +223,7 @@ impl Origins {
                 });
                 self.insert(&package, "", words.join(" ").replace(version, "*"));
             }
-            // Mix: `"name": {:hex, :name, "1.0.0", …`.
+            // Mix writes `"name": {:hex, :name, "1.0.0", …`.
             if let [_, name, kind, _, ..] = text.split('"').collect::<Vec<_>>()[..]
                 && kind.starts_with(": {")
             {
@@ -251,7 +254,7 @@ impl Origins {
     }
 }
 
-/// Keys of descriptions and of addresses from which nothing is installed.
+/// Keys whose values describe a package, or are addresses from which nothing is installed.
 const ABOUT: [&str; 13] = [
     "abandoned",
     "authors",
@@ -268,8 +271,8 @@ const ABOUT: [&str; 13] = [
     "version",
 ];
 
-/// True for keys of a lock file whose values belong to a version: the version, its origin, its machines and
-/// its dependencies.
+/// True for keys of a lock file whose values may change with the package's version: e.g. its checksum, its
+/// address, its platforms and its dependencies.
 fn changes_with_version(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     lists_dependencies(&key)
@@ -305,7 +308,7 @@ fn changes_with_version(key: &str) -> bool {
         )
 }
 
-/// The origin of a package by a requirement; empty for the registry of its language.
+/// The place that a requirement takes its package from; empty for the default registry.
 fn origin(requirement: &Value) -> String {
     const KEYS: [&str; 11] = [
         "file",
@@ -329,7 +332,7 @@ fn origin(requirement: &Value) -> String {
     }
 }
 
-/// The origin in the text of a requirement, without a version; empty if it has none.
+/// The origin in the text of a requirement, without a version; empty if the text names no origin.
 fn place_of(requirement: &str) -> String {
     if !requirement.contains([':', '/']) {
         return String::new();
@@ -359,8 +362,8 @@ fn without_version(address: &str, version: &str) -> String {
     format!("{scheme}://{host}/{}", steps.join("/"))
 }
 
-/// True if a manifest drops a package that is then found in a directory of the tree: the attempt's code
-/// replaces it.
+/// True if a manifest drops a package, and tools then find a directory of the tree in its place. Code of the
+/// attempt would replace the package.
 pub fn drops_into_tree(
     path: &str,
     before: Option<&str>,
@@ -379,7 +382,8 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
 }
 
-/// True if a line of commands or settings that names a manifest makes a tool install its packages.
+/// True if a line that names a manifest makes a tool install the manifest's packages. The line is one of the
+/// commands, or of a file of the base.
 pub fn are_installed_in(line: &str) -> bool {
     let words = line.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
     let words: Vec<&str> = words.collect();
@@ -420,7 +424,7 @@ impl Places<'_> {
                 }
             }
             Value::String(text) if counts => self.add(text, above),
-            // With `"link": true`, npm takes the package from the tree, whatever its address looks like.
+            // With `"link": true`, npm takes the package from the tree, whatever address is beside it.
             Value::Bool(true) if counts && above.ends_with("\nlink") => {
                 self.all.insert(above.to_owned());
             }
@@ -435,7 +439,7 @@ impl Places<'_> {
             let depth = line.len() - line.trim_start().len();
             while above.pop_if(|(other, _)| *other >= depth).is_some() {}
             let lines: Vec<&str> = above.iter().map(|(_, line)| *line).collect();
-            // The keys of pnpm begin with a slash.
+            // In pnpm's lock file, keys begin with a slash.
             self.add(line.trim_start_matches([' ', '\'', '"', '/']), &lines.join("\n"));
             above.push((depth, line));
         }
@@ -467,7 +471,7 @@ impl Places<'_> {
     }
 }
 
-/// Adds the packages in a list of dependencies, or in groups of them.
+/// Adds the packages in a list of dependencies, or in an object with several such lists.
 fn add(list: &Value, found: &mut Vec<(String, String)>) {
     let own_name = |item: &Value| first_name(item.get("name")?.as_str()?);
     match list {
@@ -480,13 +484,14 @@ fn add(list: &Value, found: &mut Vec<(String, String)>) {
             for (name, value) in members {
                 let name = first_name(name.rsplit("node_modules/").next().unwrap_or(name));
                 let each = match value {
-                    // The value is a list of requirements for platforms, or a group.
+                    // `name` is a group, e.g. an extra of Python, and the array lists packages.
                     Value::Array(items)
                         if items.iter().any(|i| i.is_string() || own_name(i).is_some()) =>
                     {
                         add(value, found);
                         continue;
                     }
+                    // `name` is a package, and the array has its requirement for each platform.
                     Value::Array(items) => items.iter().collect(),
                     value => vec![value],
                 };
@@ -503,10 +508,10 @@ fn add(list: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// The name with which a line or a requirement begins, without its version.
+/// The name with which a line or a requirement begins, without a version.
 fn first_name(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['"', '\'', '/']);
-    // A scope begins with `@`.
+    // The first character is skipped, because a scope begins with `@`.
     let end = text
         .char_indices()
         .skip(1)
@@ -685,7 +690,8 @@ mod tests {
                 "{{\"packages\": [{{\"name\": \"b\", \"version\": \"{version}\", \"dist\": {{\"url\": \"{url}\"}}}}]}}"
             )
         };
-        /// The lock file, and its text with a package of this version from this place.
+        /// The name of a lock file, and a function that returns its text with a package of a version from an
+        /// address.
         type Case<'a> = (&'a str, &'a dyn Fn(&str, &str) -> String);
         let mix = |version: &str, url: &str| {
             format!("%{{\n  \"b\": {{:git, \"{url}\", \"{version}\", []}},\n}}\n")

@@ -1,10 +1,11 @@
 //! Detection of the project's own commands in the base's files, if neither options nor the configuration
 //! name any.
 //!
-//! Each detector proposes commands that belong together. Proposals with a test come first, then those whose
-//! test the project's CI runs, then those with the best evidence in files, then those of the language with
-//! most source. The first proposal is taken whole. A file that cannot be parsed is an error, because its
-//! commands are unknown, unless an earlier proposal is taken.
+//! Each detector proposes commands that belong together. Proposals are compared by these properties, in this
+//! order: whether they have a test, whether the project's CI runs that test, how good the evidence in files
+//! is, and how many source files their language has. The first proposal is taken whole. If a detector cannot
+//! parse its file, the file's commands are unknown. That is an error, unless the proposal of an earlier
+//! detector is taken.
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -19,7 +20,7 @@ use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 use crate::process;
 
-/// The commands that a commit's files show.
+/// The commands found in a commit's files.
 #[derive(Debug, Default)]
 pub struct Detected {
     /// The commands to run, in the order of their stages.
@@ -33,7 +34,7 @@ pub struct Detected {
 pub struct PassedOver {
     /// The command; `None` if its file could not be read.
     pub command: Option<OracleCommand>,
-    /// The reason.
+    /// The reason why it does not run, or [`CI_RUNS`].
     pub reason: String,
 }
 
@@ -53,11 +54,11 @@ impl fmt::Display for PassedOver {
 struct Proposal {
     commands: Vec<OracleCommand>,
     evidence: Evidence,
-    /// True if CI runs its test.
+    /// True if CI runs the proposal's test.
     is_in_ci: bool,
-    /// The number of source files of its language.
+    /// The number of source files in the language of its detector.
     sources: usize,
-    /// Its place among all detectors.
+    /// The place of its detector among all detectors.
     place: usize,
 }
 
@@ -76,8 +77,8 @@ impl Proposal {
         self.command(Stage::Test).or_else(first)
     }
 
-    /// The reason why it comes before another proposal. Both are named by their files, or by their
-    /// commands if one file shows both.
+    /// The text that says why this proposal comes before `other`. It names the two by their files, or by
+    /// their commands if both come from one file.
     fn why_before(&self, other: &Proposal) -> String {
         let why = match () {
             () if self.is_in_ci && !other.is_in_ci => ", because CI runs it",
@@ -95,7 +96,8 @@ impl Proposal {
     }
 }
 
-/// The commands that a commit's files show: those to run, and the others. Empty if no file shows any.
+/// Finds the commands in a commit's files: those to run, and those that are passed over. The result is empty
+/// if no file shows a command.
 pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     let files = RootFiles::of_commit(repo, commit)?;
     let mut proposals = Vec::new();
@@ -131,7 +133,7 @@ pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     Ok(found)
 }
 
-/// The number of source files of an ecosystem that people wrote, not tools.
+/// The number of source files of an ecosystem, without hidden and installed files.
 fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     let all = [ecosystem.extensions, ecosystem.other_extensions].concat();
     let is_source = |path: &str| path.rsplit_once('.').is_some_and(|(_, end)| all.contains(&end));
@@ -139,7 +141,7 @@ fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     files.paths().iter().filter(is_own).count()
 }
 
-/// A script of the project by which CI tests, if no proposal has a test.
+/// If no proposal has a test: a proposal with the first script of the project with which CI tests.
 fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposal> {
     if proposals.iter().any(Proposal::tests) {
         return None;
@@ -159,7 +161,7 @@ fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposa
     Some(Proposal { commands, evidence, is_in_ci: true, sources: 0, place: usize::MAX })
 }
 
-/// Takes the first proposal, with a lint of the author's recipes if it has none.
+/// Takes the first proposal. If it has no lint, adds the first lint that another proposal found in a recipe.
 fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     let mut found = Detected::default();
     let mut rest = proposals.into_iter();
@@ -188,11 +190,12 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     for other in &others {
         let why = first.why_before(other);
         for command in other.commands.iter().filter(|c| !found.commands.contains(c)) {
-            // One setup may belong to several tests. A build or a lint is listed once.
+            // One setup may belong to several tests, and is listed with each of them. A build or a lint is
+            // listed once.
             let belongs = matches!(command.stage, Stage::Setup | Stage::Test);
             let is_told = found.passed_over.iter().any(|p| p.command.as_ref() == Some(command));
             if belongs || !is_told {
-                // The setup may be of another file than the test.
+                // A setup may come from another file than its test, so its reason names the test.
                 let reason = match (command.stage, other.main_command()) {
                     (Stage::Setup, Some(main)) => {
                         format!("it is for `{}`, which is passed over", main.command)

@@ -4,10 +4,10 @@ use crate::ecosystems::ecosystem::{file_name, matches};
 /// The endings of texts that are written for people.
 const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];
 
-/// The endings of further files in a directory of documentation.
+/// Files with these endings are documents only in a directory such as `docs`.
 const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
 
-/// The names of documents, as patterns, whatever their ending.
+/// The names of documents that have no extension or `.txt`, as patterns.
 const NAMES: [&str; 12] = [
     "AUTHORS*",
     "CHANGELOG*",
@@ -23,7 +23,8 @@ const NAMES: [&str; 12] = [
     "UNLICENSE*",
 ];
 
-/// Files that name documents only to pack them or to leave them out, which does not use their text.
+/// Files that name documents only to pack them or to leave them out. Such a file does not use the text of a
+/// document.
 const PACKING: [&str; 12] = [
     "*.gemspec",
     ".dockerignore",
@@ -48,21 +49,21 @@ pub fn is_document_by_name(path: &str) -> bool {
     has_ending(&TEXTS) || (is_in_docs && has_ending(&BESIDE)) || has_name_of_document(name)
 }
 
-/// True for `LICENSE`, `README.txt`: a plain name, or one with an ending of a text.
+/// True for names such as `LICENSE` and `README.txt`.
 fn has_name_of_document(name: &str) -> bool {
     let is_plain = !name.contains('.') || name.ends_with(".txt");
     is_plain && NAMES.iter().any(|pattern| matches(pattern, name))
 }
 
-/// Pathspecs of the files that name documents without using them.
+/// Pathspecs that exclude documents, and the files that name documents without using them.
 pub fn without_documents() -> Vec<String> {
     let texts = TEXTS.iter().map(|ending| format!("*{ending}"));
     let others = PACKING.iter().chain(&NAMES).map(|name| (*name).to_owned());
     texts.chain(others).map(|spec| format!(":(exclude){spec}")).collect()
 }
 
-/// The texts by which another file uses a document: its name, patterns for its kind, and the names of its
-/// directories.
+/// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or
+/// the names of the directories above it.
 pub fn words_for(path: &str) -> Vec<String> {
     let name = file_name(path);
     let mut words = vec![name.to_owned()];
@@ -78,8 +79,8 @@ fn directories(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit_once('/').into_iter().flat_map(|(above, _)| above.split('/'))
 }
 
-/// True if a line may list the files among which a document is: it names one of its directories, or its
-/// extension (`".md"`, `"md"`).
+/// True if a line may list files that include the document: the line names a directory above the document, or
+/// the document's extension (`".md"`, `"md"`).
 pub fn lists(line: &str, path: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let extension = file_name(path).rsplit_once('.').map(|(_, extension)| extension);
@@ -97,8 +98,8 @@ pub fn lists(line: &str, path: &str) -> bool {
         })
 }
 
-/// True if a line with one of these words uses the document: the line names it in a file that runs, or runs
-/// the examples in such documents as tests.
+/// True if a line with one of these words uses the document: the line is in a file that runs (`runs`) and
+/// names the document, or the line runs the examples in documents as tests (`doctest`).
 pub fn is_use(line: &str, words: &[String], runs: bool) -> bool {
     let names_it = words.first().is_some_and(|name| line.contains(name.as_str()));
     (runs && names_it) || line.contains("doctest")

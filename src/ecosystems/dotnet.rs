@@ -34,8 +34,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The only solution or project in the root, or the only solution one directory below; the formatter if
-/// there is an `.editorconfig`.
+/// Builds and tests the only solution or project in the root, or else the only solution one directory below.
+/// Lints with the formatter if there is an `.editorconfig`. Fails if there are several solutions or projects.
 fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
     let at_depth = |depth: usize| {
@@ -64,9 +64,9 @@ fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Puts everything back but references to packages and projects.
+/// Restores the base's project file, but keeps the attempt's references to packages and projects.
 fn project_part(base: Option<&str>, own: &str) -> Option<String> {
-    // A new project file is code as a whole.
+    // All of a new project file may be code, so no part of it can be kept.
     base?;
     let is_reference = |line: &&str| {
         let line = line.trim();

@@ -1,5 +1,5 @@
-//! Commands that download the dependencies of a tree. A tree that is judged cold gets the base's downloads
-//! and no other output of the base's commands.
+//! Commands that download the dependencies of a tree. A tree that is judged cold, i.e. without the base's
+//! build outputs, still gets the base's downloads.
 use crate::ecosystems::ALL;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -12,13 +12,14 @@ use crate::process;
 /// The directory in which a project tracks its dependencies, so that nothing needs to be downloaded.
 const VENDORED: &str = "vendor";
 
-/// The options by which a command does without the network.
+/// The options that keep a command off the network.
 const OFFLINE: [&str; 2] = ["--offline", "--frozen"];
 
-/// The commands that download the dependencies of a base that these commands judge. Empty if a setup does
-/// that, if the commands do without the network, or if the program is missing.
+/// The commands that download the dependencies of `base`, which the commands of `oracle` judge. Empty if the
+/// oracle has a setup, which downloads them; if a command of the oracle runs offline; if the project tracks
+/// its dependencies; or if the program that downloads them is missing.
 ///
-/// The source of each command is the file that names the dependencies.
+/// The `source` of each command is the file that names the dependencies.
 pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<OracleCommand>> {
     let is_offline =
         |c: &OracleCommand| c.command.words().iter().any(|word| OFFLINE.contains(&word.as_str()));
@@ -36,7 +37,7 @@ pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<
     Ok(needed.map(|download| command(Stage::Setup, download.words, download.lock)).collect())
 }
 
-/// The download commands whose dependencies differ between two trees.
+/// The download commands whose `source`, the file that names the dependencies, differs between two trees.
 pub fn that_differ(
     repo: &Repo,
     commands: &[OracleCommand],

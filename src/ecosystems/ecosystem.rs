@@ -1,4 +1,5 @@
-//! The description of an ecosystem, and its statements about a path.
+//! The description of an ecosystem (a language or a build tool), which answers questions about a path, e.g.
+//! whether it is a test.
 use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
@@ -9,9 +10,9 @@ use crate::ecosystems::recipe::Recipe;
 /// A language or a build tool. A field that does not apply keeps its value from
 /// [`Ecosystem::NOTHING`].
 pub struct Ecosystem {
-    /// The functions that detect its projects' commands, in the order in which they are asked.
+    /// The functions that detect its projects' commands, in the order in which they are called.
     pub detectors: &'static [Detector],
-    /// The extensions of its source files, without the dot; no two ecosystems share one.
+    /// The extensions of its source files, without the dot. No two ecosystems share an extension.
     pub extensions: &'static [&'static str],
     /// The extensions of further source files. Each is a language of its own, for which no marks of tests
     /// are known.
@@ -25,20 +26,21 @@ pub struct Ecosystem {
     pub package_file: &'static str,
     /// The files in which its tools lock the dependencies of a manifest.
     pub lock_files: &'static [&'static str],
-    /// True if the text of a lock file is only data. Some tools run their lock file.
+    /// True if the text of a lock file is only data. Some tools run their lock file as code.
     pub is_plain_lock: fn(&str) -> bool,
     /// The packages that a package can load.
     pub finds: PackagesFound,
-    /// Returns the directories in which tools may now find a package that the manifest no longer names,
-    /// relative to the manifest. The arguments are its old and its new text.
+    /// Gets the old and the new text of a manifest. Returns the directories, relative to the manifest, in
+    /// which tools may now find a package that the manifest no longer names.
     pub found_instead: fn(&str, &str) -> Vec<String>,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
-    /// The texts that begin a test in a source line.
+    /// The texts with which a test begins in a source line.
     pub test_marks: &'static [&'static str],
     /// The texts in a source line that skip tests.
     pub skip_marks: &'static [&'static str],
-    /// The words before the name of a macro in a definition, and the names of macros by which tests assert.
+    /// The words that define a macro (`define`), and the names of the macros with which tests assert
+    /// (`assert`).
     pub assertions: (&'static [&'static str], &'static [&'static str]),
     /// The tests that a source file may contain beside the code under test.
     pub inner_tests: Option<InnerTests>,
@@ -46,10 +48,11 @@ pub struct Ecosystem {
     pub is_test_file: fn(&str, &str) -> bool,
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns for files that decide as a whole what is run. A pattern that ends in `/` matches all files
-    /// below such a directory.
+    /// Patterns for files of which any change may change what is run. (Of a manifest, only changes of a part
+    /// may: see `manifest`.) A pattern that ends in `/` matches all files below a directory of that name.
     pub decisive_files: &'static [&'static str],
-    /// Returns the function that restores a manifest's deciding part, if a file of this name is a manifest.
+    /// Returns the function that restores the deciding part of a manifest (settings, scripts, code), or
+    /// `None` if a file of this name is not a manifest.
     pub manifest: fn(&str) -> Option<PutBackPart>,
     /// True if a file at this path runs in place of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
@@ -60,38 +63,40 @@ pub struct Ecosystem {
     pub installed: &'static [InstalledDirectory],
     /// The command that downloads the dependencies of its projects and does nothing else.
     pub download: Option<Download>,
-    /// The files in a project's root whose recipes name further scripts.
+    /// The files in a project's root that contain recipes, which may run further scripts.
     pub recipe_files: &'static [&'static str],
-    /// The programs that run the recipes of these files by name.
+    /// The programs that run a recipe of `recipe_files` by its name.
     pub recipe_runners: &'static [&'static str],
-    /// Returns the recipes of such a file; the first is run if none is named.
+    /// Returns the recipes in the text of a file of `recipe_files`. A program that gets no name runs the
+    /// first recipe.
     pub recipes: fn(&str) -> Vec<Recipe>,
 }
 
 /// The packages that a package can load when it runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PackagesFound {
-    /// Only the packages that its own manifest names.
+    /// Only the packages that the package's own manifest names.
     Named,
-    /// All installed packages, so a package of an attempt may replace another.
+    /// All installed packages, so a package that an attempt adds may replace another package.
     Installed,
-    /// All installed packages, and each member of the workspace by the name in its own manifest.
+    /// All installed packages, and each member of the workspace by the name that its manifest gives it.
     InstalledAndMembers,
 }
 
 /// A directory into which tools install dependencies, beside a manifest.
 pub struct InstalledDirectory {
-    /// Its name.
+    /// The name of the directory.
     pub directory: &'static str,
-    /// The files that show that a project needs it.
+    /// A project with one of these files needs the directory.
     pub manifests: &'static [&'static str],
-    /// True if files in it contain their own absolute path, so that a copy still leads to the original.
+    /// True if files in the directory contain their own absolute path, so that a copy still leads to the
+    /// original.
     pub is_tied_to_its_place: bool,
 }
 
 /// A command that downloads dependencies, and runs no code of the project.
 pub struct Download {
-    /// The file in a project's root that names them.
+    /// The file in a project's root that names the dependencies.
     pub lock: &'static str,
     /// The program and its arguments.
     pub words: &'static [&'static str],
@@ -99,11 +104,11 @@ pub struct Download {
 
 /// The tests beside the code in one file.
 pub struct InnerTests {
-    /// Returns their place.
+    /// Returns the range of the tests in the text of the file; `None` if it has no tests.
     pub place: fn(&str) -> Option<Range<usize>>,
-    /// True if the text before the tests may prevent their compilation or run.
+    /// Gets the text before the tests. True if that text may keep the tests from being compiled or run.
     pub hidden_by: fn(&str) -> bool,
-    /// The items outside of that place that are compiled for tests alone.
+    /// Returns the items outside of `place` that are compiled only for tests.
     pub items: fn(&str) -> Vec<&str>,
 }
 
@@ -148,16 +153,17 @@ impl Ecosystem {
         self.inner_tests.as_ref().and_then(|inner| (inner.place)(text))
     }
 
-    /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a directory,
-    /// too, because a submodule or a symlink may have a test directory's name. `name` is the file's name
-    /// before and after its last dot: split once for all ecosystems, because a base has many paths.
+    /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a
+    /// directory, too, because a submodule or a symlink may have a test directory's name. `name` is the
+    /// file's name before and after its last dot. The caller splits it once for all ecosystems, because a
+    /// base has many paths.
     pub fn is_test_path(&self, path: &str, name: Option<(&str, &str)>) -> bool {
         let mut patterns = self.test_directories.iter();
         patterns.any(|pattern| path.split('/').any(|part| matches(pattern, part)))
             || name.is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))
     }
 
-    /// True if a file at this path decides as a whole what is run.
+    /// True if any change of a file at this path may change what is run.
     pub fn is_decisive(&self, path: &str) -> bool {
         let name = file_name(path);
         (self.shadows_tool)(path)

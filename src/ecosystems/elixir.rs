@@ -21,14 +21,14 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
     },
     decisive_files: &[".credo.exs", ".formatter.exs"],
-    // Mix reads the settings of each environment, so a file for an environment without settings decides,
-    // too.
+    // Mix reads the settings file of its environment, so a new file for an environment that had none may
+    // change what is run, too.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
     manifest: |name| if name == "mix.exs" { Some(mix_part as PutBackPart) } else { None },
     ..Ecosystem::NOTHING
 };
 
-/// `mix compile` and `mix test`; the formatter if it is configured.
+/// Builds with `mix compile` and tests with `mix test`. Lints with the formatter if it is configured.
 fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if !files.has("mix.exs") {
         return Ok(Vec::new());
@@ -50,8 +50,8 @@ fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// Puts everything back but dependencies from the registry and the lines that use them, because the file is
-/// code.
+/// Restores the base's mix.exs, but keeps the attempt's dependencies from the registry. The rest of the file
+/// is code.
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
         const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
@@ -65,12 +65,12 @@ fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// True if a text is only maps, tuples, lists, strings, numbers and atoms. Mix evaluates its lock file, so
-/// other text is code.
+/// True if a text consists only of maps, tuples, lists, strings, numbers and atoms. Mix evaluates its lock
+/// file, so any other text would run as code.
 fn is_literal(text: &str) -> bool {
     let parts = text.split('"').enumerate();
-    // Strings may contain code (`#{}`), an escaped quote does not end a string, and three quotes begin a
-    // text in which a single quote is plain text.
+    // The text is split at its quotes. So it must not have code in a string (`#{}`), nor escaped quotes,
+    // which do not end a string, nor three quotes, after which a single quote is plain text.
     !text.contains("\"\"\"")
         && parts.into_iter().all(|(at, part)| match at % 2 {
             0 => is_data(part),
@@ -78,7 +78,8 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
-/// True if a text between strings has no names but atoms and keys, and no call.
+/// True if the text between two strings has no call, and no names except atoms, keys, `true`, `false` and
+/// `nil`.
 fn is_data(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = text.split_inclusive(|c| !is_name(c)).scan(' ', |before, piece| {

@@ -1,5 +1,5 @@
-//! Flags for changes by which an attempt affects what judges it, from the paths that it changes and
-//! their text.
+//! Flags for changes with which an attempt affects what judges it. The flags are found by the changed paths
+//! and by the texts of the changed files.
 //!
 //! A flag proves nothing, because an honest attempt may have to change a test. But a reviewer should see it.
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ fn flags_among(
     found
 }
 
-/// True if a source file loses lines of the tests beside its code.
+/// True if a change removes lines of the tests that a source file contains beside its code.
 fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
     let lines = |text: &'_ str| -> Vec<String> {

@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     found_instead: packages_in_place_of_modules,
     comment: "//",
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
-    // A package's own TestMain decides if its tests run at all.
+    // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     is_test_file: |stem, extension| {
         extension == "go" && (stem.ends_with("_test") || stem.ends_with("_tests"))
@@ -47,8 +47,8 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Puts everything back but the versions of the modules and of the language. Other lines replace a module's
-/// code, choose the compiler, or change the run time's behaviour (`godebug`).
+/// Restores the base's go.mod, but keeps the attempt's versions of the modules and of the language. Other
+/// lines replace a module's code, choose the compiler, or change the run time's behaviour (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_module = |line: &&str| {
         let code = line.split("//").next().unwrap_or(line);
@@ -65,8 +65,8 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_module))
 }
 
-/// The directories of packages whose path is that of a module that is no longer required. The path of such a
-/// module begins with the path of the main module.
+/// The directories in which Go looks for a module that is no longer required: `check` if the main module
+/// `a.org/b` no longer requires the module `a.org/b/check`.
 fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
     let (main, kept) = modules(after);
     let (_, required) = modules(before);
@@ -75,7 +75,7 @@ fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
     inside.map(str::to_owned).collect()
 }
 
-/// The path of the main module, and those of the modules that it requires.
+/// The path of the main module, and the paths of the modules that it requires.
 fn modules(text: &str) -> (&str, Vec<&str>) {
     let mut main = "";
     let mut required = Vec::new();

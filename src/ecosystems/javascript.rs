@@ -21,7 +21,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
-    // Node finds other modules by their paths.
+    // In these places Node finds modules by their exact paths, so a new file replaces no other module.
     is_source_if_new: |file| {
         file.is_in_directory_of_language()
             && !file.is_in_package_root()
@@ -102,7 +102,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The scripts of a package.json; the first, for no name, is empty.
+/// The scripts of a package.json. The first recipe is empty, because a package manager that gets no name runs
+/// no script.
 fn package_recipes(text: &str) -> Vec<Recipe> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
     let scripts = json["scripts"].as_object().into_iter().flatten();
@@ -124,9 +125,10 @@ const LOCK_FILES: [(&str, &str); 6] = [
     ("npm", "npm-shrinkwrap.json"),
 ];
 
-/// The scripts `build`, `lint` (or one that only checks) and `test`, run by the package manager that
+/// The scripts `build`, `lint:check` or else `lint`, and `test`, run by the package manager that
 /// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs the locked
-/// packages. Members of a workspace may have dependencies even if the project has none.
+/// packages. A workspace always gets a setup, because its members may have dependencies even if the project
+/// has none.
 fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
     let package: Value =
@@ -153,7 +155,7 @@ fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
         let checking = format!("{stage}:check");
         let text = |name: &str| package["scripts"][name].as_str().unwrap_or_default();
-        // `npm init` writes this script into a project without tests.
+        // `npm init` writes a test script with the text "no test specified" into a project without tests.
         let is_meant = |name: &&str| {
             let script = text(name);
             let is_none = script.is_empty() || script.contains("no test specified");
@@ -181,7 +183,7 @@ fn has_dependencies(package: &Value) -> bool {
         .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
 }
 
-/// The command that installs packages without a lock file: CI's command, or the plain one.
+/// The command that installs packages without a lock file: CI's command, or else `install` without options.
 fn unlocked_install(manager: &str, files: &RootFiles<'_>) -> OracleCommand {
     let words = files.ci().install(manager, &["install", "i"]);
     let words = words.unwrap_or_else(|| vec![manager.to_owned(), "install".to_owned()]);
@@ -200,8 +202,8 @@ fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'s
     })
 }
 
-/// True for Yarn 2 and later, which has different options: its settings file exists, or its lock file shows
-/// it.
+/// True if the project uses Yarn 2 or later, which has different options: it has that Yarn's settings file,
+/// or a lock file with metadata.
 fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     let lock = files.text("yarn.lock")?.unwrap_or_default();
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
@@ -216,9 +218,10 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
         && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
 }
 
-/// Puts everything back but the description of the package, its modules and its dependencies. So the
-/// package's name is put back, because a package finds itself before an installed one (such as an assertion
-/// library), and so are its programs, because one may be named `node`.
+/// Restores the base's package.json, but keeps the attempt's description of the package, its modules and its
+/// dependencies. The package's name is restored, because Node finds a package by its own name before it finds
+/// an installed one (such as an assertion library). The package's programs are restored, because one of them
+/// may be named `node`.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         author browser browserslist bugs bundleDependencies bundledDependencies contributors
@@ -227,15 +230,16 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         repository types typings version";
     let mut kept = words(KEPT);
     kept.retain(|key| !leads_to_tests(base, key));
-    // A new package keeps its name and scripts, but its programs would come before those of PATH.
+    // A new package keeps its name and scripts, but not its programs (`bin`): they would come before those of
+    // PATH.
     if base.is_none() {
         kept.extend(["name", "private", "scripts", "type"]);
     }
     json_members(base, own, &kept)
 }
 
-/// True if an entry point at the top of a JSON document names a file of the tests, because tests may load it
-/// by the package's name.
+/// True if `key` is an entry point of the package that leads to a file of the tests. Tests may load that file
+/// by the package's name, so the entry point must not change.
 pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
     const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
     let parsed = text.and_then(|text| parse_to_serde_value(text, &ParseOptions::default()).ok());

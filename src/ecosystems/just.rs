@@ -17,14 +17,14 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
-/// The recipes and aliases that [`recipe_commands`] names, if they need no arguments.
+/// Commands for the recipes and aliases that [`recipe_commands`] looks for, if they need no arguments.
 fn justfile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
     Ok(recipe_commands("just", &recipes(&text), name))
 }
 
-/// The recipes of a justfile that can be called without arguments.
+/// The names of the recipes and aliases of a justfile that can be called without arguments.
 fn recipes(justfile: &str) -> Vec<&str> {
     justfile.lines().filter_map(recipe).collect()
 }

@@ -48,7 +48,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The words before the name of a type that a file declares.
+/// The keywords before the name of a type in its declaration.
 pub const TYPES: [&str; 7] =
     ["@interface", "class", "enum", "interface", "object", "record", "trait"];
 
@@ -62,7 +62,8 @@ pub fn declared_types(text: &str) -> BTreeSet<&str> {
     declared.filter(|name| !name.is_empty()).collect()
 }
 
-/// True if a class names a package that does not fit its directory: it may replace a class of a library.
+/// True if a Java file declares a package that does not fit its directory: a class in it may replace a class
+/// of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
@@ -73,7 +74,7 @@ fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
         })
 }
 
-/// `test-compile` and `test`.
+/// Builds with `test-compile` and tests with `test`.
 fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if !files.has("pom.xml") {
         return Ok(Vec::new());
@@ -91,8 +92,8 @@ fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// `assemble` and `check`, which runs the tests and every other check of the project. No daemon,
-/// because it would outlive the command.
+/// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the project.
+/// Gradle runs without its daemon, because the daemon would outlive the command.
 fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let scripts = ["settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle"];
     let Some(script) = files.first(&scripts) else { return Ok(Vec::new()) };
@@ -108,7 +109,7 @@ fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Puts everything back but the names, versions and scopes of dependencies.
+/// Restores the base's pom.xml, but keeps the attempt's names, versions and scopes of dependencies.
 fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     let places = ("<dependencies>", "</dependencies>");
     const PARTS: [&str; 7] =
@@ -119,7 +120,8 @@ fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// Puts everything back but lines that only name a dependency, because the file is code.
+/// Restores the base's build.gradle, but keeps the attempt's lines that only name a dependency. The rest of
+/// the file is code.
 fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
     const CONFIGURATIONS: [&str; 8] = [
         "api",

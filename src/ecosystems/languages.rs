@@ -1,4 +1,4 @@
-//! The languages of a base: the places of its sources, and the check that a new file can only be source.
+//! The languages of a base: where its source files are, and whether a new file can only be source.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
@@ -21,17 +21,18 @@ impl Language {
         self.name == other.name
     }
 
-    /// True if the language searches modules by name in several directories.
+    /// True if the language looks for a module by its name in several directories.
     pub fn looks_modules_up(self) -> bool {
         matches!(self.name, "py" | "rb" | "pm")
     }
 
-    /// True if both belong to one ecosystem, and can load each other's files.
+    /// True if both languages belong to one ecosystem, so that each can load files of the other.
     pub fn is_related_to(self, other: Language) -> bool {
         std::ptr::eq(self.ecosystem, other.ecosystem)
     }
 
-    /// True if a source file is part of the program only if code names it: no build lists it.
+    /// True if a source file of the language is part of a program only if code names the file. In other
+    /// languages the build finds all source files by itself.
     pub fn loads_files_by_name(self) -> bool {
         self.is_shell()
             || matches!(self.name, "ex" | "js" | "lua" | "php" | "pl" | "pm" | "py" | "rb" | "rs")
@@ -42,7 +43,7 @@ impl Language {
         self.name == "rs"
     }
 
-    /// True if a constant's or class's name can load the file that defines it.
+    /// True if code can load a file by the name of the constant or class that the file defines.
     pub fn loads_files_by_constants(self) -> bool {
         matches!(self.name, "ex" | "php" | "rb")
     }
@@ -72,25 +73,26 @@ pub fn source_extension(path: &str) -> Option<&'static str> {
     language_of(path).filter(|_| !is_hidden_or_installed(path)).map(|language| language.name)
 }
 
-/// The files that set a test runner up, and lie beside nothing but tests.
+/// The names of files that set a test runner up. The directory of such a file contains only tests and helpers
+/// of tests.
 const SET_UP: [&str; 4] =
     ["rails_helper.rb", "spec_helper.rb", "test_helper.exs", "test_helper.rb"];
 
-/// The code of a base.
+/// What the paths of a base show about its code.
 #[derive(Default)]
 pub struct KnownCode {
     places: CodePlaces,
-    /// The submodules.
+    /// The paths of the submodules.
     pub submodules: BTreeSet<String>,
-    /// The symbolic links.
+    /// The paths of the symbolic links.
     pub links: BTreeSet<String>,
     /// True if a file shows a known language or kind of project.
     pub is_known: bool,
 }
 
 impl KnownCode {
-    /// The code among these paths. `is_run` is true for files that the oracle's commands run; these show no
-    /// language.
+    /// Finds the code among the paths of a base. `is_run` is true for files that the oracle's commands run:
+    /// such a file does not count as source of its language.
     pub fn of(paths: Vec<(String, EntryMode)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
         let mut code = KnownCode::default();
         for (path, mode) in paths {
@@ -117,7 +119,7 @@ impl KnownCode {
                 && !is_run(&path)
                 && !is_decisive()
             {
-                // Any project may have shell scripts.
+                // Shell scripts do not show the language of a project, because any project may have some.
                 code.is_known |= !language.is_shell();
                 if !is_test {
                     code.places.languages.insert(language.name);
@@ -145,7 +147,7 @@ impl KnownCode {
         self.places.files.contains(path)
     }
 
-    /// The other source files of the base with the extension of a path, in its directory.
+    /// The other source files of the base that are in the directory of `path` and have its extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
         let extension = path.rsplit('.').next();
@@ -157,7 +159,7 @@ impl KnownCode {
         })
     }
 
-    /// True if the base has a source file for which this is true, with the extension of a path.
+    /// True if `is` is true for a source file of the base that has the extension of `path`.
     pub fn has_sources_like(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
         let extension = path.rsplit('.').next();
         self.places
@@ -166,8 +168,9 @@ impl KnownCode {
             .any(|file| file.rsplit('.').next() == extension && !is_test_path(file) && is(file))
     }
 
-    /// True if a directory above a path holds the file that sets a test runner up: then all below it are
-    /// tests, or helpers of tests. Below `src` or `lib`, the file may be a part of the product.
+    /// True if a directory above a path has a file of [`SET_UP`]: then all files below that directory are
+    /// tests or helpers of tests. The search ends at a directory named `src` or `lib`, because a file of that
+    /// name may be part of the product there.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
         let mut above =
@@ -196,7 +199,7 @@ impl KnownCode {
         nearest
     }
 
-    /// A new path, up to its first part that the base does not have.
+    /// Cuts a new path after its first part that the base does not have.
     pub fn first_new_part<'p>(&self, path: &'p str) -> &'p str {
         let nearest = self.nearest_directory(path);
         let new = path[nearest.len()..].trim_start_matches('/');

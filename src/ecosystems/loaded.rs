@@ -11,27 +11,27 @@ use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::test_data::place_of_word;
 use crate::ecosystems::touched::is_test_path;
 
-/// The words beside the name of a module in a line that loads it.
+/// A line that loads a module by its name contains one of these words.
 pub const BESIDE_MODULES: [&str; 7] =
     ["alias", "from", "import", "load", DECLARING, "require", "use"];
 
-/// The Rust keyword that adds a file to a crate; `use` only names what is already in it.
+/// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
-/// The names of the files with which a program or a library begins.
+/// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// The names of files that stand for their directory.
 const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
 
-/// A source file, by the ways in which code names it.
+/// The names by which code can load a source file.
 pub struct LoadedName<'p> {
     path: &'p str,
     language: Language,
     /// The module name: the file name without extension, or the directory's name for files such as
     /// `__init__.py`.
     module: &'p str,
-    /// The last directory and the file, as a path and as names of modules.
+    /// The last directory and the file name without extension: `a/b`, `a.b` and `a::b`.
     with_directory: [String; 3],
     /// The name of the class or module that the file defines by convention, in lower case, if code can load
     /// the file by this name.
@@ -39,8 +39,9 @@ pub struct LoadedName<'p> {
 }
 
 impl<'p> LoadedName<'p> {
-    /// The names of a file that only code can load. `None` for a file in the root (probably the program), and
-    /// for languages in which the build lists sources or finds them by directory.
+    /// The names of the source file at `path`. Returns `None` for a file that is part of the program even if
+    /// no code names it: a file in the root (probably the program itself), and a file that the build lists or
+    /// finds by its directory.
     pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
         let language = language_of(path).filter(|language| language.loads_files_by_name())?;
         let directory = file_name(directory_of(path));
@@ -49,7 +50,7 @@ impl<'p> LoadedName<'p> {
         }
         let name = file_name(path);
         let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-        // Cargo finds these by their path.
+        // Cargo finds these files by their path.
         if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
             return None;
         }
@@ -67,17 +68,17 @@ impl<'p> LoadedName<'p> {
         self.words().map(str::to_owned).chain([format!(" {},", self.module)])
     }
 
-    /// The words that name the file in any line.
+    /// The texts that name the file in a line, whatever else the line contains.
     fn words(&self) -> impl Iterator<Item = &str> {
         iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
     }
 
-    /// The constant's name in lower case; search for it ignoring case.
+    /// The name of the constant, in lower case. A search for it must ignore case.
     pub fn constant(&self) -> Option<&str> {
         self.constant.as_deref()
     }
 
-    /// Its path.
+    /// The path of the file.
     pub fn path(&self) -> &'p str {
         self.path
     }
@@ -108,8 +109,8 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if the file is named by a line of a setting, recipe or list, or by a line of a file that the
-    /// commands run (`is_run`).
+    /// True if the file is named by a line of a settings file, of a recipe or of a list, or by a line of a
+    /// file that the commands run (`is_run`).
     pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_setting =
             names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
@@ -125,7 +126,7 @@ impl<'p> LoadedName<'p> {
         line.split_whitespace().any(|word| word == self.module)
     }
 
-    /// True if a word of a line is the file's directory, or begins with it.
+    /// True if a word of a line is the file's directory or a path below that directory.
     pub fn has_directory_in(&self, line: &str) -> bool {
         let directory = directory_of(self.path);
         let mut words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
@@ -136,8 +137,8 @@ impl<'p> LoadedName<'p> {
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the product.
-    /// `is_run` is true if the commands run `other` and it is not a test. Then a path in `other` does not say
-    /// that it loads the file: it may run it.
+    /// `is_run` is true if the commands run `other` and `other` is not a test. Such a file may run the files
+    /// that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_test = is_test_path(other);
         if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
@@ -147,7 +148,7 @@ impl<'p> LoadedName<'p> {
             return lists_product(other) && self.words().any(|word| is_value(line, word));
         }
         let language = language_of(other);
-        // A program can lack an extension.
+        // A file without an extension may be a program.
         let is_code = is_test || language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
         is_code
@@ -186,14 +187,15 @@ impl<'p> LoadedName<'p> {
     }
 }
 
-/// True for a comment, but not for an attribute of Rust or an include of C.
+/// True for a comment, but not for an attribute of Rust or an include of C, which begin with `#`, too.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a recipe, and for a file that decides which commands run. A file that is named there is not
-/// thereby a part of the product: a command may run it.
+/// True for a manifest, a file of recipes, or another file that decides which commands run. If such a file
+/// names a source file, that alone does not make the source file part of the product, because a command may
+/// run it.
 fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {
@@ -201,7 +203,7 @@ fn names_commands(path: &str) -> bool {
         })
 }
 
-/// True for a file that lists packages and the files of the product.
+/// True for a manifest or project file, which may list files of the product.
 fn lists_product(path: &str) -> bool {
     let name = file_name(path);
     ALL.iter().any(|e| (e.manifest)(name).is_some() || e.project_files.contains(&name))
@@ -215,7 +217,7 @@ fn is_value(line: &str, word: &str) -> bool {
     before.is_empty() || before.ends_with(['=', ':', '[', '{'])
 }
 
-/// `json_parser` and `JSONParser` as `jsonparser`.
+/// Writes `json_parser` and `JSONParser` as `jsonparser`.
 fn as_constant(name: &str) -> String {
     name.replace(['_', '-'], "").to_lowercase()
 }
@@ -231,8 +233,8 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
         let word = word.trim_start_matches(['.', '/']);
-        // A file name without a directory may mean a file in another directory. In `__has_include` it counts:
-        // a compiler looks for the file in several directories.
+        // A file name without a directory may mean a file in another directory. In `__has_include` such a
+        // name counts, because a compiler looks for the file in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
         if is_name && path.contains('/') && !line.contains("has_include") {
             return false;

@@ -1,9 +1,9 @@
 //! Programs that only look at the files that they name.
 use crate::ecosystems::ecosystem::file_name;
 
-/// Programs that compile, check, format, document, print or pack the files that they name, and run none. If
-/// a program is missing in this list, a file that it names counts as one that is run. This can leave an
-/// honest change unverified, but never verifies a wrong one.
+/// Programs that compile, check, format, document, print or pack the files that they name, and run none of
+/// them. If a command's program is missing in this list, the files that the command names count as run. This
+/// can leave an honest change unverified, but never verifies a wrong one.
 const LOOKING: &str = "
     cc cpp c++ cxx gcc g++ clang clang++ icc tcc ar ld nm ranlib strip objdump nasm rustc javac kotlinc
     scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
@@ -20,7 +20,8 @@ const LOOKING: &str = "
     stat ls du od xxd hexdump strings md5sum sha1sum sha256sum cksum base64 gzip tar zip iconv
     touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
 
-/// Programs that only look at files if this word follows them.
+/// Pairs of a program and the word after it. With this word, the program only looks at the files that it
+/// names.
 const LOOKING_IF: [&str; 31] = [
     "bash -n",
     "cargo bench",
@@ -55,28 +56,29 @@ const LOOKING_IF: [&str; 31] = [
     "zig fmt",
 ];
 
-/// Programs whose name may begin with that of a target system.
+/// Programs whose name may begin with the name of a target system: `arm-none-eabi-gcc`.
 const CROSS_COMPILERS: [&str; 8] = ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"];
 
-/// Programs that run the tests in a directory that they name, not its main file.
+/// Programs that run the tests in a directory that they name, not the main file of the directory.
 const COLLECTING: &str = "
     pytest py.test unittest nose2 tox jest vitest mocha ava tap jasmine karma cypress playwright rspec
     minitest phpunit pest prove bats ctest";
 
-/// Programs that run the tests in a directory if this word follows them.
+/// Pairs of a program and the word after it. With this word, the program runs the tests in a directory that
+/// it names.
 const COLLECTING_IF: [&str; 4] = ["bun test", "deno test", "mix test", "node --test"];
 
-/// True if a program only looks at the files that it names, with this word after it.
+/// True if a program, followed by the word `next`, only looks at the files that it names.
 pub fn looks_only(program: &str, next: &str) -> bool {
     is_among(program, next, LOOKING, &LOOKING_IF)
 }
 
-/// True if a program runs the tests in a directory that it names.
+/// True if a program, followed by the word `next`, runs the tests in a directory that it names.
 pub fn collects_tests(program: &str, next: &str) -> bool {
     is_among(program, next, COLLECTING, &COLLECTING_IF)
 }
 
-/// True for `/usr/bin/gcc-12`, `arm-none-eabi-gcc` and `$CC` among programs with `gcc` and `cc`.
+/// True for `/usr/bin/gcc-12`, `arm-none-eabi-gcc` and `$CC` if `programs` contains `gcc` and `cc`.
 fn is_among(program: &str, next: &str, programs: &str, with_next: &[&str]) -> bool {
     let name = file_name(program).trim_matches(['$', '{', '}']).to_ascii_lowercase();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));

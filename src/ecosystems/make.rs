@@ -26,8 +26,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The names of a Makefile, in the order in which GNU make looks for them.
 pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// The targets that [`recipe_commands`] names, also those of a Makefile to which this one forwards every
-/// target.
+/// Commands for the targets that [`recipe_commands`] looks for. If the Makefile forwards every target to a
+/// Makefile in another directory, the targets of that Makefile count, too. A `lint` that repairs files is
+/// left out.
 fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&MAKEFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
@@ -68,14 +69,14 @@ fn targets(makefile: &str) -> Vec<&str> {
     makefile.lines().filter_map(rule_targets).flat_map(str::split_whitespace).collect()
 }
 
-/// The targets that are no files.
+/// The targets that `.PHONY` lists: they are not files.
 pub fn phony_targets(makefile: &str) -> BTreeSet<&str> {
     let lists =
         makefile.lines().filter_map(|l| l.strip_prefix(".PHONY")?.trim_start().strip_prefix(':'));
     lists.flat_map(str::split_whitespace).collect()
 }
 
-/// True if a line has targets or the value of a variable, and is no recipe.
+/// True if a line has the targets of a rule, assigns a variable or sets `vpath`, and is not part of a recipe.
 pub fn is_rule_or_assignment(line: &str) -> bool {
     !line.starts_with('\t') && (line.contains('=') || rule_targets(line).is_some())
         || line.starts_with("vpath")
@@ -89,7 +90,8 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
-/// The rules of a Makefile, with the values of its variables that one line defines.
+/// The rules of a Makefile. In their recipes, a variable that is defined in one line is replaced by its
+/// value.
 fn rules(makefile: &str) -> Vec<Recipe> {
     let lines = joined_lines(makefile);
     let mut values = vec![("SHELL", "sh"), ("MAKE", "make")];
@@ -106,7 +108,7 @@ fn rules(makefile: &str) -> Vec<Recipe> {
         for line in &mut recipe.lines {
             for (name, value) in values.iter().rev().chain([&("<", first), &("@", &recipe.name)]) {
                 for form in [format!("$({name})"), format!("${{{name}}}"), format!("${name}")] {
-                    // `$x` is a variable of one character.
+                    // Without parentheses, `$x` stands for a variable whose name has one character.
                     if name.len() == 1 || form.len() > name.len() + 1 {
                         *line = line.replace(&form, value);
                     }
@@ -121,7 +123,7 @@ fn rules(makefile: &str) -> Vec<Recipe> {
 /// A line as a shell reads it: `$(NAME)` becomes `${NAME}`, and a function of make becomes its arguments.
 fn as_shell(line: &str) -> String {
     let mut found = String::new();
-    // For each open parenthesis, the character that replaces its closing one.
+    // For each open parenthesis, the character that replaces the closing parenthesis.
     let mut open = Vec::new();
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
@@ -155,8 +157,8 @@ fn as_shell(line: &str) -> String {
     found
 }
 
-/// Puts everything back but source and object files that are added to a list of such files. A new Makefile
-/// decides as a whole.
+/// Restores the base's Makefile, but keeps source and object files that the attempt adds to a list of such
+/// files. Returns `None` for a new Makefile, because every line of it may decide what is run.
 fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     match base {
         Some(base) => {
@@ -167,7 +169,8 @@ fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     }
 }
 
-/// True if a build file may list files to leave out, such as tests: a longer list would switch them off.
+/// True if a build file may contain a list of files that are left out: a test that is added to such a list is
+/// switched off.
 pub(super) fn leaves_files_out(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["disable", "exclude", "filter-out", "ignore", "omit", "remove", "skip", "xfail"]
@@ -175,7 +178,7 @@ pub(super) fn leaves_files_out(text: &str) -> bool {
         .any(|word| text.contains(word))
 }
 
-/// True if lines differ only by source and object files that are added after others.
+/// True if the only change is that source and object files were added after other such files.
 fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
     let continues = |line: Option<&&str>| line.is_some_and(|l| l.trim_end().ends_with('\\'));
     let goes_on_before = continues(hunk.removed.last().or(Some(&hunk.before)));
@@ -187,7 +190,7 @@ fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
     if removed.is_empty() && goes_on_before {
         removed.push(String::new());
     }
-    // The lines continue the list of the line before.
+    // The changed lines continue a list of sources that the line before them begins.
     let starts_in_list = continues(Some(&hunk.before)) && ends_with_source(hunk.before);
     removed.len() == added.len()
         && removed.iter().zip(&added).enumerate().all(|(at, (old, new))| {
@@ -201,7 +204,7 @@ pub(super) fn ends_with_source(line: &str) -> bool {
     line.trim_end().trim_end_matches('\\').split_whitespace().last().is_some_and(is_source)
 }
 
-/// Lines, each joined with its continuation lines.
+/// Joins each line with its continuation lines.
 fn logical_lines(lines: &[&str]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -220,7 +223,8 @@ fn logical_lines(lines: &[&str]) -> Vec<String> {
     found
 }
 
-/// True if a line has the words of another one, and besides only sources that follow sources.
+/// True if `new` has the words of `old` in their order, and every further word is a source file that follows
+/// a source file.
 pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
     let mut old = old.split_whitespace().peekable();
     for word in new.split_whitespace() {

@@ -1,5 +1,6 @@
-//! The deciding part of a manifest: everything but the names and versions of packages, and the description
-//! of its own package. A new dependency does not change the tests, but any setting, script or code may.
+//! The deciding part of a manifest: everything except the names and versions of dependencies, and the
+//! description of the manifest's own package. A new dependency does not change the tests, but any setting,
+//! script or code in a manifest may.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -10,10 +11,11 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
-/// Puts the deciding part of the base's text back into a manifest (`own`). The base has no text if the
+/// Restores the base's deciding part in the text of a changed manifest (`own`). `base` is `None` if the
 /// manifest is new.
 ///
-/// Returns `own` unchanged if it has the base's part already; `None` if the part cannot be put back alone.
+/// Returns `own` unchanged if its deciding part is the base's already. Returns `None` if only the whole
+/// manifest can be put back.
 pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 
 /// Puts back all members at the top of a JSON document except those with these keys.
@@ -65,7 +67,8 @@ struct Member {
     value: Range<usize>,
 }
 
-/// `None` if the document is not an object, or if two members have the same name.
+/// The members at the top of a JSON document; `None` if the document is not an object, or if two members have
+/// the same name.
 fn members(text: &str) -> Option<Members> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
     let Some(Value::Object(object)) = &parsed.value else { return None };
@@ -125,7 +128,8 @@ fn inner_table(table: &Table, key: &str) -> Option<Table> {
     table.get(key).map_or(Some(Table::new()), |value| value.as_table().cloned())
 }
 
-/// The text of a TOML document after the restore; `own` itself if nothing changed.
+/// The text of the document `put_back`; `own` itself if the restore changed nothing, i.e. `was` equals
+/// `put_back`.
 pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
     if was == put_back { Some(own.to_owned()) } else { toml::to_string(put_back).ok() }
 }
@@ -145,8 +149,9 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
     Some(())
 }
 
-/// Puts back everything outside the sections from `start` to the next `end`, and sections with a new line
-/// for which `names_package` is false, because that line may be code. A new manifest is code as a whole.
+/// Puts back everything outside the sections. A section goes from `start` to the next `end`. A section is put
+/// back, too, if it has a new line for which `names_package` is false, because that line may be code. Returns
+/// `None` for a new manifest, because all of it may be code.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
@@ -169,13 +174,13 @@ pub fn all_but_sections(
     Some(text)
 }
 
-/// A line without the versions in its quotes.
+/// The line without the versions that it has in quotes.
 pub fn without_versions(line: &str) -> String {
     let mut parts: Vec<&str> = line.split('"').collect();
     for part in parts.iter_mut().skip(1).step_by(2) {
         let number = part.trim_start_matches(['^', '~', '<', '>', '=', '!', '[', '(', ' ']);
         let ending = number.rsplit('.').next().unwrap_or_default();
-        // `2x.gradle` is a file.
+        // `2x.gradle` is a file, not a version.
         if number.starts_with(|c: char| c.is_ascii_digit())
             && !ending.starts_with(|c: char| c.is_alphabetic())
             && !number.contains('/')
@@ -186,7 +191,7 @@ pub fn without_versions(line: &str) -> String {
     parts.join("\"")
 }
 
-/// True if a text has only punctuation outside its quotes, which contain a name or versions.
+/// True if a text has only punctuation outside its quotes, and only names or versions inside.
 pub fn is_quoted_list(text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
@@ -217,8 +222,8 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
     found
 }
 
-/// Puts back all entries of an INI file except those for whose section and key `keep` is true. The key of a
-/// section's heading is empty.
+/// Puts back all entries of an INI file except those for whose section and key `keep` is true. For the
+/// heading of a section, `keep` gets an empty key.
 pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) -> Option<String> {
     let wanted = ini(base.unwrap_or_default());
     let own_entries = ini(own);
@@ -245,7 +250,7 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
 /// An entry of an INI file: its section, its key, and its lines.
 type IniEntry = (String, String, String);
 
-/// The entries of an INI file. Indented lines, blank lines and comments continue an entry.
+/// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are dropped.
 fn ini(text: &str) -> Vec<IniEntry> {
     let mut entries: Vec<IniEntry> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -266,24 +271,25 @@ fn ini(text: &str) -> Vec<IniEntry> {
 
 /// A difference between two texts, in lines with their line ends.
 pub struct LineHunk<'t> {
-    /// The line before; empty at the start.
+    /// The candidate's line before the difference; empty at the start of the text.
     pub before: &'t str,
-    /// The base's lines.
+    /// The base's lines that are gone.
     pub removed: &'t [&'t str],
-    /// The lines that replace them.
+    /// The candidate's lines in place of `removed`.
     pub added: &'t [&'t str],
 }
 
 /// The maximum product of the line counts of two compared texts, because hostile texts would take too long.
 const MOST_LINES: usize = 4_000_000;
 
-/// Puts back the differences for which `decides` is true; `None` if the texts are too long to compare.
+/// Puts back the differences for which `decides` is true. Returns a new manifest unchanged, and `None` if the
+/// texts are too long to compare.
 pub fn line_hunks(
     base: Option<&str>,
     own: &str,
     decides: impl Fn(&LineHunk<'_>) -> bool,
 ) -> Option<String> {
-    // A new manifest belongs to a new package.
+    // A new manifest belongs to a new package, so there is nothing to put back.
     let Some(base) = base else { return Some(own.to_owned()) };
     let old: Vec<&str> = lines(base).collect();
     let new: Vec<&str> = lines(own).collect();

@@ -1,5 +1,6 @@
-//! The names in commands, recipes and scripts. A new path with such a name may change which commands
-//! run: they may look for it, make may find a target up to date, or a pattern may match one more path.
+//! The names in commands, recipes and scripts. A new path with such a name may change which commands run: a
+//! command may ask whether the path exists, make may take the new file for a target that is up to date, or a
+//! pattern may match one more path.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -12,29 +13,30 @@ use crate::model::shell::{
     SimpleCommand, commands_of, is_assignment, may_leave_commands_out, without_substitutions,
 };
 
-/// The kind of a text, which decides how it names paths.
+/// The kind of a text. It decides which words of the text can be paths.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
-    /// Lines of a shell.
+    /// Lines for a shell.
     Shell,
-    /// A script, whose outcome another line may ask for.
+    /// A shell script. Another line may use its exit code as a condition.
     Script,
-    /// A Makefile, or what it includes.
+    /// A Makefile, or a file that it includes.
     Make,
-    /// A program: only what it quotes can be a path.
+    /// A program: only its quoted texts can be paths.
     Program,
 }
 
-/// Programs whose plain words name their own commands, not files; those that run recipes are not listed.
+/// Programs whose plain arguments are commands of their own, not files: `cargo build`. Programs that run
+/// recipes are not listed; their arguments are names of recipes.
 const WITH_COMMANDS: [&str; 14] = [
     "bundle", "cargo", "composer", "deno", "dotnet", "git", "go", "mix", "npx", "pip", "poetry",
     "swift", "uv", "zig",
 ];
 
-/// The words before a directory in which names are looked up.
+/// The words before a directory in which the names in a line are looked up: `cd DIRECTORY`.
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
-/// The words by which a line of a test asks whether a path or a module is there, or goes on without it.
+/// Words in a line with which a test asks whether a path or a module exists, or goes on without it.
 pub const ASKING: [&str; 15] = [
     "@include",
     "access",
@@ -53,7 +55,8 @@ pub const ASKING: [&str; 15] = [
     "try {",
 ];
 
-/// The options and variables with directories in which tools look files up by their names, one after another.
+/// The options and variables that list directories. Tools look for a file in these directories, one after
+/// another.
 const SEARCH_PATHS: [&str; 12] = [
     "-I",
     "-classpath",
@@ -72,18 +75,18 @@ const SEARCH_PATHS: [&str; 12] = [
 /// Stands for the value of a variable.
 const VALUE: char = '\u{1}';
 
-/// The names in texts.
+/// The names in the texts of commands, recipes and scripts.
 #[derive(Default)]
 pub struct Markers {
     words: BTreeSet<String>,
     /// Names with `*`, which also stands for the value of a variable.
     patterns: BTreeSet<String>,
-    /// True if a condition decides whether commands run. Then any command of a script that looks at a
-    /// file may be a part of a condition.
+    /// True if a condition in a text decides whether commands run. Then a command of a script that only looks
+    /// at a file may be part of such a condition, so its words are names, too.
     has_conditions: bool,
-    /// The directories in which words are looked up.
+    /// The directories in which `words` are looked up.
     directories: BTreeSet<String>,
-    /// The lines, by the kinds of their texts.
+    /// All lines, each with the kind of its text.
     pub lines: Vec<(TextKind, String)>,
 }
 
@@ -123,7 +126,7 @@ impl Markers {
         }
     }
 
-    /// Adds the targets of a rule and what they need, or the words of a variable.
+    /// Adds the targets and prerequisites of a rule, or the words in a variable's value.
     fn add_list(&mut self, line: &str, phony: &BTreeSet<&str>) {
         let words = line.split([' ', '\t', ':', '=', ';', '|', '(', ')', '{', '}']);
         let words: Vec<&str> = words.filter(|word| !phony.contains(word)).collect();
@@ -135,13 +138,13 @@ impl Markers {
         }
     }
 
-    /// Adds the names in the commands of a line. If the line cannot leave a command out, a command that only
-    /// looks at a file switches nothing off, so its words are not added: `test -e new`. `is_argument` says
-    /// that what the commands print becomes the arguments of another command.
-    fn add_commands(&mut self, line: &str, is_argument: bool) {
+    /// Adds the names in the commands of a line. If no other command depends on the line's commands, a
+    /// command that only looks at a file (`test -e new`) has no effect, so its words are not added. `is_used`
+    /// is true if the commands' exit codes or their output matter outside of the line.
+    fn add_commands(&mut self, line: &str, is_used: bool) {
         let (line, inner) = without_substitutions(line);
         let commands = commands_of(&line);
-        let switches = is_argument
+        let switches = is_used
             || may_leave_commands_out(&line)
             || commands.windows(2).any(|pair| pair[0].is_piped && !looks_at_files(&pair[1]))
             || commands.iter().any(|command| command.words.iter().all(|w| is_assignment(&w.text)));
@@ -153,7 +156,8 @@ impl Markers {
         }
     }
 
-    /// Adds the words of a command that may be paths: not the program's own name, its commands and messages.
+    /// Adds the words of a command that may be paths. Leaves out the program's plain name, the names of the
+    /// program's own commands, and messages.
     fn add_command(&mut self, command: &SimpleCommand) {
         let values = command.words.iter().take_while(|word| is_assignment(&word.text));
         for word in values.chain(&command.inputs).chain(&command.output) {
@@ -188,14 +192,14 @@ impl Markers {
         }
     }
 
-    /// Adds what a line quotes.
+    /// Adds the quoted texts of a line.
     fn add_quoted(&mut self, line: &str) {
         for word in quoted_words(line) {
             self.add_word(word);
         }
     }
 
-    /// Adds the parts of a word.
+    /// Adds the parts of a word: `a` and `b` of `PATH=a:b`.
     fn add_words(&mut self, text: &str) {
         for word in text.split([':', '=', ',']) {
             self.add_word(word);
@@ -205,7 +209,7 @@ impl Markers {
     fn add_word(&mut self, word: &str) {
         let word = plain(word);
         let is_name = word.contains(char::is_alphanumeric) && !word.contains(char::is_whitespace);
-        // `${x}s` could be nearly any word.
+        // A word such as `${x}s` could stand for nearly any word.
         let is_vague = word.contains(VALUE) && !word.contains(['.', '/']) && word.len() < 5;
         if word.starts_with('-') || !is_name || is_vague || word.contains('%') {
             return;
@@ -215,9 +219,9 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a line gives a tool directories in which it looks files up, and the tool may find a new file in
-    /// one of them before the file of the base that has the same path in another. `has` says which files the
-    /// base has.
+    /// True if a line lists directories in which a tool looks for files, the new file is in one of them, and
+    /// the base has a file with the same relative path in another one. The tool may then find the new file
+    /// first. `has` is true for the files of the base.
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
         let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
         lines.any(|line| {
@@ -238,8 +242,8 @@ impl Markers {
         })
     }
 
-    /// True if a word names a new path. A pattern that matches the path names it, too, unless `is_open`
-    /// says that the pattern already matches files of this kind in the base.
+    /// True if a word names a new path. A pattern that matches the path names it, too, unless `is_open` is
+    /// true for the pattern: then the pattern already matches files of this kind in the base.
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
@@ -250,7 +254,8 @@ impl Markers {
     }
 }
 
-/// True if a condition in a line decides whether a command runs that does more than look.
+/// True if a line has a condition, and a command that does more than look at files. The condition may decide
+/// whether that command runs.
 fn has_condition(line: &str) -> bool {
     let (line, _) = without_substitutions(line);
     may_leave_commands_out(&line) && !commands_of(&line).iter().all(looks_at_files)
@@ -270,8 +275,9 @@ fn looks_at_files(command: &SimpleCommand) -> bool {
         || looks_only(program, "")
 }
 
-/// True if a pattern stands for a path. A pattern without a directory may be for `find`, in any
-/// directory, and a variable before a slash may be the current directory.
+/// True if a pattern may stand for a path. A pattern without a slash stands for files in any directory, as
+/// for `find`. A pattern that begins with `*/` also stands for files in the root, because the `*` may be a
+/// variable that names the current directory.
 pub fn is_listed(pattern: &str, path: &str) -> bool {
     matches(pattern, path)
         || !pattern.contains('/') && matches(pattern, file_name(path))
@@ -283,12 +289,12 @@ pub fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'', '`']).skip(1).step_by(2)
 }
 
-/// A word as the path of a tree.
+/// A word as a path in a tree: without `./` before it and slashes after it.
 fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// A line with [`VALUE`] in the place of each variable of make or a shell.
+/// Replaces each variable of make or a shell in a line by [`VALUE`].
 fn without_values(line: &str) -> String {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let line = line.replace("$$", "$");

@@ -55,8 +55,8 @@ pub use crate::ecosystems::ecosystem::InstalledDirectory;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// Every ecosystem. Detection asks them in this order: languages first, then build tools, then a
-/// project's own recipes, which often call the others.
+/// Every ecosystem. If two proposals for commands are otherwise equal, detection takes the proposal whose
+/// ecosystem comes first here.
 const ALL: &[&Ecosystem] = &[
     &javascript::ECOSYSTEM,
     &deno::ECOSYSTEM,

@@ -50,8 +50,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The headers of C's libraries and compilers. A compiler may find a project's header of that name first.
-/// These headers include each other, so a project's `features.h` would change `assert.h`, too.
+/// The headers of C's libraries and compilers. A compiler may find a project's header of the same name before
+/// the system's. These headers include each other, so a project's `features.h` would change `assert.h`, too.
 const SYSTEM_HEADERS: &str = "\
     AssertMacros Availability AvailabilityMacros TargetConditionals _types aio alloca argp argz
     assert byteswap cdefs complex cpio ctype dirent dlfcn elf endian envz err errno error
@@ -64,7 +64,7 @@ const SYSTEM_HEADERS: &str = "\
     threads time uchar ucontext ulimit unistd unwind utime utmp utmpx values varargs wait wchar
     wctype wordexp xlocale";
 
-/// The directories with further such headers.
+/// The directories in which systems have further headers.
 const SYSTEM_DIRECTORIES: [&str; 8] =
     ["asm", "asm-generic", "bits", "gnu", "linux", "mach", "machine", "sys"];
 
@@ -73,7 +73,8 @@ const MOST_BUILD_FILES: usize = 1_000;
 
 const PRESETS: &str = "CMakePresets.json";
 
-/// The first visible configure preset, with its build preset and its test preset.
+/// Builds and tests with the first visible configure preset, and with the build preset and the test preset
+/// that belong to it.
 fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
     if !files.has("CMakeLists.txt") {
@@ -99,12 +100,13 @@ fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// CMake if no recipe of the project calls it.
+/// The commands of [`cmake`], if no recipe of the project calls CMake.
 fn plain_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if recipes_call_cmake(files)? { Ok(Vec::new()) } else { cmake(files) }
 }
 
-/// CMake if the project's own recipes call it. It ranks last, because the recipes have the right options.
+/// The commands of [`cmake`], if a recipe of the project calls CMake. They rank below the recipe, because the
+/// recipe has the right options.
 fn wrapped_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     if recipes_call_cmake(files)? { cmake(files) } else { Ok(Vec::new()) }
 }
@@ -160,7 +162,8 @@ fn is_for_tests(option: &str) -> bool {
     ["_TESTS", "_TESTING", "_TEST"].iter().any(|end| option.ends_with(end))
 }
 
-/// `./configure` and make, with the author's target `test` or else the `check` of Automake.
+/// Builds with `./configure` and make, and tests with the author's target `test`, or else with Automake's
+/// `check`.
 fn autotools(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const SETTINGS: &str = "configure.ac";
     let Some(makefile) = files.text("Makefile.am")? else { return Ok(Vec::new()) };
@@ -190,7 +193,8 @@ fn preset_name<'p>(
     preset["name"].as_str()
 }
 
-/// All targets, if the project has a test rule. No server, because it would outlive the command.
+/// Builds and tests all targets, if the project has a test rule. With `--batch`, Bazel starts no server,
+/// which would outlive the command.
 fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
         return Ok(Vec::new());
@@ -208,9 +212,9 @@ fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Puts everything back but source files that are added after others.
+/// Restores the base's build file, but keeps source files that the attempt adds after other source files.
 fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
-    // A new build file is code as a whole.
+    // All of a new build file may be code, so no part of it can be kept.
     let is_list = !leaves_files_out(base?);
     line_hunks(base, own, |hunk| {
         let words = |lines: &[&str]| {

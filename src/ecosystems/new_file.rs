@@ -1,28 +1,30 @@
-//! A source file that an attempt adds. The code beside it shows if it can only be source.
+//! A source file that an attempt adds. The base's code beside it shows whether it can only be source, i.e.
+//! whether no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
-/// The files of a base that show the places of its code.
+/// Where a base has its files, tests and sources.
 #[derive(Default)]
 pub struct CodePlaces {
     /// The directories, without the root.
     pub directories: BTreeSet<String>,
-    /// All files.
+    /// The paths of all files.
     pub files: BTreeSet<String>,
     /// The names of the tests, without their directories.
     pub test_names: BTreeSet<String>,
-    /// The directories that directly contain sources of a language.
+    /// Pairs of a directory and the language of a source file directly in it. An extension stands for a
+    /// language.
     pub sources: BTreeSet<(String, &'static str)>,
     /// The languages of the sources.
     pub languages: BTreeSet<&'static str>,
 }
 
-/// The extensions that Node and bundlers try for a module's name, in this order.
+/// The extensions that Node and bundlers try for a module's name.
 const MODULES: [&str; 10] = ["cjs", "cts", "js", "json", "jsx", "mjs", "mts", "node", "ts", "tsx"];
 
 impl CodePlaces {
-    /// The files of the base that a language may replace by a new file, because it finds the new file first.
-    /// Python finds a package before a module, and a module before a directory without `__init__.py`; Node
-    /// and bundlers try one extension before another; Lua finds a file before a directory.
+    /// The files of the base that a new file at `path` may replace, because its language finds the new file
+    /// first. Python finds a package before a module, and a module before a directory without `__init__.py`;
+    /// Node and bundlers try one extension before another; Lua finds a file before a directory.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
         let below = |start: String| {
@@ -53,34 +55,34 @@ impl CodePlaces {
 pub struct NewFile<'f> {
     /// The code of the base.
     pub places: &'f CodePlaces,
-    /// Its path.
+    /// The path of the file.
     pub path: &'f str,
-    /// The innermost directory of the base that is above it; empty for the root.
+    /// The innermost directory of the base that is above the file; empty for the root.
     pub nearest: &'f str,
-    /// Its language.
+    /// The extension that stands for the file's language.
     pub language: &'static str,
 }
 
 impl NewFile<'_> {
-    /// True if the base has sources of its language anywhere. This is enough for languages whose tools load
-    /// no file because of its name.
+    /// True if the base has sources of the file's language anywhere. In a language whose tools load no file
+    /// because of its name, this shows that the file can only be source.
     pub fn has_its_language(&self) -> bool {
         self.places.languages.contains(self.language)
     }
 
-    /// True if its own directory has sources of its language.
+    /// True if the base has sources of the file's language in the file's own directory.
     pub fn is_beside_its_language(&self) -> bool {
         self.nearest == directory_of(self.path) && self.nearest_has_language()
     }
 
-    /// True if a test of the base has its name. In a language that searches several directories, it may
-    /// replace that test.
+    /// True if a test of the base has the same file name. In a language that searches several directories,
+    /// the new file may replace that test.
     pub fn has_name_of_a_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or(self.path);
         self.places.test_names.contains(name)
     }
 
-    /// True if Node would load it in place of a test's helper, or of a directory of the base.
+    /// True if Node would load the file in place of a test's helper, or in place of a directory of the base.
     pub fn is_loaded_for_another(&self) -> bool {
         let (stem, extension) = self.path.rsplit_once('.').unwrap_or((self.path, ""));
         let module = stem.strip_suffix("/index").unwrap_or(stem);
@@ -91,20 +93,20 @@ impl NewFile<'_> {
             || module == stem && next.is_some_and(|file| file.starts_with(&index))
     }
 
-    /// True if the innermost directory of the base above it has sources of its language, and tools do not
-    /// search libraries by name in that directory.
+    /// True if the innermost directory of the base above the file has sources of its language, and is no
+    /// `lib` directory, in which tools look for libraries by name.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.nearest.rsplit('/').next() == Some("lib");
         self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
     }
 
-    /// True if the innermost directory of the base above it has sources of its language, and is not the
+    /// True if the innermost directory of the base above the file has sources of its language, and is not the
     /// root.
     pub fn is_in_directory_of_language(&self) -> bool {
         !self.nearest.is_empty() && self.nearest_has_language()
     }
 
-    /// True if its new directory has the name of a module of the base beside that directory.
+    /// True if the file's new directory belongs to a module of the base: `lib/a/` beside `lib/a.rb`.
     fn is_part_of_module(&self) -> bool {
         let new = self.path[self.nearest.len()..].trim_start_matches('/');
         let extension = self.path.rsplit('.').next().unwrap_or_default();
@@ -113,13 +115,13 @@ impl NewFile<'_> {
         })
     }
 
-    /// True if it is part of a package of the base, a directory with the file `marker`.
+    /// True if the file is in a package of the base: a directory with the file `marker`.
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
             && self.places.files.contains(&format!("{}/{marker}", self.nearest))
     }
 
-    /// True if it is beside a `package.json`.
+    /// True if the file is in the root, or beside a `package.json`.
     pub fn is_in_package_root(&self) -> bool {
         let directory = directory_of(self.path);
         directory.is_empty() || self.places.files.contains(&format!("{directory}/package.json"))
@@ -130,14 +132,14 @@ impl NewFile<'_> {
     }
 }
 
-/// The directory of a path; empty for one in the root.
+/// The directory of a path; empty for a path in the root.
 pub fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// True if tools read the new parts of a path only as the name of a file: a shell does not read them as code
-/// or several names, and a program not as an option or a setting. `known` is the innermost directory of the
-/// base above it.
+/// True if tools read the new parts of a path only as the name of a file: a shell does not take them for code
+/// or for several names, and a program does not take them for an option or a setting. `known` is the
+/// innermost directory of the base above the path.
 pub fn is_plain_name(path: &str, known: &str) -> bool {
     let new = path[known.len()..].trim_start_matches('/');
     let (directories, file) = new.rsplit_once('/').unwrap_or(("", new));
@@ -149,12 +151,12 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
                     || !c.is_ascii() && c.is_alphanumeric()
             })
     };
-    // Directories of npm's scopes begin with `@`. A file may not, because programs read arguments from a
-    // file after `@`.
+    // Directories of npm's scopes begin with `@`. The name of a file may not begin with it, because some
+    // programs read arguments from a file that is named after an `@`.
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
-/// The words with which a statement that loads a module begins.
+/// A statement that loads a module begins with one of these words.
 pub const LOADING: [&str; 4] = ["use", "require", "import", "from"];
 
 /// The module that a new file defines.
@@ -166,7 +168,8 @@ pub struct NewModule<'p> {
 }
 
 impl<'p> NewModule<'p> {
-    /// The module of a file. `known` is the innermost directory of the base above it.
+    /// The module that the file at `path` defines. `known` is the innermost directory of the base above the
+    /// file.
     pub fn of(path: &'p str, known: &str) -> NewModule<'p> {
         let (path, _) = path.rsplit_once('.').unwrap_or((path, ""));
         let new = path[known.len()..].trim_start_matches('/');
@@ -178,9 +181,10 @@ impl<'p> NewModule<'p> {
         [self.first, self.path.rsplit('/').next().unwrap_or(self.path)]
     }
 
-    /// True if a line of a test loads a module that this one may replace. The loaded name begins with the first
-    /// new part of this module's path, or it has several parts and the path ends with them. A name that is the
-    /// whole path counts only in an indented line, where the test may go on without the module.
+    /// True if a line of a test loads a module that this one may replace. Then the loaded name begins with
+    /// the first new part of this module's path, or the name has several parts and the path ends with them. A
+    /// name that is the whole path counts only in an indented line, where the test may go on without the
+    /// module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {

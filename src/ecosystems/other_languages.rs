@@ -1,7 +1,7 @@
-//! Languages whose commands and tests are not known: their source files alone.
+//! Languages of which only the extensions are known, not the commands and tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// Languages, templates and descriptions of data of which programs are made.
+/// Languages, templates and data descriptions that programs are made from.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &[
         "clj", "cljc", "cljs", "cr", "css", "ejs", "erl", "f90", "frag", "g4", "gleam", "glsl",

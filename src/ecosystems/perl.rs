@@ -1,4 +1,4 @@
-//! Perl: its scripts, and its tests.
+//! Perl: its source files, and its tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Perl.

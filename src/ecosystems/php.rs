@@ -35,7 +35,7 @@ const VENDOR: [InstalledDirectory; 1] = [InstalledDirectory {
 
 const PHPUNIT: [&str; 2] = ["phpunit.xml", "phpunit.xml.dist"];
 
-/// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and no script tests. The
+/// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and there is no script `test`. The
 /// setup installs the packages, the locked ones if there is a lock file.
 fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const MANIFEST: &str = "composer.json";
@@ -63,8 +63,8 @@ fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// PHPUnit from the project's own packages. A part of a larger project may have development packages without
-/// it: then PHPUnit from PATH.
+/// PHPUnit from the project's own packages. If the project has development packages, but not PHPUnit among
+/// them, it may be part of a larger project: then PHPUnit from PATH.
 fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     let requires = |name: &str| !package["require-dev"][name].is_null();
     if requires("symfony/phpunit-bridge") {
@@ -76,7 +76,8 @@ fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     }
 }
 
-/// Puts everything back but the description of the package and its dependencies.
+/// Restores the base's composer.json, but keeps the attempt's description of the package and its
+/// dependencies.
 fn composer_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         authors description funding homepage keywords license name readme require require-dev

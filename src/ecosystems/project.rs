@@ -19,27 +19,27 @@ pub struct Detector {
 /// The evidence that commands are the project's own. A later kind counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Evidence {
-    /// Files and directories have names that such projects use.
+    /// Only the name of a file or directory suggests the commands: `spec/`.
     Names,
-    /// The author has a recipe of that name.
+    /// A recipe has the usual name of such a command: `make test`.
     Recipe,
     /// A tool's own file shows how the tool builds or tests.
     Settings,
 }
 
-/// The files of a tree's root, as the detectors see them.
+/// The files of a commit, as the detectors read them: the names in the root, and any file by its path.
 pub struct RootFiles<'a> {
     repo: &'a Repo,
     commit: Oid,
     tree: Oid,
-    /// The names; true for directories.
+    /// The names in the root. The flag is true for a directory.
     names: Vec<(String, bool)>,
     paths: OnceCell<Vec<String>>,
     ci: OnceCell<CiCommands>,
 }
 
 impl<'a> RootFiles<'a> {
-    /// The files of a commit's root.
+    /// Reads the names in a commit's root. Other files are read when they are asked for.
     pub fn of_commit(repo: &'a Repo, commit: &Oid) -> Result<RootFiles<'a>> {
         let tree = repo.commit(commit)?.tree;
         let names = repo.root_entries(&tree)?;
@@ -76,12 +76,12 @@ impl<'a> RootFiles<'a> {
         self.names.iter().any(|(n, is_dir)| n == name && *is_dir)
     }
 
-    /// The first of these names that a file of the root has.
+    /// The first of these names that is the name of a file in the root.
     pub fn first<'n>(&self, names: &[&'n str]) -> Option<&'n str> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// The files whose names have this ending, sorted.
+    /// The files of the root whose names have this ending, sorted.
     pub fn ending(&self, end: &str) -> Vec<&str> {
         let mut found: Vec<&str> = self
             .names
@@ -115,24 +115,24 @@ impl<'a> RootFiles<'a> {
     }
 }
 
-/// A command of these words; `source` is the file that shows it.
+/// The command with these words. `source` is the file in which it was found.
 pub fn command(stage: Stage, words: &[&str], source: impl Into<String>) -> OracleCommand {
     let words = words.iter().map(|w| (*w).to_owned()).collect();
     OracleCommand { stage, command: CommandLine::Argv(words), source: source.into() }
 }
 
-/// A command for a shell; `source` is the file that shows it.
+/// The command that a shell runs with this line. `source` is the file in which it was found.
 pub fn shell_command(stage: Stage, line: String, source: impl Into<String>) -> OracleCommand {
     OracleCommand { stage, command: CommandLine::Shell(line), source: source.into() }
 }
 
-/// True if a lint script changes the files that it checks, so that it finds no fault.
+/// True if a lint script repairs the files that it checks: then it would report no fault.
 pub fn repairs(script: &str) -> bool {
     script.split_whitespace().any(|word| word == "--fix" || word == "--write")
 }
 
-/// The commands that run a project's own recipes by `tool`: those of `build` or `all`, `lint`, `test` or
-/// `check` that are in `recipes`.
+/// The commands with which `tool` runs recipes of the project: `build` or else `all`, `lint`, and `test` or
+/// else `check`, as far as `recipes` has them.
 pub fn recipe_commands(tool: &str, recipes: &[&str], source: &str) -> Vec<OracleCommand> {
     let stages: [(Stage, &[&str]); 3] = [
         (Stage::Build, &["build", "all"]),

@@ -1,5 +1,5 @@
-//! The changes to put back so that the base's tests and commands judge an attempt, from the paths
-//! that it changes and their text.
+//! Which changes of an attempt are put back, so that the base's tests and commands judge it. This is decided
+//! by the paths that the attempt changes, and by the texts of the files.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -14,30 +14,30 @@ use crate::ecosystems::touched::{
 };
 use crate::error::Result;
 
-/// The thing to do with a changed path.
+/// What to do with a changed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutBack {
-    /// Nothing: it does not decide.
+    /// Nothing: the file is source, a document or a list of dependencies.
     Keep,
-    /// Put the base's file back: an existing test.
+    /// Put the base's file back: it is an existing test.
     Test,
-    /// Put the base's file back: it decides which commands run. One that was added is taken out.
+    /// Put the base's file back: it decides which commands run. An added file is taken out.
     Deciding,
-    /// Replace the text by the attempt's, with the deciding part of the base.
+    /// Use this text: the attempt's, with the base's deciding part.
     Part(String),
-    /// Replace the text by the attempt's, with the base's tests in this file.
+    /// Use this text: the attempt's, with the base's tests in this file.
     InnerTests(String),
-    /// Replace the text by the attempt's, without the tests that it adds among the source.
+    /// Use this text: the attempt's, without the tests that the attempt adds to a source file.
     AddedInnerTests(String),
-    /// Take out an added test. It may need a file that is put back, or change the results of the base's
-    /// tests, which share its process, its directory or its outputs.
+    /// Take out an added test. It may need a file that is put back. It may also change the results of the
+    /// base's tests, because it shares a process, a directory or outputs with them.
     AddedTest,
-    /// Put the base's file back, and also judge the source together with the changed file: it is not
-    /// source, so it may be data, or a setting that is not known here.
+    /// Put the base's file back, and also judge the source together with the changed file. The file is of
+    /// unknown kind: it may be data, or a setting of a tool that git-frites does not know.
     Other,
     /// As `Other`, but put only the mode back: the text is source, a document or a list of dependencies.
     Mode,
-    /// It decides, and cannot be put back alone, for this reason.
+    /// The change may decide what is run, and cannot be put back without other changes, for this reason.
     Inseparable(&'static str),
 }
 
@@ -47,18 +47,18 @@ impl PutBack {
         matches!(self, PutBack::Deciding | PutBack::Part(_))
     }
 
-    /// True if the change is not believed, and is neither a test nor known to decide.
+    /// True if it is not known what the change of the file, or of its mode, does.
     pub fn is_unknown(&self) -> bool {
         matches!(self, PutBack::Other | PutBack::Mode)
     }
 
-    /// True if this only takes out added tests.
+    /// True if only added tests are taken out.
     pub fn is_added_test(&self) -> bool {
         matches!(self, PutBack::AddedTest | PutBack::AddedInnerTests(_))
     }
 }
 
-/// The thing to do with one changed path of an attempt on this base.
+/// Decides what to do with one changed path of an attempt on this base.
 pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
     let TouchedPath { path, before, after, .. } = touched;
     let mut known = put_back_by_name(ALL, touched, &base.scripts);
@@ -68,12 +68,12 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
     }
     match known {
-        // A submodule has no text.
+        // A submodule has no text, so `before` is empty.
         PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
-        // Without the file that makes a directory a package, tests below it may not be found.
+        // Without the file that makes a directory a package, tests below the directory may not be found.
         PutBack::Keep
             if after.is_none()
                 && ALL.iter().any(|e| e.package_file == file_name(path))
@@ -92,7 +92,8 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             // target of make.
             let brings_directory = is_new && !base.has_directory_of(path)?;
             let counts = if let Some(ecosystem) = about_dependencies(path) {
-                // Among files of the base it may begin another project, whose tests no command runs.
+                // In a directory of the base, a new manifest may begin another project, whose tests no
+                // command runs.
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
                 !is_new || brings_directory && !takes_name || base.is_unknown()?
             } else {
@@ -104,7 +105,7 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     }
 }
 
-/// The ecosystem of a manifest or a lock file that belongs to the project.
+/// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed files.
 fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
     if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
 }
@@ -125,7 +126,7 @@ pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String
     put_back_by_name(ALL, touched, scripts).decides()
 }
 
-/// The thing to do with a changed path, by its name and its text alone.
+/// Decides by a changed path's name and texts alone, without looking at other files.
 fn put_back_by_name(
     ecosystems: &[&Ecosystem],
     touched: TouchedPath<'_>,
@@ -147,7 +148,7 @@ fn put_back_by_name(
     if is_test_path_among(ecosystems, path) {
         return match before {
             Some(_) => PutBack::Test,
-            // Some tests decide which others run.
+            // A test with such a mark may decide which other tests run.
             None if skips => PutBack::Deciding,
             None => PutBack::AddedTest,
         };
@@ -166,7 +167,7 @@ fn put_back_by_name(
     }
 }
 
-/// The thing to do with a source file that may hold tests beside the code.
+/// Decides what to do with a source file that may contain tests beside the code.
 fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> PutBack {
     if let Some(InnerTests { items, .. }) = &source.inner_tests {
         let kept = items(after);
@@ -177,7 +178,8 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     let place = source.place_of_inner_tests(before).zip(source.inner_tests.as_ref());
     let Some((old, InnerTests { hidden_by, .. })) = place else {
         let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
-        // A file without tests may still skip those of another file, with a mark on the line that includes it.
+        // A file without tests may still skip the tests of another file, with a mark on the line that
+        // includes the other file.
         let may_skip = source.inner_tests.is_some() || has_tests(before) || has_tests(after);
         let kept = loose_tests(source, after);
         let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
@@ -206,14 +208,14 @@ fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> Pu
     }
 }
 
-/// The thing to do with a source file that has no tests in the base. Added tests are taken out, because they
-/// may have the names of tests in a file that is no longer part of the program.
+/// Decides what to do with a source file that has no tests in the base. Added tests are taken out, because
+/// they may have the names of tests in a file that is no longer part of the program.
 fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
     if source.inner_tests.is_none() || !has_fewer_tests(source, Some(after), Some(before)) {
         return PutBack::Keep;
     }
     match source.place_of_inner_tests(after) {
-        // An indented test module ends with the item around it, not with the file.
+        // An indented test module cannot be taken out: it ends with the item around it, not with the file.
         Some(range) if after[range.start..].starts_with('#') => {
             let text = replaced(after, range, "");
             if has_fewer_tests(source, Some(&text), Some(before)) {
@@ -226,7 +228,7 @@ fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
     }
 }
 
-/// The number of lines that define a macro by which tests assert.
+/// The number of lines that define a macro with which tests assert.
 fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     let (defining, macros) = source.assertions;
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -253,7 +255,7 @@ fn loose_tests(source: &Ecosystem, text: &str) -> Vec<String> {
             continue;
         }
         let mut test = vec![*line];
-        // An attribute is before the item that it marks.
+        // An attribute stands before the item that it marks, with the same indentation.
         let mut in_head = line.trim_start().starts_with(['#', '@', '[']);
         for next in &lines[at + 1..] {
             let is_inner = next.is_empty() || indentation(next) > indentation(line);

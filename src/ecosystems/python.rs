@@ -1,5 +1,5 @@
-//! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if one has a lock file here,
-//! else in a virtual environment of the checkout.
+//! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if the project has a lock file
+//! of one of these, else in a virtual environment of the checkout.
 use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
@@ -89,23 +89,23 @@ const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
     InstalledDirectory { directory, manifests, is_tied_to_its_place: true }
 }
 
-/// The words of a command, or of its start.
+/// The words of a command, or the words with which it begins.
 type Words = &'static [&'static str];
 
 /// The environment in which a checkout's tools run.
 struct Environment {
-    /// The words before a tool.
+    /// The words before the name of a tool: `uv run --locked`.
     run: Words,
     /// The words that start the interpreter.
     python: Words,
     /// The command that installs the packages.
     setup: Option<OracleCommand>,
-    /// The lock file's text; empty without one.
+    /// The text of the lock file; empty if there is none.
     lock: String,
 }
 
 impl Environment {
-    /// The environment of uv or poetry if one has a lock file here, else the machine's.
+    /// The environment of uv or poetry if the project has a lock file of one of these, else the machine's.
     fn of(files: &RootFiles<'_>) -> Result<Environment> {
         let text = |name: &str| Ok(files.text(name)?.unwrap_or_default());
         Ok(if files.has("uv.lock") {
@@ -128,13 +128,13 @@ impl Environment {
         })
     }
 
-    /// The machine's environment.
+    /// The machine's own Python, without a lock file.
     fn of_machine() -> Environment {
         Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
     }
 
-    /// The words before a tool that creates environments itself: those of the lock file's environment, if
-    /// the lock file names the tool.
+    /// The words before a tool that creates environments itself, such as tox. They are `run` if the lock file
+    /// names the tool, and else empty.
     fn before(&self, tool: &str) -> Words {
         let is_locked = self.lock.lines().any(|line| line == format!("name = \"{tool}\""));
         if is_locked { self.run } else { &[] }
@@ -161,7 +161,7 @@ impl Settings<'_> {
     }
 }
 
-/// A project whose files this module can read.
+/// A project's settings, and the environment for its tests.
 struct Project<'a> {
     settings: Settings<'a>,
     environment: Environment,
@@ -173,7 +173,7 @@ impl<'a> Project<'a> {
         Ok(Project { settings, environment: Environment::of(files)? })
     }
 
-    /// A test by these words, in the environment that `setup` installs, with ruff if it is configured.
+    /// The commands `setup` and `test`, and a lint by ruff if ruff is configured.
     fn with_lint(
         &self,
         test: Option<OracleCommand>,
@@ -188,9 +188,9 @@ impl<'a> Project<'a> {
         [setup, ruff, test].into_iter().flatten().collect()
     }
 
-    /// A test module, in the environment of the lock file, or else in a virtual environment of the checkout
-    /// if the project can be installed, because the machine's Python may import another release of the
-    /// project.
+    /// The commands that run a test module (`python -m WORDS`). The module runs in the environment of the
+    /// lock file. Without a lock file, the module runs in a virtual environment of the checkout if there is
+    /// something to install, because the machine's Python may import another release of the project.
     fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let own = match environment.setup {
@@ -206,7 +206,8 @@ impl<'a> Project<'a> {
     }
 }
 
-/// One environment of tox. Without a choice, tox runs all interpreters, most of which are not installed.
+/// tox, with its environment `py`. Without `-e`, tox runs the tests with all interpreters that it is
+/// configured for, most of which are not installed.
 fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let project = Project::of(files)?;
     let Some(source) = tox_settings(&project.settings)? else { return Ok(Vec::new()) };
@@ -237,8 +238,8 @@ fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     })
 }
 
-/// Tests found by directories and names: those of a package, those beside a list of requirements, those in
-/// unittest's style in the root, or all sessions of nox.
+/// Tests that only names of files and directories suggest: the tests of a package, the tests beside a list of
+/// requirements, the test files in the root, or all sessions of nox.
 fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     named_tests(&Project::of(files)?)
 }
@@ -265,8 +266,8 @@ fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     Ok(Vec::new())
 }
 
-/// The tests in a virtual environment of the checkout, as the alternative that the error names if the tool
-/// of the lock file is not installed.
+/// If the tool of the lock file is not installed: the tests in a virtual environment of the checkout. The
+/// error about the missing tool names them as an alternative.
 fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let mut project = Project::of(files)?;
     let tool = project.environment.run.first();
@@ -317,14 +318,14 @@ fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<Ora
     Some(shell_command(Stage::Setup, format!("python3 -m venv .venv{line}"), source))
 }
 
-/// The group of test packages in a table of groups.
+/// The name of the group of test packages in a table of groups.
 fn named_group(groups: Option<&toml::Value>) -> Option<&'static str> {
     ["test", "tests", "testing", "dev"]
         .into_iter()
         .find(|name| groups.is_some_and(|g| g.get(name).is_some()))
 }
 
-/// The session of a noxfile with a name for tests; of several, the one with the plain name.
+/// The session `tests` or `test` of a noxfile, or else the first session whose name contains `test`.
 fn nox_session(noxfile: &str) -> Option<String> {
     let lines: Vec<&str> = noxfile.lines().map(str::trim).collect();
     let functions = lines.iter().enumerate().filter_map(|(at, line)| {
@@ -338,7 +339,7 @@ fn nox_session(noxfile: &str) -> Option<String> {
     plain.or_else(|| about_tests.first()).map(|name| (*name).to_owned())
 }
 
-/// The lists of packages that tests need.
+/// The files that may list packages that the tests need.
 const REQUIREMENTS: [&str; 5] = [
     "requirements.txt",
     "requirements-dev.txt",
@@ -347,14 +348,14 @@ const REQUIREMENTS: [&str; 5] = [
     "test-requirements.txt",
 ];
 
-/// The directory of tests in a project that has only a list of requirements.
+/// The directory of tests, if the project has a `requirements.txt`.
 fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
     let name = ["tests", "test"].into_iter().find(|name| files.has_directory(name))?;
     files.has("requirements.txt").then_some(name)
 }
 
-/// True if requirements, CI or the test files of a directory show pytest. unittest would then find no tests,
-/// or not all. The root is the directory `""`.
+/// True if requirements, CI or the test files of a directory show that pytest runs the tests. unittest would
+/// find none of them, or not all. The root is the directory `""`.
 fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
     for list in REQUIREMENTS {
         let text = files.text(list)?.unwrap_or_default();
@@ -399,7 +400,8 @@ fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     Ok(files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
 }
 
-/// The directory of tests in a package, if there is one.
+/// The text that names the directory of tests as the source of a command, if the project is a package with
+/// such a directory.
 fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
     let files = settings.files;
     let is_package =
@@ -444,8 +446,8 @@ fn shadows_library(path: &str, _: &str) -> bool {
     path.ends_with(".py") && STANDARD_LIBRARY.split_whitespace().any(|name| name == module)
 }
 
-/// Puts everything back but the description of the package and its dependencies. Also a new file may
-/// configure tools.
+/// Restores the base's pyproject.toml, but keeps the attempt's description of the package and its
+/// dependencies. In a new file, everything else is dropped, because it may configure tools.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-system.requires build-system.build-backend dependency-groups project.authors
@@ -461,7 +463,8 @@ fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &project, &toml_values(&base, &project, &words(KEPT)))
 }
 
-/// Puts back every line of a list of requirements that does not name a package and its versions.
+/// Restores the base's list of requirements, but keeps the attempt's lines that only name a package and its
+/// versions.
 fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_package = |line: &&str| {
         let line = line.trim();
@@ -471,7 +474,7 @@ fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_package))
 }
 
-/// Everything but what describes the package and the packages that it needs.
+/// Restores the base's setup.cfg, but keeps the attempt's description of the package and its dependencies.
 fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
     const NEEDED: [&str; 5] =
         ["", "install_requires", "python_requires", "setup_requires", "tests_require"];

@@ -1,14 +1,15 @@
 //! The named commands of a build tool's file: rules of a Makefile, recipes of a justfile, scripts of
 //! a package.json.
 
-/// Named commands, and the names that run before them.
+/// Named commands, and the recipes that run with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
     /// The name by which the tool runs the recipe.
     pub name: String,
-    /// The names that run before it; other words may be among them.
+    /// The names of the recipes that the tool runs before or after this one. Words that name no recipe may be
+    /// among them.
     pub needs: Vec<String>,
-    /// Its commands, as shell lines.
+    /// The commands of the recipe, as shell lines.
     pub lines: Vec<String>,
 }
 
@@ -34,13 +35,14 @@ pub fn joined_lines(text: &str) -> Vec<String> {
 }
 
 /// Recipes below a line `name: needs`, as in a Makefile or a justfile. `head` returns the names and the rest
-/// of such a line.
+/// of such a line, and `None` for other lines.
 pub fn indented_recipes<'t>(
     lines: &'t [String],
     head: impl Fn(&'t str) -> Option<(&'t str, &'t str)>,
 ) -> Vec<Recipe> {
     let mut found: Vec<Recipe> = Vec::new();
-    // The recipes of the last head. A line below it belongs to each of them.
+    // The index of the first recipe of the last head. An indented line below the head belongs to all recipes
+    // from this index on.
     let mut open = 0;
     for line in lines {
         if line.starts_with(['\t', ' ']) {

@@ -70,7 +70,7 @@ fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     })
 }
 
-/// RSpec if only its directory shows it.
+/// RSpec, if there is a directory of specs.
 fn spec_directory(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(if has_specs(files) {
         with_gems(files, &["rspec"], "the spec directory")
@@ -83,8 +83,8 @@ fn has_specs(files: &RootFiles<'_>) -> bool {
     files.has("Gemfile") && files.has_directory("spec")
 }
 
-/// The test, if there is one, with RuboCop if it is configured, and a setup that installs the gems:
-/// the locked ones if there is a lock file.
+/// The commands for a project: the test, unless `test` is empty; RuboCop, if it is configured; and a setup
+/// that installs the gems, or exactly the locked gems if there is a lock file.
 fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<OracleCommand> {
     let bundled: &[&str] = if files.has("Gemfile") { &["bundle", "exec"] } else { &[] };
     let mut found = Vec::new();
@@ -104,9 +104,10 @@ fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<
     found
 }
 
-/// Puts everything back but lines that name a gem and its versions, because Bundler runs the file as code.
+/// Restores the base's Gemfile or gemspec, but keeps the attempt's lines that name a gem and its versions.
+/// The rest of the file is code, which Bundler runs.
 fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
-    // A new file is code as a whole.
+    // All of a new file may be code, so no part of it can be kept.
     base?;
     let names_gem = |line: &&str| {
         let line = line.trim();

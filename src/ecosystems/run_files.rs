@@ -25,37 +25,38 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// The thing at a path of a tree.
+/// What is at a path of a tree.
 pub enum InTree {
     /// A file, with its text.
     File(String),
     /// A directory, with the names in it.
     Directory(Vec<String>),
-    /// No entry.
+    /// Nothing: the tree has no such path.
     Nothing,
 }
 
-/// A reader of the paths of one tree; the empty path is its root.
+/// Reads a path of one tree; the empty path is the tree's root.
 pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
 
 /// The files that commands name, as paths and as patterns with `*`.
 #[derive(Debug, Default)]
 pub struct NamedFiles {
-    /// The files that they run.
+    /// The files that the commands run.
     pub run: BTreeSet<String>,
-    /// The files that they compare with others, and directories of such files.
+    /// The files that the commands compare with other files, and directories of such files.
     pub compared: BTreeSet<String>,
 }
 
-/// The files that these shell commands run or compare. The commands, the recipes that they name, and the
-/// shell scripts that they run are searched. A file counts as run if it is in the place of a program. A
-/// source file, or a file without an extension, also counts if a command names it in any other way, unless a
-/// program before it only looks at its files. A missing file counts, too, because commands run it once an
-/// attempt adds it. A name with `*` matches all such files.
+/// Searches these shell commands, the recipes that they name, and the shell scripts that they run. Returns
+/// the files that they run or compare. A file counts as run if a command names it as its program. A source
+/// file, or a file without an extension, also counts if a command names it in any other way, unless the
+/// command's program only looks at files (`grep`). A missing file counts, too, because commands run it once
+/// an attempt adds it. A name with `*` stands for all files that it matches.
 ///
-/// A test file counts only if a command itself names it. Files that a test runs may be the code under test, so
-/// they do not count, except a missing file that the test checks for first. For the same reason, a command
-/// does not count if another command reads its output. Files that are compared are also found in test files.
+/// A test file counts only if one of `commands` names it, not if a script does. Files that a test runs may be
+/// the code under test, so they do not count, except a missing file that the test checks for first. For the
+/// same reason, a command does not count if another command reads its output. Comparisons in test files
+/// count.
 pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut follow = Follow {
         read,
@@ -90,7 +91,8 @@ fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
     Ok(found)
 }
 
-/// The directory in which commands run, and the directory of their script. Both end in `/`, or are empty.
+/// The context of commands. `directory` is the directory in which they run, and `script` is the directory of
+/// their script. Both end in `/`, or are empty.
 #[derive(Clone, Default)]
 struct Place {
     directory: String,
@@ -99,12 +101,13 @@ struct Place {
     values: BTreeMap<String, Vec<Word>>,
     /// The files that a test file checks for before it runs them; `None` outside of test files.
     optional: Option<BTreeSet<String>>,
-    /// True in the commands themselves, not in files that they run.
+    /// True in the oracle's commands themselves, not in the files that they run.
     is_command: bool,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
-    /// The words of the commands whose output is read here. If a file is compared with output that was made
-    /// from the same file (as a formatter check does), it is not expected output.
+    /// The words of the commands whose output another command of the same text reads. If a file is compared
+    /// with output that was made from the same file (as a formatter check does), the file is not expected
+    /// output.
     inputs: Vec<Word>,
 }
 
@@ -115,12 +118,13 @@ impl Place {
     }
 }
 
-/// The part that a word has in its command.
+/// What a word of a command can be.
 #[derive(Clone, Copy, Default)]
 struct Part {
-    /// True if the word can only be a file: then it counts by any name.
+    /// True if the word can only be a file that is run: then the file counts whatever its name is.
     is_program: bool,
-    /// True if the word is the whole name, so that it may mean a directory's main file.
+    /// True if the word is a whole path, so that it may name a directory and so mean the directory's main
+    /// file.
     is_whole: bool,
     /// True if the file counts even if it is missing.
     takes_missing: bool,
@@ -131,9 +135,9 @@ struct Part {
 struct Follow<'a> {
     read: ReadPath<'a>,
     books: Vec<Book>,
-    /// The files and the recipes that were followed.
+    /// The files and the recipes that were followed already.
     done: BTreeSet<String>,
-    /// The places to which files are copied or written, each with their origin.
+    /// Pairs of a path to which a file is copied or written, and the path of the original.
     copies: Vec<(String, String)>,
     found: NamedFiles,
 }
@@ -153,7 +157,8 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Follows a line. Returns the words that name the files whose content it prints, as far as that is known.
+    /// Follows a line. Returns the words that name the files whose content the line prints, as far as that is
+    /// known.
     fn line(&mut self, line: &str, is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
@@ -189,7 +194,7 @@ impl Follow<'_> {
         Ok(printed)
     }
 
-    /// Follows a command. Returns the words that name the files whose content it may print.
+    /// Follows a command. Returns the words that name the files whose content the command may print.
     fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -300,7 +305,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the files that a name may mean, and the missing ones.
+    /// Adds the first file that a name may mean. If there is none, adds the missing files that it may mean.
     fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         let mut missing = Vec::new();
         for path in places_of(word, place) {
@@ -322,9 +327,9 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the file at a path. If there is none, adds the original of a copy at that path, or the file at
-    /// an end of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a
-    /// file.
+    /// Adds the file at a path. If there is none, adds the original of a copy at that path, or the file at a
+    /// path without its first directories: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
+    /// if it found a file.
     fn path(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         if self.at(path, part, place)? {
             return Ok(true);
@@ -347,7 +352,7 @@ impl Follow<'_> {
         Ok(is_copy)
     }
 
-    /// Adds the file at a path, or the main files of the directory there. Returns true if there is one.
+    /// Adds the file at a path, or the main files of the directory there. Returns true if the path exists.
     fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         match (self.read)(path)? {
             InTree::File(text) => {
@@ -368,7 +373,7 @@ impl Follow<'_> {
         Ok(true)
     }
 
-    /// Adds the source files whose path without the extension is this one. Returns true if there are any.
+    /// Adds the source files whose path without extension is `path`. Returns true if there are any.
     fn without_extension(&mut self, path: &str, place: &Place) -> Result<bool> {
         let InTree::Directory(names) = (self.read)(directory_of(path))? else { return Ok(false) };
         let mut is_there = false;
@@ -410,7 +415,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the files of a module that an interpreter runs, if they are in the tree.
+    /// Adds the files of a module that an interpreter runs (`-m MODULE`), if they are in the tree.
     fn module(&mut self, module: &Word, place: &Place) -> Result<()> {
         let path = module.text.replace('.', "/");
         for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
@@ -421,7 +426,7 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the files that options of a program name as its settings or as a part of it.
+    /// Adds the files that options of a program name, e.g. its settings: `--config FILE`, `--plugin=FILE`.
     fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
             let is_value = at > 0 && words[at - 1].text == "--config";
@@ -484,7 +489,8 @@ impl Follow<'_> {
         }
     }
 
-    /// Follows the command that `find` runs on its files. Returns these files.
+    /// Follows the command that `find` runs on the files that it finds. Returns words that stand for these
+    /// files.
     fn find(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
@@ -524,7 +530,8 @@ impl Follow<'_> {
         self.books.iter().position(|b| is_make(b) || b.runners.contains(&program.text.as_str()))
     }
 
-    /// The recipes that these words name; without any, the first.
+    /// Returns the words, which may be names of recipes. If none of them is, adds the name of the first
+    /// recipe.
     fn recipes_of(&self, book: usize, words: &[Word]) -> Vec<String> {
         let recipes = &self.books[book].recipes;
         let mut names: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
@@ -534,7 +541,7 @@ impl Follow<'_> {
         names
     }
 
-    /// Follows the recipes that one needs, and its own lines.
+    /// Follows the recipes that a recipe needs, and then its own lines.
     fn recipe(&mut self, book: usize, name: &str) -> Result<()> {
         if !self.done.insert(format!("{book}:{name}")) {
             return Ok(());
@@ -563,7 +570,7 @@ fn inside(directory: &str, name: &str) -> String {
     if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
-/// True if a program of this name reads its arguments as a shell does.
+/// True if a program of this name runs its arguments as shell code or as shell scripts.
 pub fn reads_shell(name: &str) -> bool {
     name == "eval" || name.ends_with("sh") && !name.contains('.')
 }
@@ -600,8 +607,8 @@ fn variable_of(word: &Word) -> &str {
     word.text.trim_start_matches("./").trim_start_matches(['$', '{']).trim_end_matches('}')
 }
 
-/// The paths that a word may mean, the most likely one first; the empty path is the root. A variable as in
-/// `$DIR/lib.sh` often has the script's own directory as its value.
+/// The paths that a word may mean, the most likely one first; the empty path is the root. The script's own
+/// directory comes first for a variable as in `$DIR/lib.sh`, because that is often its value.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
     let text = word.text.trim_start_matches('/');
     let path = |top: &str, text: &str| {
@@ -616,7 +623,8 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     [&place.script, &place.directory, ""].iter().filter_map(|top| path(top, rest)).collect()
 }
 
-/// A path from a directory, without `.` and `..`; `None` if it is empty or leads out of the tree.
+/// Joins a path to a directory, and resolves `.` and `..`. Returns `None` if the path is absolute, or if the
+/// result is the root or leads out of the tree.
 pub fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.is_empty() {
         return None;
@@ -636,12 +644,12 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The files that a command runs among those of a project.
+    /// The files of a project that a command runs.
     fn of(files: &[(&str, &str)], command: &str) -> Vec<String> {
         named(files, command).run.into_iter().collect()
     }
 
-    /// The files that a command names among those of a project.
+    /// The files of a project that a command runs or compares.
     fn named(files: &[(&str, &str)], command: &str) -> NamedFiles {
         let read = |path: &str| {
             let is_directory = files.iter().any(|(name, _)| name.starts_with(&format!("{path}/")));
@@ -824,7 +832,7 @@ mod tests {
             ("cd d && cmp a.html ../b.html", &["d/a.html", "b.html"]),
             ("git diff --no-index a.html d", &["a.html", "d"]),
             ("git add d/a.html", &[]),
-            // The formatting of a file.
+            // A formatter check compares a file with its own formatted text.
             ("for f in *.c; do clang-format $f | diff - $f; done", &[]),
             ("fmt a.c > out; diff out a.c", &["out"]),
             ("cat d/a.html", &[]),
@@ -843,7 +851,7 @@ mod tests {
             ("[ -f ./more.sh ] && . ./more.sh\n", &["more.sh"]),
             ("test -e more.sh\nif [ $? = 0 ]; then\n  sh more.sh\nfi\n", &["more.sh"]),
             (". ./more.sh 2>/dev/null || :\n", &["more.sh"]),
-            // The code that is to be written.
+            // A missing file that the test does not check for is the code that is to be written.
             (". ./more.sh\nsh main.sh\n", &[]),
             ("[ -f main.sh ] && . ./main.sh\n", &[]),
             ("sh tests/inner.sh", &["deep.sh"]),

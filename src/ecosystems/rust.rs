@@ -59,8 +59,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// `cargo build` and `cargo test --no-fail-fast`, with `--locked` if the lock file is tracked; clippy, the
-/// format and nextest if the project configures them.
+/// Builds with `cargo build` and tests with `cargo test --no-fail-fast`, both with `--locked` if the lock
+/// file is tracked. If the project configures them, lints with clippy and rustfmt, and tests with nextest.
 fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
@@ -94,13 +94,14 @@ fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         Some(_) => (&["cargo", "nextest", "run"][..], NEXTEST),
         None => (&["cargo", "test"][..], "Cargo.toml"),
     };
-    // A run that ends at the first failure shows no results of later tests.
+    // Without this option, a run ends at the first failure and shows no results of later tests.
     options.push("--no-fail-fast");
     found.push(command(Stage::Test, &[runner, &options].concat(), source));
     Ok(found)
 }
 
-/// The check of the format, by CI's command, because it may need another toolchain than the tests.
+/// The command that checks the format. CI's own command is preferred, because the check may need another
+/// toolchain than the tests.
 fn format_check(files: &RootFiles<'_>) -> String {
     let of_ci = ["fmt", "+nightly"].iter().find_map(|word| files.ci().plain(["cargo", word]));
     let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
@@ -108,11 +109,11 @@ fn format_check(files: &RootFiles<'_>) -> String {
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
 }
 
-/// The range of a file's `#[cfg(test)]` modules, formatted by rustfmt: a module ends at the first closing
-/// brace at the start of a line. If there are several, the range ends with the last one.
+/// The range from the first to the last `#[cfg(test)]` module of a file. The file must be formatted by
+/// rustfmt: a module ends at the first closing brace at the start of a line.
 fn place_of_tests(text: &str) -> Option<Range<usize>> {
     let mut found: Option<Range<usize>> = None;
-    // Set to the start of an attribute until the item that it belongs to.
+    // The start of an attribute `#[cfg(test)]` whose item has not been reached yet.
     let mut attribute: Option<usize> = None;
     let mut in_module = false;
     let mut at = 0;
@@ -141,11 +142,11 @@ fn place_of_tests(text: &str) -> Option<Range<usize>> {
     found
 }
 
-/// The items under `#[cfg(test)]`, or under a condition with `test`, in a file that rustfmt formatted, without
-/// imports and without modules that have a body: `mod tests;`, functions, methods, constants, fields.
+/// The items under `#[cfg(test)]`, or under a condition with `test`: `mod tests;`, functions, methods,
+/// constants, fields. Imports and modules with a body are left out. The file must be formatted by rustfmt.
 fn items_for_tests(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    // The place of an attribute with its indentation, until the end of its item.
+    // The position and the indentation of an attribute whose item has not ended yet.
     let mut open: Option<(usize, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -176,15 +177,16 @@ fn items_for_tests(text: &str) -> Vec<&str> {
     found
 }
 
-/// The text after an attribute whose condition needs `test`, or has it among others: `#[cfg(all(test, unix))]`.
+/// The text after an attribute whose condition contains `test`, as in `#[cfg(all(test, unix))]`. Returns
+/// `None` for other texts, and for a condition with `not(`.
 fn after_test_attribute(item: &str) -> Option<&str> {
     let (condition, rest) = item.strip_prefix("#[cfg(")?.split_once(")]")?;
     let mut words = condition.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     (words.any(|word| word == "test") && !condition.contains("not(")).then_some(rest)
 }
 
-/// True if a text ends inside of a comment, a string, braces or an attribute. The text after it may then be
-/// switched off.
+/// True if the text before the tests ends inside of a comment, a string, braces or an attribute. The tests
+/// may then be switched off.
 fn hides_tests(before: &str) -> bool {
     let mut rest = before.char_indices().peekable();
     let mut depth = 0_i64;
@@ -219,7 +221,7 @@ fn hides_tests(before: &str) -> bool {
     depth != 0 || !matches!(last, ';' | '}')
 }
 
-/// The length of a block comment, with nested ones; `None` if it has no end.
+/// The length of a block comment, including comments inside it; `None` if the comment has no end.
 fn end_of_comment(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut at = 0;
@@ -251,8 +253,8 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of a raw string literal: `Some(None)` if it has no end, `None` if there is no such
-/// literal.
+/// The length of a raw string literal: `Some(None)` if it has no end, `None` if the text does not begin with
+/// a raw string.
 fn raw_string(text: &str) -> Option<Option<usize>> {
     let hashes = text[1..].bytes().take_while(|b| *b == b'#').count();
     let body = text[1 + hashes..].strip_prefix('"')?;
@@ -260,7 +262,7 @@ fn raw_string(text: &str) -> Option<Option<usize>> {
     Some(body.find(&end).map(|at| 2 + hashes + at + end.len()))
 }
 
-/// The length of a character literal, or that of the quote of a lifetime.
+/// The length of a character literal; 1 for the quote before a lifetime.
 fn length_of_quote(text: &str) -> usize {
     let mut rest = text[1..].chars();
     match (rest.next(), rest.next()) {
@@ -270,21 +272,23 @@ fn length_of_quote(text: &str) -> usize {
     }
 }
 
-/// Puts everything back but the description of the package, its dependencies, its features and its programs.
+/// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its dependencies,
+/// features and programs.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         bench bin build-dependencies dependencies dev-dependencies example features
         target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
         workspace.dependencies workspace.members workspace.resolver";
-    // The edition is put back, because Cargo finds tests by it.
+    // The edition is restored, because it changes how Cargo finds tests.
     const DESCRIPTION: &str = "\
         authors categories description documentation exclude homepage include keywords license
         license-file publish readme repository resolver rust-version version";
-    // An added member or default feature removes no test.
+    // Items that these lists have lost are restored. Added items stay: a new member or default feature
+    // removes no test.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
-    // A new manifest belongs to a new package, which had no commands that could change.
+    // A new manifest belongs to a new package, so there is nothing of the base to restore.
     let Some(base) = base else {
-        // Its build script runs before the tests of the others.
+        // But a build script of the new package would run before the tests of the other packages.
         let manifest: Table = own.parse().ok()?;
         let script = manifest.get("package").and_then(|package| package.get("build"));
         let is_plain = script.is_none() && !switches_features(&Table::new(), &manifest);
@@ -311,7 +315,8 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &manifest, &put_back)
 }
 
-/// True if a dependency has the same values as the one of that name before; `None` if there was none.
+/// True if `before` has a dependency of the same name with the same values of `keys`; `None` if it has none
+/// of that name.
 fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) -> Option<bool> {
     let (name, value) = own;
     let mut of_base = before.iter().filter(|(other, _)| other == name).peekable();
@@ -319,8 +324,8 @@ fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) 
     Some(of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key))))
 }
 
-/// True if other features of a package of the workspace are on now, because they are then on for all its
-/// users.
+/// True if a manifest changes which features of a package of the workspace are on. Cargo may then build that
+/// package with other features for all packages that use it.
 fn switches_features(base: &Table, own: &Table) -> bool {
     const KEYS: [&str; 2] = ["features", "default-features"];
     let before = dependencies(base);
@@ -348,7 +353,7 @@ fn items_of_features(table: &Table) -> BTreeSet<String> {
 /// A dependency: its name, and its requirement.
 type Dependency<'t> = (&'t str, &'t toml::Value);
 
-/// The entries of all sections that list dependencies, also those of a platform.
+/// The entries of all sections that list dependencies, including the sections for a platform.
 fn dependencies(table: &Table) -> Vec<Dependency<'_>> {
     let mut found = Vec::new();
     for (key, value) in table {
@@ -362,7 +367,8 @@ fn dependencies(table: &Table) -> Vec<Dependency<'_>> {
     found
 }
 
-/// Puts back whether each target of a kind is tested, such as each `[[bin]]`.
+/// Restores, for each target of a kind (e.g. each `[[bin]]`), the base's keys that say whether and how the
+/// target is tested.
 fn put_back_tests_of(kind: &str, base: &Table, own: &mut Table) {
     let targets = |table: &Table| table.get(kind).and_then(|v| v.as_array().cloned());
     let old = targets(base).unwrap_or_default();

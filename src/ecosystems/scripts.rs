@@ -13,7 +13,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand, shell_quoted};
 
 /// The files that the oracle runs or compares, by its commands and the base's recipes. Missing files count,
-/// too, because they run once they are added.
+/// too, because the commands run them once an attempt adds them.
 pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
     let mut included = Vec::new();
     // `make test` names no script, but its recipe may.
@@ -38,12 +38,12 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
     Ok(found)
 }
 
-/// The commands as a shell reads them.
+/// The commands as lines for a shell.
 pub fn lines_of(oracle: &[OracleCommand]) -> Vec<String> {
     oracle.iter().map(|command| shell_text(&command.command)).collect()
 }
 
-/// The names in the commands, in the base's recipes, and in those of its scripts that the commands run.
+/// The names in the commands, in the base's recipes, and in `scripts`: the files that the commands run.
 pub fn markers(
     repo: &Repo,
     base: &Oid,
@@ -95,8 +95,8 @@ fn shell_text(command: &CommandLine) -> String {
     }
 }
 
-/// The files from which the includes of recipes in a file of this name can come. Only make's own rules write
-/// a file from one with `.sh` after its name.
+/// The files that the recipes in a file of this name include, and the files from which make writes them: a
+/// built-in rule of make writes `x` from `x.sh`.
 fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
     let mut found = included_files(recipes);
     if make::MAKEFILES.contains(&file) {
@@ -105,7 +105,7 @@ fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
     found
 }
 
-/// The files that recipes include, as paths or as patterns, also missing ones.
+/// The files that recipes include, as paths or as patterns. Missing files are among them.
 fn included_files(recipes: &str) -> Vec<String> {
     let is_separator = |c: char| c.is_whitespace() || "\"'`;&|()@".contains(c);
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ fn included_files(recipes: &str) -> Vec<String> {
         }
         for word in words {
             let path = word.strip_prefix("./").unwrap_or(word);
-            // The directory before the slash is the value of a variable.
+            // Before a leading slash there was a variable that names a directory: `$(DIR)/rules.mk`.
             found.push(if path.starts_with('/') { format!("*{path}") } else { path.to_owned() });
         }
     }

@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// bats on the directory that holds its tests.
+/// Runs bats on the first directory among `test`, `tests` and `spec` that contains `.bats` files.
 fn bats(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let of_directory = |directory: &&str| {
         let is_test = |path: &String| {

@@ -1,4 +1,4 @@
-//! Swift: its packages.
+//! Swift, with its package manager.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;

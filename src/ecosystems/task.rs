@@ -1,4 +1,4 @@
-//! Task: its recipes. Its commands are not detected.
+//! Task: only its file, which decides what is run. Its recipes are not read.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Task (taskfile.dev).

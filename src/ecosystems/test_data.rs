@@ -4,22 +4,22 @@ use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::touched::is_test_path;
 
-/// The starts of words by which a line of a test reads a file.
+/// If a word in a line of a test begins with one of these, the line reads a file.
 const READS: [&str; 4] = ["include_", "open", "read", "slurp"];
 
-/// The starts of words by which a line of a test loads or runs a file.
+/// If a word in a line of a test begins with one of these, the line loads or runs a file.
 const LOADS_OR_RUNS: [&str; 13] = [
     "call", "check_", "command", "exec", "fork", "from", "import", "mock", "popen", "require",
     "run", "spawn", "system",
 ];
 
-/// Words after which a test runs a file. If a word is missing here, an honest change of that file can be
-/// unverified.
+/// If a line of a test has one of these words, it runs a file. If a word is missing here, a file that a test
+/// runs counts as data, and an honest change of the file may stay unverified.
 const RUNS: [&str; 10] =
     ["bash", "dash", "include", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
 
 /// True if a line of a test reads a file as data: it names the file and its directory, is no comment, and
-/// does not load or run the file. No attempt writes that line, because it is in the base. A file in the root
+/// does not load or run the file. The line is in the base, so no attempt can write it. A file in the root
 /// does not count, because it is probably the program itself.
 pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
@@ -50,7 +50,7 @@ pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
         && (has(name) || is_same_language && (has(stem) || has(directory)))
 }
 
-/// The words of [`is_used_in`] for a file, besides its name.
+/// The words that [`is_used_in`] looks for, besides the name of the file.
 pub fn words_of_use(path: &str) -> Vec<String> {
     let name = file_name(path);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
@@ -62,7 +62,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !is_of_word(c)).filter(|word| !word.is_empty())
 }
 
-/// True for interpreters such as `python3`, and for `include`, by which some languages read code.
+/// True for interpreters such as `python3`, and for `include`, with which some languages run another file.
 fn runs_a_file(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
     RUNS.contains(&word)

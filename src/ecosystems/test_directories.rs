@@ -26,7 +26,7 @@ fn names_tests(part: &str, next: &str, is_below_sources: bool) -> bool {
     const NEEDED_BY_TESTS: [&str; 8] =
         ["data", "fixtures", "helper", "helpers", "resources", "support", "util", "utils"];
     let is_cucumber = part == "features" && matches!(next, "step_definitions" | "support");
-    // Most names hold no such word, and a base has many paths.
+    // A cheap check first: a base has many paths, and most names do not contain `test`.
     if !part.as_bytes().windows(4).any(|letters| letters.eq_ignore_ascii_case(b"test")) {
         return is_cucumber && !is_below_sources;
     }

@@ -1,4 +1,4 @@
-//! A path that an attempt changes, with the properties of its name and text for tests and commands.
+//! A path that an attempt changes, and what its name and text mean for tests and commands.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
 use crate::ecosystems::test_directories::is_in_test_directory;
 
-/// A path that an attempt changes, with its content on both sides.
+/// A path that an attempt changes, with the file's content before and after the change.
 #[derive(Clone, Copy, Debug)]
 pub struct TouchedPath<'a> {
     /// The path from the root.
@@ -36,7 +36,7 @@ pub fn is_test_path(path: &str) -> bool {
     is_test_path_among(ALL, path)
 }
 
-/// True if a path belongs to a test or to a test's data, by these ecosystems.
+/// True if a path belongs to a test or to a test's data, by the names that these ecosystems use.
 pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
     let name = file_name(path).rsplit_once('.');
     is_in_test_directory(path)
@@ -45,13 +45,14 @@ pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
         || (is_expectation(path) && source_of(ecosystems, path).is_none())
 }
 
-/// True if a directory outside of the product's own sources has a name for files with which tests compare.
+/// True if the file is in a directory whose name means expected output of tests (`golden`). Directories in
+/// `src` or `lib` do not count, because they may be part of the product.
 fn is_in_expectations(path: &str) -> bool {
     let (directory, _) = path.rsplit_once('/').unwrap_or_default();
     is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
 }
 
-/// True if a data file, or its directory, has a name for files with which tests compare.
+/// True if a word in the path means expected output of tests: files with which tests compare.
 fn is_expectation(path: &str) -> bool {
     let mut words = path.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| matches!(word, "expected" | "golden" | "snapshot" | "snapshots" | "fixtures"))
@@ -62,16 +63,18 @@ pub fn source_of<'e>(ecosystems: &[&'e Ecosystem], path: &str) -> Option<&'e Eco
     ecosystems.iter().copied().find(|ecosystem| ecosystem.has_source(path))
 }
 
-/// The deciding part of a changed path.
+/// How a change affects which commands run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum DecidingChange {
-    /// Nothing in it decides, or the change leaves the deciding part as it was.
+    /// Not at all: nothing in the file decides which commands run, or the change does not touch the part that
+    /// decides.
     None,
-    /// The file decides as a whole.
+    /// Everything in the file may decide which commands run.
     Whole,
-    /// The text with the base's deciding part.
+    /// Only a part of the file decides which commands run. The text is the attempt's, with the base's
+    /// deciding part.
     Part(String),
-    /// A part decides, and cannot be put back alone.
+    /// Only a part of the file decides which commands run, but that part cannot be restored alone.
     Inseparable,
 }
 
@@ -105,7 +108,8 @@ pub fn deciding_change(
     }
 }
 
-/// True if a path is one of these, matches one, or is below one, because a directory can replace a script.
+/// True if a path is one of `names`, matches a pattern among them, or is below one of them, because a
+/// directory can replace a script.
 pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
     let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
     let mut patterns = names.iter().filter(|name| name.contains('*'));
@@ -126,7 +130,7 @@ pub fn adds_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>)
         .is_some_and(|source| has_fewer_tests(source, after.as_deref(), before.as_deref()))
 }
 
-/// The first skip mark whose number in a file has grown.
+/// The first skip mark that is on more lines of the file than before.
 pub fn new_skip_mark(
     source: &Ecosystem,
     before: Option<&str>,

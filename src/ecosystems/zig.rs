@@ -1,4 +1,4 @@
-//! Zig: the steps of its build.
+//! Zig: the steps that its build file defines.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
