@@ -10,22 +10,22 @@ use crate::model::name::{InvalidName, Name};
 pub enum Address {
     /// A word without a slash: a run, or else a candidate of the newest run.
     Word {
-        /// The word; a named run may be abbreviated.
+        /// The name of a run, which may be abbreviated unless it is a number, or the name of a candidate.
         word: Name,
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
     /// `RUN/CAND`.
     Pair {
-        /// The run; a name may be abbreviated.
+        /// The name of the run, which may be abbreviated unless it is a number.
         run: Name,
         /// The candidate, in full.
         candidate: Name,
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
-    /// `task:ID`, or `task:ID@ITERATION`: the run or candidate that is bound to this task. If an id
-    /// contains an `@`, only the bindings show where it ends.
+    /// `task:ID`, or `task:ID@ITERATION`: the run or candidate that is bound to this task. An id may contain
+    /// an `@`. Only the recorded bindings show whether a number after the last `@` belongs to the id.
     Task(String),
 }
 
@@ -33,7 +33,7 @@ pub enum Address {
 pub const TASK: &str = "task:";
 
 impl Address {
-    /// The address of the run or the candidate without an iteration.
+    /// The same address without its iteration.
     #[must_use]
     pub fn without_iteration(&self) -> Address {
         match self.clone() {
@@ -49,7 +49,7 @@ impl Address {
     }
 }
 
-/// The longest id of a task, in characters.
+/// The maximum length of a task's id, in characters.
 const LONGEST_TASK: usize = 200;
 
 /// True if the text may be a task's id: 1 to 200 characters in one line.

@@ -1,4 +1,4 @@
-//! The JSON output of agents: their usage of tokens and money, and their words.
+//! The JSON output of agents: their usage of tokens and money, and their texts for people.
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -12,35 +12,35 @@ const HIGHEST_COST: f64 = 1e6;
 /// The beginning of the line that replaces left-out output in a log.
 pub const LEFT_OUT: &str = "[git-frites: ";
 
-/// Where an agent's JSON output has the agent's usage.
+/// Where an agent reports its usage in its JSON output.
 #[derive(Clone, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum UsageFormat {
     /// Nowhere.
     Off,
     /// `claude -p --output-format json` or `stream-json`: the object of the type `result` has
-    /// `total_cost_usd` and `usage`; its `input_tokens` are without the cached ones
+    /// `total_cost_usd` and `usage`; `usage.input_tokens` does not include cached tokens
     /// (code.claude.com/docs/en/agent-sdk/cost-tracking, “Track cost and usage”).
     Claude,
-    /// `codex exec --json`: each `turn.completed` has the `usage` of the thread so far, in which
-    /// `input_tokens` are with the cached ones; no cost (openai/codex,
-    /// codex-rs/exec/src/exec_events.rs, `TurnCompletedEvent`).
+    /// `codex exec --json`: each `turn.completed` has the `usage` of the thread so far, whose `input_tokens`
+    /// include cached tokens; there is no cost (openai/codex, codex-rs/exec/src/exec_events.rs,
+    /// `TurnCompletedEvent`).
     Codex,
-    /// `gemini --output-format stream-json`: the object of the type `result` has `stats`; or
-    /// `--output-format json`: `stats.models` has the tokens of each model. No cost
-    /// (geminicli.com/docs/cli/headless; google-gemini/gemini-cli, packages/core/src/output/types.ts).
+    /// `gemini --output-format stream-json`: the object of the type `result` has `stats`; or `--output-format
+    /// json`: `stats.models` has the tokens of each model. There is no cost (geminicli.com/docs/cli/headless;
+    /// google-gemini/gemini-cli, packages/core/src/output/types.ts).
     Gemini,
-    /// `opencode run --format json`: each `step_finish` has a `part` with the `cost` and the
-    /// `tokens` of a step; its `input` is without the cached ones, its `output` without `reasoning`
+    /// `opencode run --format json`: each `step_finish` has a `part` with the `cost` and the `tokens` of a
+    /// step; `input` does not include cached tokens, and `output` does not include `reasoning`
     /// (anomalyco/opencode, issue 26855 and packages/opencode/src/session/message-v2.ts).
     OpenCode,
-    /// JSON pointers. They are applied to the last object in which one of them finds a value, which is the
-    /// total and not a part of it.
+    /// JSON pointers. They are applied to the last object in which one of them finds a value. This must be an
+    /// object that reports the total, not the usage of a single step.
     #[strum(disabled)]
     Pointers(UsagePointers),
 }
 
-/// JSON pointers (RFC 6901) to an agent's numbers.
+/// JSON pointers (RFC 6901) to the numbers in an agent's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsagePointers {
     tokens_in: Option<String>,
@@ -123,8 +123,8 @@ fn money(value: &Value) -> Option<f64> {
     value.as_f64().filter(|amount| (0.0..=HIGHEST_COST).contains(amount))
 }
 
-/// The sum of numbers of tokens. Missing `optional` ones count as 0. The sum is unknown if a `needed` one
-/// is missing, or if any is broken.
+/// The sum of the numbers of tokens at these JSON pointers. A missing `optional` number counts as 0. Returns
+/// `None` if a `needed` number is missing, or if any number is broken.
 fn sum(object: &Value, needed: &[&str], optional: &[&str]) -> Option<u64> {
     let needed = needed.iter().map(|pointer| tokens(object.pointer(pointer)?));
     let optional = optional.iter().map(|pointer| object.pointer(pointer).map_or(Some(0), tokens));
@@ -171,7 +171,8 @@ fn open_code_step(part: &Value) -> Usage {
     }
 }
 
-/// The sum over the last report of each session. An object that names a session begins that session.
+/// The sum over the last report of each session. An object without the id of a session belongs to the same
+/// session as the object before it.
 fn sessions(objects: &[Value], report: impl Fn(&Value) -> Option<Usage>) -> Usage {
     let mut session = "";
     let mut last: BTreeMap<&str, Usage> = BTreeMap::new();
@@ -198,11 +199,11 @@ fn all(parts: impl Iterator<Item = Usage>) -> Usage {
     }
 }
 
-/// The most places in a line at which an object behind other text is searched for.
+/// The maximum number of places in a line at which an object after other text is looked for.
 const MOST_PLACES: usize = 16;
 
-/// The JSON objects of an output, in order: objects on lines of their own or behind other text, the objects
-/// of an array on one line, and an object at the end that has several lines.
+/// The JSON objects of an output, in order: objects on lines of their own or after other text, the objects of
+/// an array on one line, and an object at the end that has several lines.
 fn objects(output: &str) -> Vec<Value> {
     let of_line = |line| match objects_of_line(line) {
         none if none.is_empty() => Vec::from_iter(object_behind_text(line)),
@@ -230,7 +231,7 @@ fn objects_of_line(line: &str) -> Vec<Value> {
     }
 }
 
-/// The first object in a line that begins with other text, such as that of a background program that writes
+/// The first object in a line that begins with other text, e.g. the text of a background program that writes
 /// to the same log.
 fn object_behind_text(line: &str) -> Option<Value> {
     let places = line.match_indices("{\"").map(|(at, _)| at).take(MOST_PLACES);
@@ -239,7 +240,7 @@ fn object_behind_text(line: &str) -> Option<Value> {
     found.find(Value::is_object)
 }
 
-/// The places of an agent's words in its JSON output.
+/// The places of an agent's texts for people in its JSON output.
 const WORDS: [&str; 9] = [
     "/result",
     "/error/message",
@@ -253,7 +254,7 @@ const WORDS: [&str; 9] = [
 ];
 
 /// The lines of an agent's output for a person: all lines that are not JSON, and the agent's words in place
-/// of the JSON that contains them. If that leaves nothing, the whole output.
+/// of the JSON that contains them. If no text is left, the whole output.
 pub fn readable(output: &str) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     for line in output.lines() {
@@ -286,7 +287,7 @@ mod tests {
         (usage.tokens_in, usage.tokens_out, usage.cost)
     }
 
-    /// The forms are those of the pages that [`UsageFormat`] names.
+    /// The forms are taken from the pages that [`UsageFormat`] names.
     const CLAUDE: &str = r#"{"type":"result","subtype":"success","is_error":false,"duration_ms":4021,"num_turns":3,"result":"Fixed.\nDone.","session_id":"6f","total_cost_usd":0.0723,"usage":{"input_tokens":12,"cache_creation_input_tokens":5000,"cache_read_input_tokens":20000,"output_tokens":340,"service_tier":"standard"}}"#;
     const CODEX: &str = r#"{"type":"thread.started","thread_id":"0199"}
 {"type":"turn.started"}

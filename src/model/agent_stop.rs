@@ -1,4 +1,4 @@
-//! Finds in an agent's output that the agent cannot go on, because its account has reached a limit or its
+//! Recognises by an agent's output that the agent cannot go on: its account has reached a limit, or its
 //! environment lacks something.
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::model::agent_output;
 /// The words before the time at which an agent can go on.
 const BEFORE_RESET: [&str; 5] = ["try again ", "resets ", "reset at ", "reset after ", "reset in "];
 
-/// The longest description of that time that is kept, in characters.
+/// The maximum length of an agent's description of the time at which it can go on, in characters.
 const LONGEST: usize = 60;
 
 /// A fault of an agent's environment. No attempt of that agent can work until a person corrects the fault.
@@ -39,13 +39,13 @@ impl fmt::Display for AgentFault {
     }
 }
 
-/// The patterns of lines by which an agent says that it cannot go on. In a pattern `*` stands for anything;
+/// The patterns of lines with which an agent says that it cannot go on. In a pattern `*` stands for anything;
 /// case does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct StopPatterns {
-    /// Patterns of lines that say that the limit of its account is reached.
+    /// Patterns of lines that say that the agent's account has reached a limit.
     pub limits: Vec<String>,
-    /// Patterns of lines that say that its environment has a fault, for each fault.
+    /// For each fault of the agent's environment, the patterns of lines that report it.
     pub faults: Vec<(AgentFault, Vec<String>)>,
 }
 
@@ -54,14 +54,15 @@ pub struct StopPatterns {
 pub struct AgentStop {
     /// The line with the reason.
     pub line: String,
-    /// The time at which its limit ends, in the agent's words or from its timestamp.
+    /// The time at which the limit ends, in the agent's words, or made from a timestamp in the line.
     pub resets: Option<String>,
-    /// The fault of its environment; `None` if its account has reached a limit.
+    /// The fault of the agent's environment; `None` if the agent's account has reached a limit.
     pub fault: Option<AgentFault>,
 }
 
 impl StopPatterns {
-    /// Finds the last of these lines that tells of a limit, or else the last that tells of a fault.
+    /// Finds the last line that reports a limit, or else the last line that reports a fault. If lines report
+    /// several faults, the one that comes first in `faults` counts.
     pub fn find(&self, lines: &[String]) -> Option<AgentStop> {
         let last = |patterns: &[String]| lines.iter().rev().find(|line| any(line, patterns));
         if let Some(line) = last(&self.limits) {
@@ -74,8 +75,8 @@ impl StopPatterns {
         })
     }
 
-    /// True if it is known by which lines the agent says that it waits for the network. Such an agent may
-    /// wait for ever.
+    /// True if there are patterns for lines with which the agent says that it waits for the network. Such an
+    /// agent may wait for ever.
     pub fn can_wait(&self) -> bool {
         self.faults.iter().any(|(fault, _)| *fault == AgentFault::NoNetwork)
     }
@@ -113,10 +114,10 @@ fn matches(line: &str, pattern: &str) -> bool {
     })
 }
 
-/// The time at which a limit ends, if a line tells it.
+/// The time at which a limit ends, if a line says it.
 fn reset(line: &str) -> Option<String> {
     let lower = plain(line);
-    // `limit reached|1762952400` and `"resets_at":1762952400`.
+    // Lines with a timestamp: `limit reached|1762952400` and `"resets_at":1762952400`.
     for before in ["limit reached|", "\"resets_at\":"] {
         if let Some((_, rest)) = lower.split_once(before) {
             let digits: String = rest.trim().chars().take_while(char::is_ascii_digit).collect();
@@ -126,7 +127,7 @@ fn reset(line: &str) -> Option<String> {
             );
         }
     }
-    // The lower-case text may have another length than the line.
+    // `at` is a position in the lower-case text, which may have another length than the line.
     let text = if lower.len() == line.len() { line } else { lower.as_str() };
     let at = BEFORE_RESET.iter().find_map(|words| Some(lower.find(words)? + words.len()))?;
     let rest = text.get(at..)?;

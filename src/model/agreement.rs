@@ -8,11 +8,11 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
 
-/// The number of tokens in a row that make a run.
+/// The length of a run. In this file, a run is a sequence of this many tokens of a file.
 const RUN: usize = 4;
 
-/// Runs of tokens by their hashes, each with the number of times that it is added (negative if it is
-/// removed).
+/// Runs of tokens, by their hashes. The number says how often an edit adds the run; it is negative if the
+/// edit removes the run.
 type Runs = HashMap<u64, i64, BuildHasherDefault<Hashed>>;
 
 /// The hasher for keys that are already hashes.
@@ -57,8 +57,9 @@ impl Edit {
     fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(FileContent::lossy);
-        // The runs that begin in a line depend only on the line and the tokens that complete these runs.
-        // So if a line and these tokens occur equally often before and after, they add and remove nothing.
+        // The runs that begin in a line depend only on the line and on the next tokens, which complete these
+        // runs. So a line that occurs equally often before and after, with the same next tokens, adds and
+        // removes nothing.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
@@ -90,8 +91,8 @@ impl Edit {
         self.files.insert(path.to_owned(), runs);
     }
 
-    /// The part of another edit that this edit covers, from 0 to 1, if both share `shared` runs. Runs that
-    /// this edit lacks weigh twice as much as runs that only this edit has.
+    /// How much of another edit this edit covers, from 0 to 1. `shared` is the number of runs that both have.
+    /// Runs that this edit lacks weigh twice as much as runs that only this edit has.
     fn cover(&self, other: &Edit, shared: u64) -> f64 {
         if self.size == 0 && other.size == 0 {
             return 1.0;
@@ -152,8 +153,8 @@ fn only_run(text: &str) -> Option<u64> {
     (first.len() < RUN).then(|| run_of(&first))
 }
 
-/// The lines of a text that have tokens. Each is extended by the tokens after it that complete the runs which
-/// begin in it; the number is the length of the line itself.
+/// The lines of a text that have tokens. Each line comes with the tokens after it that complete the runs
+/// which begin in the line. The number is the length of the line alone.
 fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut end = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -166,7 +167,7 @@ fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// For each edit: the part of each edit that it covers ([`Edit::cover`]).
+/// For each edit, a list that says how much of each edit it covers ([`Edit::cover`]).
 pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
     let shared = shared(edits);
     edits
@@ -179,8 +180,8 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The number of runs that each two edits share. To save time, paths that only one edit touches are
-/// skipped, and two runs are counted together if each edit has both equally often.
+/// The number of runs that each pair of edits shares. To save time, paths that only one edit touches are
+/// skipped, and runs that each edit has equally often are counted together.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {
@@ -215,8 +216,8 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     shared
 }
 
-/// The score of each edit among the edits of distinct trees: the mean of its cover of each other
-/// edit, rounded to 1e-9. `None` if there is no other edit.
+/// The score of each edit among the edits of distinct trees: the mean of how much it covers each other edit,
+/// rounded to 1e-9. `None` if there is no other edit.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |(at, mut covers): (usize, Vec<f64>)| {
         covers.remove(at);

@@ -16,13 +16,13 @@ use crate::model::outcome::Results;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
-    /// Candidates that change existing tests, a file that decides which commands run, or another file that
-    /// is not source; and the candidate that would be recommended, if it adds tests to those of the base.
+    /// Candidates that change existing tests, a file that decides which commands run, or another file that is
+    /// not source; and the candidate that would be recommended, if it adds tests to the base's.
     #[default]
     Changed,
-    /// Also candidates that only add tests, which are then taken out.
+    /// The candidates of `Changed`, and all candidates that only add tests. The added tests are taken out.
     Always,
-    /// None.
+    /// No candidate.
     Never,
 }
 
@@ -39,19 +39,19 @@ pub struct BaseTestsResult {
     /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths that are put back to the base, as a whole or only their deciding part, and the modes that
-    /// are, as [`MODE_OF`] with the path.
+    /// The paths of the files that are put back to the base's version, as a whole or only in their deciding
+    /// part. If only the mode of a file is put back, [`MODE_OF`] is before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The entries of both lists that are not source and whose names are neither those of tests nor of
-    /// files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
+    /// The entries of `put_back` and `taken_out` that are neither source nor, by their names, tests or files
+    /// that decide which commands run. A submodule has [`SUBMODULE`] before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
-    /// The trees that are judged after the first, in order. Each has the source and some of the files that
-    /// are not source or decide which commands run.
+    /// The trees that are judged after the first, in order. Each has the candidate's source, and in addition
+    /// some of its files that are not source, or that decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if the candidate only adds tests. It is then judged a second time only if it would be
@@ -59,7 +59,8 @@ pub struct BaseTestsResult {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub if_first: bool,
     /// The reason why the base's tests cannot be put back: a change is inseparable from others, or too many
-    /// files are concerned. The candidate then counts as one that passes only with its own tests.
+    /// files would have to be judged beside the source. The candidate then counts as passing only with its
+    /// own tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not
@@ -68,13 +69,13 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and some of its files that are not source, or that decide
-/// which commands run.
+/// A tree with the source of a candidate, and in addition some of its files that are not source, or that
+/// decide which commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
-    /// The files, separated by `, `.
+    /// The paths of the files that are added to the source, separated by `, `.
     pub path: String,
-    /// The tree.
+    /// The tree with the source and these files.
     pub tree: Oid,
 }
 
@@ -89,7 +90,7 @@ impl BaseTestsResult {
         !self.results.is_empty() && !self.results.passed()
     }
 
-    /// True if the second judging was not needed so far.
+    /// True if the candidate only adds tests, and its second judging has not been needed so far.
     pub fn is_pending(&self) -> bool {
         self.if_first && self.problem.is_none() && self.results.is_empty()
     }
@@ -99,16 +100,18 @@ impl BaseTestsResult {
         self.tree.iter().chain(self.alone.iter().map(|beside| &beside.tree))
     }
 
-    /// The file beside the source in the tree of the result at this position; `None` if that tree had none.
+    /// The files beside the source ([`TreeBeside::path`]) in the tree of the result at this position; `None`
+    /// for the first tree, which has only the source.
     pub fn beside(&self, result: usize) -> Option<&str> {
-        // The results of each tree begin with the first stage again.
+        // The results of each tree begin with the first stage again, so the stage goes down only between two
+        // trees.
         let before = self.results.get(..=result)?.windows(2);
         let tree = before.filter(|pair| pair[1].stage <= pair[0].stage).count().checked_sub(1)?;
         self.alone.get(tree).map(|beside| beside.path.as_str())
     }
 
-    /// The file beside the source in the tree that did not pass; `None` if that tree had none, or every
-    /// tree passed.
+    /// The files beside the source ([`TreeBeside::path`]) in the tree that did not pass; `None` if that was
+    /// the first tree, which has only the source, or if every tree passed.
     pub fn failed_beside(&self) -> Option<&str> {
         let failed = self.results.iter().position(|result| !result.outcome.passed())?;
         self.beside(failed)

@@ -12,7 +12,7 @@ use crate::model::count::count;
 pub struct Blast {
     /// Lines added plus lines deleted, counted by [`lines_of`].
     pub lines: u64,
-    /// The number of changed files. A renamed one counts once, with the lines that differ.
+    /// The number of changed files. A renamed file counts once, with the lines that differ.
     pub files: u64,
 }
 
@@ -28,9 +28,9 @@ pub enum Extent {
     },
     /// Bytes before and after, for a file that git counts as binary.
     Binary {
-        /// Size before, in bytes; 0 if there was none.
+        /// Size before, in bytes; 0 if there was no file.
         old: u64,
-        /// Size after, in bytes; 0 if there is none.
+        /// Size after, in bytes; 0 if there is no file.
         new: u64,
     },
 }

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedBoard {
-    /// The process that works on the run. Once it has ended, the rest is out of date.
+    /// The id of the process that works on the run. Once that process has ended, the other fields are out of
+    /// date.
     pub process: u32,
-    /// The candidates.
+    /// One row for each candidate, and one for the base.
     pub rows: Vec<Row>,
     /// The number of candidates that have ended, in words.
     pub summary: String,
@@ -22,20 +23,20 @@ pub struct SharedBoard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// One of its commands runs.
+    /// One of the candidate's commands runs.
     Running,
-    /// It ended badly: its command or a stage failed.
+    /// The candidate ended badly: its command or a stage failed.
     Bad,
-    /// It ended, and a person should look at it.
+    /// The candidate ended, and a person should look at it.
     Caution,
-    /// It ended well.
+    /// The candidate ended well.
     Good,
-    /// None of its commands has started.
+    /// None of the candidate's commands has started.
     Waiting,
 }
 
 impl Standing {
-    /// The character in front of its row.
+    /// The character in front of the candidate's row.
     pub fn mark(self) -> char {
         match self {
             Standing::Running => '●',
@@ -55,7 +56,7 @@ pub struct Row {
     pub address: String,
     /// How it stands.
     pub standing: Standing,
-    /// True if it would win now.
+    /// True if the candidate would win by the results so far.
     pub leads: bool,
     /// The stage that runs, or how the candidate ended.
     pub doing: String,
@@ -63,14 +64,14 @@ pub struct Row {
     pub elapsed: Option<Duration>,
     /// Lines added and deleted so far.
     pub size: Option<(u64, u64)>,
-    /// The last line that its command printed. It is not shared, because other processes read it in the
-    /// log.
+    /// The last line that its command printed. It is not written to `board.json`, because other processes
+    /// read it in the log.
     #[serde(skip)]
     pub last_line: Option<String>,
 }
 
 impl Row {
-    /// The work on the candidate, or how it ended.
+    /// `doing`, and whether the candidate leads.
     pub fn in_words(&self) -> String {
         if self.leads { format!("{}, leads", self.doing) } else { self.doing.clone() }
     }
@@ -81,8 +82,8 @@ impl Row {
     }
 }
 
-/// The rows for a terminal with room for `room` of them: running ones first, then those that ended, then
-/// those that wait. If there is not enough room, the last rows are folded into one line of words.
+/// The rows for a terminal with room for `room` of them: first the running candidates, then those that ended,
+/// then those that wait. If there is not enough room, the last rows are folded into one line of words.
 pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
     rows.sort_by_key(|row| match row.standing {
         Standing::Running => 0,

@@ -108,7 +108,8 @@ pub enum Landing {
 }
 
 impl Landing {
-    /// The state for people. A candidate that is recorded as discarded can still land from its captures.
+    /// The state for people. A discarded candidate is called `not landed`, because it can still land from its
+    /// captures.
     pub fn in_words(self) -> String {
         match self {
             Landing::Discarded => "not landed".into(),
@@ -120,12 +121,12 @@ impl Landing {
 /// The reason in a record while the candidate's worktree is made again.
 const REMAKING: &str = "its worktree is being made again";
 
-/// The reason in the record of a candidate of `shard open --attempts` until its first capture arrives. For
-/// scripts its state is `cancelled`, so that `run --resume` starts it.
+/// The reason in the record of a candidate of `shard open --attempts` until its first capture arrives. The
+/// state in the record is `cancelled`, so that `run --resume` starts the candidate.
 pub const FOR_LATER: &str = "not started yet";
 
-/// The reason in the record of a candidate whose command was ended, or not started, because enough others
-/// had passed.
+/// The reason in the record of a candidate whose command was ended, or not started, because enough other
+/// candidates had passed.
 pub const ENOUGH_PASSED: &str = "enough passed";
 
 /// `candidate.toml`: the record of one attempt, without its captures.
@@ -171,8 +172,8 @@ pub struct Candidate {
     pub again: bool,
     /// The agent or the command of the last further round that changed files.
     pub maker: Option<String>,
-    /// The access that the attempt's commands had outside of its worktree. `None` if there was no command,
-    /// or if it is not known: in records of earlier versions, and of attempts on other machines.
+    /// The access that the attempt's commands had outside of its worktree. `None` if there was no command, or
+    /// if the access is not known: in records of earlier versions, and of attempts on other machines.
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: the files in it are
     /// incomplete.
@@ -195,7 +196,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// A fresh record.
+    /// The record of a new candidate in this state.
     pub fn new(run: &Name, candidate: &Name, index: u32, state: State) -> Self {
         Candidate {
             version: crate::model::FORMAT,
@@ -224,7 +225,7 @@ impl Candidate {
         }
     }
 
-    /// Marks that its worktree is about to be made again.
+    /// Marks that the candidate's worktree is about to be made again.
     pub fn begin_remaking(&mut self) {
         self.remaking = true;
         self.reason = Some(REMAKING.into());
@@ -232,25 +233,25 @@ impl Candidate {
 
     /// True if the worktree was being made again when git-frites was killed.
     pub fn is_remaking(&self) -> bool {
-        // Records of earlier versions have no such field.
+        // Records of earlier versions have no field `remaking`.
         self.remaking || self.reason.as_deref() == Some(REMAKING)
     }
 
-    /// Notes the access that its command will have. Judging at the same time needs this to know which
-    /// outcomes the command could have forged.
+    /// Notes the access that the candidate's command will have. A `judge` that runs at the same time needs
+    /// this to know which outcomes the command could have forged.
     pub fn begin_access(&mut self, access: &AttemptAccess) {
         if self.started.is_none() && self.access.is_none() {
             self.access = Some(access.clone());
         }
     }
 
-    /// True if its command was ended, or not started, because enough others had passed.
+    /// True if the candidate's command was ended, or not started, because enough other candidates had passed.
     pub fn is_stopped(&self) -> bool {
         self.state == State::Cancelled
             && self.reason.as_ref().is_some_and(|reason| reason.ends_with(ENOUGH_PASSED))
     }
 
-    /// True if its command waits to be started: no process of this repository has begun it.
+    /// True if the candidate's command was never started in this repository, but may still be started.
     pub fn was_never_started(&self) -> bool {
         self.state == State::Cancelled
             && self.started.is_none()
@@ -267,7 +268,7 @@ impl Candidate {
         format!("{}/{}", self.run, self.candidate)
     }
 
-    /// The duration of its command, if that has ended.
+    /// The time that the candidate's command took; `None` if the command has not ended.
     pub fn run_time(&self) -> Option<std::time::Duration> {
         self.ended?.duration_since(self.started?).try_into().ok()
     }
@@ -301,7 +302,7 @@ impl Candidate {
 pub struct Capture {
     /// The commit under `refs/frites/RUN/CAND`.
     pub commit: Oid,
-    /// The worktree's files.
+    /// The tree of the worktree's files.
     pub tree: Oid,
     /// The number of the iteration, from 1.
     pub iteration: u32,

@@ -1,10 +1,10 @@
-//! A file that a candidate changes, with its content on both sides.
+//! A file that a candidate changes, with its content before and after the change.
 use std::borrow::Cow;
 
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// A change to one path, with the content of both sides.
+/// A change to one path, with the content before and after.
 pub struct ChangedFile {
     /// The path from the root.
     pub path: TreePath,
@@ -27,13 +27,14 @@ pub enum FileContent {
     Missing,
     /// A file that git does not count as binary.
     Text(Vec<u8>),
-    /// A submodule, or a file that git counts as binary, with its bytes if a tool may read them as text. It
-    /// counts as one run of tokens.
+    /// A submodule, or a file that git counts as binary, with its bytes if a tool may read them as text, else
+    /// without. For agreement (`agreement.rs`), it counts as one run of tokens.
     Binary(Oid, Vec<u8>),
 }
 
 impl FileContent {
-    /// The content, also of a binary file that tools read; `None` if there is no file.
+    /// The bytes of the file; empty for a submodule and for a binary file that was not read. `None` if there
+    /// is no file.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             FileContent::Missing => None,
@@ -46,7 +47,7 @@ impl FileContent {
         matches!(self, FileContent::Binary(_, bytes) if bytes.is_empty())
     }
 
-    /// The text, in which bytes that are not UTF-8 are replaced; empty if there is none.
+    /// The text, in which bytes that are not UTF-8 are replaced; empty for a missing or binary file.
     pub fn lossy(&self) -> Cow<'_, str> {
         match self {
             FileContent::Text(bytes) => String::from_utf8_lossy(bytes),

@@ -1,7 +1,7 @@
-//! Lines about a tool itself, and about tests that did not fail, at the end of its output. They do not say
-//! why a command failed.
+//! Chatter: lines at the end of a tool's output that are about the tool itself, or about tests that did not
+//! fail. Such lines do not say why a command failed.
 
-/// The beginnings of such lines, without colours.
+/// The beginnings of chatter lines, without colours.
 const BEGINNINGS: [&str; 12] = [
     "npm notice",
     "npm warn",
@@ -20,7 +20,7 @@ const BEGINNINGS: [&str; 12] = [
     "--- SKIP: ",
 ];
 
-/// The last `count` lines that are not such chatter, or simply the last lines if all are.
+/// The last `count` lines that are not chatter. If all lines are chatter, simply the last `count` lines.
 pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
     let (chatter, mut telling): (Vec<String>, Vec<String>) = lines
         .into_iter()
@@ -48,7 +48,7 @@ mod tests {
             ["npm error Lifecycle script `test` failed with error:", "npm error code 1"]
         );
         assert_eq!(last(npm, 3)[0], "AssertionError: 1 == 2");
-        // `go test -v`, where a test that fails stands before others.
+        // `go test -v`, where a test that fails comes before other tests.
         let go = "=== RUN   TestBad\n    a_test.go:3: no\n--- FAIL: TestBad (0.00s)\n=== RUN   TestFine\n\
             === PAUSE TestFine\n=== CONT  TestFine\n=== NAME  TestFine\n    --- PASS: TestFine/a (0.00s)\n\
             --- SKIP: TestNo (0.00s)\nFAIL\nFAIL p 0.1s\nFAIL";

@@ -16,24 +16,24 @@ pub enum Health {
     Good,
     /// Something optional is missing.
     Missing,
-    /// git-frites cannot work like this.
+    /// git-frites cannot work until this is corrected.
     Broken,
 }
 
 /// One thing that was checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The thing, such as `git`.
+    /// What was checked, e.g. `git`.
     pub what: String,
-    /// How much it matters.
+    /// How much the finding matters.
     pub health: Health,
     /// The finding, in words.
     pub found: String,
-    /// Hints that say how to change it, if it can be changed.
+    /// Hints that say what a person can do about the finding; empty if there is nothing to do.
     pub advice: Vec<String>,
 }
 
-/// A command that would judge, and those of its programs that are not installed.
+/// A command that would judge, and the programs it needs that are not installed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
     /// The command.
@@ -43,7 +43,7 @@ pub struct CheckedCommand {
     pub missing: Vec<String>,
 }
 
-/// Build outputs that a base starts from, kept by an earlier judging.
+/// Build outputs that an earlier judging kept, and that the base's commands would start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartOutputs {
     /// The commit from which they were built.
@@ -53,7 +53,7 @@ pub struct StartOutputs {
 }
 
 impl StartOutputs {
-    /// The commit of the kept outputs, as a statement.
+    /// A clause that says from which commit the outputs were built.
     pub fn in_words(self) -> String {
         match self.is_own {
             true => "the base's build outputs are kept".to_owned(),
@@ -67,13 +67,14 @@ impl StartOutputs {
 pub struct ProjectCheckup {
     /// The findings.
     pub findings: Vec<Finding>,
-    /// The world in which commands would run; `None` if the configured one cannot be made.
+    /// The kind of world in which commands would run, i.e. how they would be confined; `None` if the system
+    /// cannot make the configured world.
     pub world: Option<WorldKind>,
     /// The commands that would judge.
     pub commands: Vec<CheckedCommand>,
     /// The entries at the top of the checkout that are seeds or contain seeds.
     pub seeds: Vec<String>,
-    /// The disk space of the kept layers, and its limit, in bytes.
+    /// The disk space that all kept build outputs take, and the limit on it, in bytes.
     pub layers: (u64, u64),
     /// The kept build outputs from which judging would start.
     pub start: Option<StartOutputs>,

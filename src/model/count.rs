@@ -1,7 +1,7 @@
 //! Numbers of things in words.
 use std::fmt::Display;
 
-/// The most names that a sentence holds.
+/// The maximum number of names in a sentence.
 pub const NAMES: usize = 3;
 
 /// A number of things: `1 line`, `3 lines`.

@@ -6,21 +6,22 @@ use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Results, Stage};
 use crate::model::test_report::TestReport;
 
-/// The end of one test on one tree.
+/// How one test ended on one tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cell {
-    /// It passed.
+    /// The test passed.
     Pass,
-    /// It failed.
+    /// The test failed.
     Fail,
-    /// It was not run, because it did not build there or was not collected. This is not a failure.
+    /// The test was not run, because it did not build on the tree, or the runner did not collect it. This is
+    /// not a failure.
     #[default]
     Unknown,
 }
 
 impl Cell {
-    /// The end of a test in a report.
+    /// How a test ended, by the report of these results.
     pub fn of(results: &Results, test: &str) -> Cell {
         let has = |names: &[String]| names.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
         match results.report() {
@@ -30,9 +31,9 @@ impl Cell {
         }
     }
 
-    /// The end of a test stage, taken as one test, because its tests are not reported by name. `has_report`
-    /// is true if its runner is known to name failing tests. If such a runner fails and names none, no test
-    /// was run.
+    /// How a test stage ended whose tests are not reported by name: the stage counts as one test.
+    /// `has_report` is true if the runner is known to name failing tests. If such a runner fails without
+    /// naming a test, no test was run.
     pub fn of_exit(results: &Results, has_report: bool) -> Cell {
         let Some(stopped) = results.stopped_at() else {
             return if results.passed() { Cell::Pass } else { Cell::Unknown };
@@ -53,10 +54,10 @@ impl Cell {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossTest {
-    /// Its name, or the files of tests that are not reported by name.
+    /// The name of the test. For tests that are not reported by name, this is the names of their files.
     pub name: String,
-    /// Its end on the base. If the test fails there, it is a proof; if it passes there, a pin; if it does
-    /// not build there, a weak proof.
+    /// How the test ended on the base. If the test fails there, it is a proof; if it passes there, a pin; if
+    /// it does not build there, a weak proof.
     pub base: Cell,
     /// The candidates that pass it.
     pub passes: Vec<Name>,
@@ -65,18 +66,18 @@ pub struct CrossTest {
 }
 
 impl CrossTest {
-    /// True if no candidate but its author passes it, and at least one fails it.
+    /// True if no candidate but the test's author passes it, and at least one candidate fails it.
     pub fn is_lonely(&self, author: &Name) -> bool {
         !self.fails.is_empty() && self.passes.iter().all(|name| name == author)
     }
 
-    /// True if it counts for the others: its author passes it, and is not the only one that passes it while
-    /// others fail it.
+    /// True if the test counts for the other candidates: its author passes it, and the test is not lonely
+    /// ([`CrossTest::is_lonely`]).
     pub fn counts(&self, author: &Name) -> bool {
         self.passes.contains(author) && !self.is_lonely(author)
     }
 
-    /// The end of the test on a candidate.
+    /// How the test ended on a candidate.
     pub fn cell(&self, candidate: &Name) -> Cell {
         match () {
             () if self.fails.contains(candidate) => Cell::Fail,
@@ -86,15 +87,16 @@ impl CrossTest {
     }
 }
 
-/// The results of the other candidates' tests on a candidate, and of its tests on the others.
+/// The results of the other candidates' tests on a candidate, and the results of its tests on the other
+/// candidates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
-    /// The share of another author's tests that the candidate passes, as the mean over these authors, from
+    /// The mean, over all other authors, of the share of that author's tests that the candidate passes: from
     /// 0 to 1. `None` if no test that counts has a known result on the candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Its own tests.
+    /// The candidate's own tests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<CrossTest>,
     /// The source files that contain the candidate's own tests, which cannot be moved to other candidates.
@@ -106,7 +108,7 @@ pub struct CrossResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Proof {
-    /// The conclusion from them.
+    /// The conclusion from the results.
     pub shows: ProofKind,
     /// The tests that fail on the base and pass on the candidate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -117,11 +119,11 @@ pub struct Proof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProofKind {
-    /// Some fail on the base: they show that the change works.
+    /// Some of the tests fail on the base: they show that the change works.
     Change,
-    /// They do not run on the base: they do not build, or are not collected.
+    /// The tests do not run on the base: they do not build, or the runner does not collect them.
     Weak,
-    /// They pass on the base, too: they show nothing about the change.
+    /// The tests pass on the base, too: they show nothing about the change.
     Nothing,
 }
 
@@ -165,7 +167,7 @@ impl Proof {
         }
     }
 
-    /// The same for a table.
+    /// The conclusion, as a label in a table.
     pub fn label(&self) -> &'static str {
         match self.shows {
             ProofKind::Change => "proves itself",
@@ -175,8 +177,8 @@ impl Proof {
     }
 }
 
-/// The base's tests that fail on the base with a candidate's test files, and pass without these: the
-/// candidate has changed them.
+/// The base's tests that pass on the base, but fail there with a candidate's test files: the candidate has
+/// changed these tests.
 pub fn edited_tests(with_files: &Results, base: &TestReport) -> Vec<String> {
     let failing = with_files.report().map_or(&[] as &[String], |report| &report.failing);
     failing.iter().filter(|name| base.passing.binary_search(name).is_ok()).cloned().collect()

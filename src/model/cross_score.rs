@@ -1,9 +1,9 @@
-//! The score that candidates get from the tests of the others.
+//! The score that a candidate gets from the other candidates' tests.
 //!
 //! A candidate's own tests say little about it: an author that has misread the task has misread it in its
-//! tests, too. The tests of the others are independent of the candidate, but they can also be wrong. So a
-//! test counts only if its author passes it, and if another candidate passes it or none fails it. All
-//! authors have the same weight, however many tests they wrote.
+//! tests, too. The other candidates' tests are independent of the candidate, but they can be wrong, too. So a
+//! test counts only if its author passes it, and if another candidate passes it or none fails it. All authors
+//! have the same weight, however many tests they wrote.
 use std::collections::BTreeSet;
 
 use crate::model::agreement::{mean, rounded};
@@ -12,7 +12,7 @@ use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
 
-/// Sets the score of every entry that has cross results, from the tests of the others.
+/// Sets the score of every entry that has cross results, from the other candidates' tests.
 ///
 /// A candidate's own tests do not count, and neither do unknown results.
 pub fn set_scores(entries: &mut [Entry]) {
@@ -29,7 +29,7 @@ fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
     mean(others.filter_map(|author| share(of, author)).collect()).map(rounded)
 }
 
-/// The share of an author's tests that a candidate passes; `None` if none is known and counts.
+/// The share of an author's tests that a candidate passes; `None` if no test that counts has a known result.
 fn share(of: &Entry, author: &Entry) -> Option<f64> {
     let tests = counting_tests(author);
     let cells: Vec<Cell> = tests.map(|test| test.cell(&of.candidate)).collect();
@@ -43,14 +43,14 @@ fn is_same(one: &Entry, other: &Entry) -> bool {
     one.candidate == other.candidate || one.judged().is_some() && one.judged() == other.judged()
 }
 
-/// The name under which a candidate is listed in the results of tests. If several have the same tree, only
-/// the first of them is judged.
+/// The name under which a candidate is listed in the results of tests. If several candidates have the same
+/// tree, only the first of them is judged, and only its name is listed.
 fn judged_as<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
     let first = entries.iter().find(|entry| entry.passed() && is_same(entry, of));
     &first.unwrap_or(of).candidate
 }
 
-/// The tests of an author that count for others.
+/// The tests of an author that count for the other candidates.
 fn counting_tests(author: &Entry) -> impl Iterator<Item = &CrossTest> {
     let tests = author.cross.iter().flat_map(|cross| &cross.tests);
     tests.filter(|test| test.counts(&author.candidate))
@@ -62,12 +62,13 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
 }
 
 /// The score that is used in place of an unknown one: the mean of the known scores. `None` if no score is
-/// known. It does not depend on a candidate's results, because these may be claims that are refuted later.
+/// known. It does not depend on a candidate's results, because these may be claims: results with the base's
+/// build outputs, which may be refuted later.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
     mean(entries.iter().filter_map(|entry| entry.cross.as_ref()?.score).collect())
 }
 
-/// Every test with its author, in spawn order.
+/// Every test with its author, in the spawn order of the authors.
 pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)> {
     entries.iter().flat_map(|entry| {
         let tests = entry.cross.iter().flat_map(|cross| &cross.tests);
@@ -75,8 +76,8 @@ pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)>
     })
 }
 
-/// The tests that one of two candidates passes and the other fails: the name of the test, its author
-/// (`None` for the base), and true if the first candidate passes it.
+/// The tests that one of two candidates passes and the other fails. Each item is the name of the test, its
+/// author (`None` for the base), and true if the candidate `one` passes it.
 pub fn that_tell_apart<'v>(
     verdict: &'v Verdict,
     one: &Name,
@@ -84,7 +85,7 @@ pub fn that_tell_apart<'v>(
 ) -> Vec<(&'v str, Option<&'v Name>, bool)> {
     let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
     let of_base = base.into_iter().flat_map(|report| report.passing.iter().chain(&report.failing));
-    // A candidate's record has only the failing ones of the base's tests.
+    // A candidate's record names only those of the base's tests that fail.
     let ends = [one, other].map(|name| {
         let entry = verdict.entry(name);
         (entry.and_then(|e| e.results.failing_tests()), entry.is_some_and(Entry::passed))
@@ -170,8 +171,8 @@ fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
     groups
 }
 
-/// Remarks on a candidate for a table: the tests of others that it fails, and its own tests that count for
-/// no other candidate.
+/// Remarks on a candidate for a table: the other candidates' tests that it fails, and its own tests that
+/// count for no other candidate.
 pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     let authors = entries.iter().filter(|e| e.cross.as_ref().is_some_and(|c| !c.tests.is_empty()));
     // If only two authors contradict each other, it is not known which one is right.
@@ -293,13 +294,13 @@ mod tests {
 
     #[test]
     fn test_that_only_its_author_passes_does_not_count() {
-        // If its test counted, c3 would win by a test that only c3 passes.
+        // If c3's test counted, c3 would win by a test that only c3 passes.
         let entries = candidates(&[(1, &["ppp"]), (2, &["ppp"]), (9, &["ffp"])]);
         assert_eq!(scores(&entries), [Some(1.0); 3]);
         assert_eq!(winner(&entries, Rank::Cross), "c1");
         assert_eq!(remarks(&entries[2], &entries), ["only its author passes ffp"]);
         assert!(remarks(&entries[0], &entries).is_empty());
-        // If two contradict each other, nothing is decided, and both results are shown.
+        // If two authors contradict each other, nothing is decided, and both results are shown.
         let two = candidates(&[(2, &["pf"]), (1, &["fp"])]);
         assert_eq!((scores(&two), winner(&two, Rank::Cross)), (vec![None; 2], "c2".into()));
         assert_eq!(remarks(&two[0], &two), ["fails c2's test fp"]);
@@ -308,17 +309,18 @@ mod tests {
 
     #[test]
     fn test_that_was_not_run_is_no_failure() {
-        // None of the others' tests builds on c1. If that counted as a failure, c1 would be last.
+        // None of the other candidates' tests builds on c1. If that counted as a failure, c1 would be last.
         let entries = candidates(&[(1, &[]), (2, &[".ppp"]), (3, &[]), (4, &[".pfp"])]);
         assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
         assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
-        // The same while results are missing. Otherwise a claim could win that was not confirmed.
+        // The same holds while results are missing. Otherwise a claim that was not confirmed could win.
         let mut open = entries.clone();
         open[1].results.clear();
         assert_eq!(neutral_score(&open), neutral_score(&entries));
-        // c1 passes the only test with a known result. If the other counted as a failure, c2 would win.
+        // c1 passes the only test with a known result. If the unknown result counted as a failure, c2 would
+        // win.
         let entries = candidates(&[(1, &[]), (2, &["ppp"]), (3, &[".pp"])]);
         assert_eq!(
             (scores(&entries), winner(&entries, Rank::Cross)),
@@ -333,7 +335,8 @@ mod tests {
         let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
         // If the number of tests counted, c2 would have 2 of 12.
         assert_eq!(scores(&entries)[1], Some(0.666666667));
-        // Four wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong ones. By the number of tests, c1 would win with 20 of 24.
+        // Four candidates wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong tests. By the
+        // number of tests, c1 would win with 20 of 24.
         let many = ["pffffp"; 20];
         let good = ["fppppf"];
         let entries =

@@ -1,7 +1,7 @@
 //! The decision: a pure function from stored outcomes to the recommended candidate.
 //!
-//! Nothing here reads a clock, a file or a hash map. So the same records always give the same verdict in
-//! the same words, in whatever order the commands ended (SCOREBOARD row 27).
+//! Nothing here reads a clock, a file or a hash map. So the same records always give the same verdict in the
+//! same words, in whatever order the commands ended (docs/SCOREBOARD.md, row 27).
 use crate::model::agreement;
 use crate::model::count::count;
 use crate::model::name::Name;
@@ -14,8 +14,8 @@ use crate::model::ranking::{
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
-/// Corrects the decision for a run that has commands. As long as no candidate has an outcome, [`decide`]
-/// takes it for a run without an oracle, but it is undecided.
+/// Corrects the decision for a run that has commands. As long as no candidate has an outcome, [`decide`] says
+/// that the run has no oracle, although the run is only undecided.
 pub fn with_commands(decision: Decision) -> Decision {
     if decision.decision != DecisionKind::NoOracle {
         return decision;
@@ -31,8 +31,9 @@ pub fn with_commands(decision: Decision) -> Decision {
 
 /// Decides over a run's outcomes.
 ///
-/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If some
-/// have none, and a missing result could change the recommendation, the run is undecided.
+/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If only some
+/// usable candidates have no result, and a missing result could change the recommendation, the run is
+/// undecided.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
     let rules = rules.settled(entries);
     let usable = in_ranking(entries, rules);
@@ -84,21 +85,22 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     }
 }
 
-/// The usable candidates, best first, without the syntheses that are out of the ranking.
+/// The usable candidates, best first, without rejected syntheses ([`is_rejected_synthesis`]). A synthesis is
+/// an attempt that drew on other attempts.
 fn in_ranking(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut usable = ranked(entries, rules);
     usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
     usable
 }
 
-/// The kind of the decision, and the candidate that it shows.
+/// The kind of the decision, and the candidate that it recommends or shows as the closest one.
 fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, Option<&'a Entry>) {
     let Some(first) = case.usable.first().copied() else { return (DecisionKind::None, None) };
     let mut all_usable = case.entries.iter().filter(|e| e.usable());
     let kind = match preferred_synthesis(case.passing) {
         _ if all_usable.all(|e| e.results.is_empty()) => DecisionKind::NoOracle,
         _ if !case.missing.is_empty() => DecisionKind::Undecided,
-        // Such a candidate is ranked before every other that did not pass.
+        // A contradicted candidate is ranked before every other candidate that did not pass.
         _ if first.is_contradicted() => {
             match first.results.stopped_at().map(|result| &result.outcome) {
                 Some(Outcome::MissingTests { .. }) => DecisionKind::MissingTests,
@@ -108,12 +110,12 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
         _ if case.baseline.is_some_and(|base| base.fails_like_all(case.usable).is_some()) => {
             DecisionKind::BrokenBase
         }
-        // A skipped candidate may be right.
+        // A skipped candidate may be right, so nothing is decided.
         _ if case.passing.is_empty() && case.usable.iter().any(|e| e.skipped()) => {
             DecisionKind::Undecided
         }
         _ if case.passing.is_empty() => DecisionKind::NearMiss,
-        // Such a candidate is ranked behind every other that passed.
+        // A candidate that passed only with its own tests is ranked behind every other that passed.
         _ if first.passed_own_tests_only() => DecisionKind::OwnTests,
         Some(synthesis) => return (DecisionKind::Synthesis, Some(synthesis)),
         None if case.usable.len() == 1 => DecisionKind::Single,
@@ -204,7 +206,7 @@ fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String 
     format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules, counts))
 }
 
-/// The reason why `a` is ranked before `b`, which comes next.
+/// The reason why `a` is ranked before `b`, the next candidate.
 fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
@@ -406,7 +408,7 @@ mod tests {
         let passed = entry("a", 1, 90, 1, &PASS);
         let failed = entry("b", 2, 1, 1, &FAIL_TEST);
         let skipped = entry("c", 3, 2, 1, &SKIPPED);
-        // A candidate that passed decides.
+        // If one candidate passed, it is recommended.
         let all = [passed.clone(), failed.clone(), skipped.clone()];
         assert_eq!(
             of(&all),
@@ -428,7 +430,7 @@ mod tests {
                  (exit 1)"
             ]
         );
-        // If all others failed, nothing is decided.
+        // If all other candidates failed, nothing is decided.
         assert_eq!(
             of(&all[1..]),
             (
@@ -448,7 +450,8 @@ mod tests {
             "the one usable candidate was skipped by lint (exit 125: cannot tell), so nothing is \
              verified; c changes 2 lines in 1 file"
         );
-        // This candidate passed with its own tests, and with the base's tests the commands cannot tell.
+        // This candidate passed with its own tests, but the commands cannot tell whether it passes with the
+        // base's tests.
         let second = BaseTestsResult {
             put_back: vec!["check.sh".into()],
             results: skipped.results.clone(),
@@ -555,7 +558,7 @@ mod tests {
             "nothing tests the change: no test command was named or detected, so nothing is verified; \
              only c1 of 2 passed build and lint: 4 lines in 1 file; c2 failed build (exit 101)"
         );
-        // A candidate that failed still counts as a failure.
+        // Without a test command, a candidate that failed is a failure all the same.
         let decision = decide(&entries[1..], None, rules);
         assert_eq!(decision.decision, DecisionKind::NearMiss);
     }
@@ -610,8 +613,8 @@ mod tests {
         // The size counts first.
         let smaller = [of_tree("a", 1, 3, '1'), of_tree("b", 2, 4, '2'), of_tree("c", 3, 4, '2')];
         assert_eq!(decided(&smaller).1, "a");
-        // Attempts whose command failed have made nothing that counts, and a synthesis is no
-        // attempt.
+        // An attempt whose command failed does not count as one that made the tree, and neither does a
+        // synthesis.
         let mut others = same.clone();
         others[2].state = State::Failed;
         assert_eq!(decided(&others).1, "a");
@@ -678,7 +681,7 @@ mod tests {
             assert!(why.starts_with("2 of 2 passed") && why.ends_with(reason), "{why}");
             assert!(steps(&entries, rules)[0].ends_with("it is not ranked"));
         }
-        // If it is small enough, its size is not the reason.
+        // If the synthesis is small enough, its size is not named as the reason.
         let mut equal = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(5)];
         equal[2].same_as = Some("a".parse().expect("valid"));
         let step = "synthesis-1: a synthesis with the same tree as a: it is not ranked";
@@ -687,7 +690,7 @@ mod tests {
         let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
         let decision = decide(&entries, None, Rules { ceiling: 0.1, ..Rules::default() });
         assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
-        // The verdict is that of the originals, even if none of them passed.
+        // The verdict is made from the originals, even if none of them passed.
         let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
         let (kind, winner, why) = decided(&entries);
         assert_eq!((kind, winner.as_str()), (DecisionKind::NearMiss, "a"));
@@ -934,7 +937,7 @@ mod tests {
                 e.base_tests.clone_from(second);
                 e.agreement = Some(*agreement as f64 / 4.0);
                 e.maker = makers[i as usize % 8].then(|| "make".to_owned());
-                // Every third is a synthesis of some of those before it.
+                // Every third entry is a synthesis of some of the entries before it.
                 if i % 3 == 0 {
                     e.drew_on = full.iter().zip(drawn).filter(|(_, d)| **d).map(|(e, _)| e.candidate.clone()).collect();
                 }

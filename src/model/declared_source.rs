@@ -3,17 +3,18 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
 
-/// The patterns of `oracle.source`. The last one that matches a path decides, as in a `.gitignore`.
+/// The patterns of `oracle.source`. The last pattern that matches a path decides, as in a `.gitignore`.
 pub struct DeclaredSource {
-    /// Two for each pattern: one for the paths that match it, and one for everything below them.
+    /// Two globs for each pattern: one for the paths that match the pattern, and one for everything below
+    /// these paths.
     globs: GlobSet,
-    /// For each pattern, true if what matches it is source.
+    /// For each pattern, true if the paths that match it are source.
     are_source: Vec<bool>,
 }
 
 impl DeclaredSource {
-    /// Reads patterns. One that begins with `!` names files that are neither source nor documents, and whose
-    /// dependencies do not count with the source.
+    /// Reads patterns. A pattern that begins with `!` names files that count neither as source, nor as
+    /// documents, nor as lists of dependencies.
     ///
     /// Fails if a pattern is not valid, or can match no path.
     pub fn of(patterns: &[String]) -> Result<DeclaredSource> {
@@ -24,7 +25,8 @@ impl DeclaredSource {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let files = pattern.strip_prefix('!').unwrap_or(pattern);
-            // A pattern that matches no path, or other paths than it seems to, would exclude nothing.
+            // A pattern that matches no path, or other paths than it seems to, would exclude nothing, and
+            // nobody would notice.
             let is_path = !files.is_empty() && files.trim() == files && !files.contains("//");
             if !is_path || ["!", "/", "./"].iter().any(|start| files.starts_with(start)) {
                 return Err(invalid(pattern, "it matches no path".to_owned()));
@@ -66,8 +68,8 @@ fn has_separating_comma(pattern: &str) -> bool {
     })
 }
 
-/// True if each `**` of a pattern is a whole part of a path, as in `src/**`. In `src/**.py` it would stand for
-/// one `*`.
+/// True if each `**` of a pattern is a whole part of a path, as in `src/**`. In `src/**.py`, the `**` would
+/// mean the same as `*`.
 fn stars_are_parts(pattern: &str) -> bool {
     pattern.match_indices("**").all(|(at, stars)| {
         let before = &pattern[..at];

@@ -16,7 +16,8 @@ pub const WORKTREE: &str = "FRITES_WORKTREE";
 pub const PROMPT_FILE: &str = "FRITES_PROMPT_FILE";
 /// The first of the candidate's ports; unset if it has none.
 pub const PORT: &str = "FRITES_PORT";
-/// The number of candidates' commands that surround this one, itself included.
+/// The number of candidates' commands that are nested here: 1 in a candidate's command, 2 in the command of a
+/// candidate that such a command has spawned.
 pub const DEPTH: &str = "FRITES_DEPTH";
 /// The names of the hooks inside of which this process runs, with blanks between them.
 pub const HOOK: &str = "FRITES_HOOK";

@@ -1,8 +1,8 @@
-//! Lines of a command's output that look like an error: the first one mostly says why the command
+//! Lines of a command's output that look like an error: the first such line usually says why the command
 //! failed, and tools write many lines after it.
 
-/// The words that end a title before a message, in any programming language: `error: x`, `TypeError: x`,
-/// `error[E0308]: x`, `error TS2304: x`.
+/// In any programming language, the title before a message ends in one of these words: `error: x`,
+/// `TypeError: x`, `error[E0308]: x`, `error TS2304: x`.
 const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FATAL", "panic"];
 
 /// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest and
@@ -10,7 +10,7 @@ const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FAT
 const FAILED_TEST: [&str; 7] =
     ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL "];
 
-/// The words by which a line says that something is missing, in lower case.
+/// A line with one of these texts says that something is missing. The texts are in lower case.
 const MISSING: [&str; 14] = [
     "can't open",
     "cannot find",
@@ -31,8 +31,8 @@ const MISSING: [&str; 14] = [
 /// The ends of lines that name a test that failed: of Rust and unittest.
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
-/// The beginnings of lines by which a tool only says that a command that it started has failed: of make,
-/// npm, pnpm, cargo, just and bun.
+/// The beginnings of lines in which a tool only says that a command that it started has failed: of make, npm,
+/// pnpm, cargo, just and bun.
 const ABOUT_OTHERS: [&str; 13] = [
     "make: ***",
     "make: Target",
@@ -73,7 +73,8 @@ pub fn tells_of_lack(line: &str) -> bool {
     !line.contains("assert") && MISSING.iter().any(|words| line.contains(words))
 }
 
-/// True if this word is before a message in a line, perhaps with the code of an error.
+/// True if a line has this word as the title of a message, perhaps with the code of an error: `error[E0308]:
+/// x`.
 fn has_title(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let after = &line[at + word.len()..];

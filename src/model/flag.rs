@@ -64,13 +64,13 @@ impl FlagKind {
 pub const LARGE: u64 = 1_000_000;
 
 impl Flag {
-    /// True for a change that the second judging puts back.
+    /// True for a change that is put back in the second judging, which uses the base's tests and commands.
     pub fn is_about_tests(&self) -> bool {
         use FlagKind::*;
         matches!(self.kind, OracleChanged | TestsDeleted | TestsEdited | TestsSkipped { .. })
     }
 
-    /// Two words for a table.
+    /// A few words for a table.
     pub fn label(&self) -> &'static str {
         match self.kind {
             FlagKind::OracleChanged => "oracle changed",

@@ -1,4 +1,4 @@
-//! The paths of the state directory (docs/DESIGN.md §4). No other file spells one of them.
+//! The paths of the state directory (docs/DESIGN.md §4). No other source file writes one of these paths out.
 use std::path::{Path, PathBuf};
 
 use crate::model::name::{BASE, Name};
@@ -18,7 +18,7 @@ pub const TERMS: &str = "terms.toml";
 /// The file of a prompt.
 pub const PROMPT: &str = "prompt.md";
 
-/// The log of a candidate's own command.
+/// The name of the log of a candidate's own command, and of the directory for its agents' state.
 pub const AGENT: &str = "agent";
 
 /// The file that says which work on a run is under way.
@@ -27,10 +27,11 @@ pub const ACTIVE: &str = "active";
 /// The directory, beside the logs of a judging, for the logs of the judging with the base's tests.
 pub const BASE_TESTS: &str = "base-tests";
 
-/// The directory, beside the logs of a judging, for the logs of the judgings with the test files of others.
+/// The directory, beside the logs of a judging, for the logs of the judgings with the test files of other
+/// candidates.
 const CROSS: &str = "cross";
 
-/// The directory of the logs of landed trees. No candidate has this name.
+/// The directory of the logs of landed trees. No candidate can have this name.
 pub const LANDED_TREES: &str = "apply";
 
 const DISK: &str = "disk.toml";
@@ -45,7 +46,7 @@ pub fn log_name(command: &str) -> String {
     format!("{command}{LOG_ENDING}")
 }
 
-/// The name of the log of a command's `number`th try that was not its last.
+/// The name of the log of a command's try with this number, if another try followed.
 pub fn log_of_try(command: &str, number: usize) -> String {
     log_name(&format!("{command}.try-{number}"))
 }
@@ -60,7 +61,8 @@ pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")
 }
 
-/// The file beside a private index that has the directories that were listed.
+/// The file beside a private index that says which directories were listed, so that captures need not list
+/// them again.
 pub fn listed_beside(index: &Path) -> PathBuf {
     index.with_file_name("listed")
 }
@@ -109,13 +111,13 @@ paths! { StateDir:
     /// The output of the last cleaning that `clean.auto` started.
     auto_clean_log: "auto-clean.log";
 
-    /// The changes by commands that the user has not accepted yet.
+    /// The changes of the configuration that attempts may have made, until the user accepts them.
     untrusted: "untrusted.json";
 
-    /// The directory of the fingerprints from before the commands that run now.
+    /// The directory of the fingerprints that were taken before the commands that run now were started.
     watches: "watches";
 
-    /// The directory in which layers over the user's directories are tried.
+    /// The directory in which git-frites tries whether the system allows layers over the user's directories.
     probe: "probe";
 
     /// The directory of the temporary files of commands that run now.
@@ -136,7 +138,7 @@ paths! { StateDir:
     /// The lock under which a cleaning is started in the background.
     auto_clean_lock: "locks/auto-clean";
 
-    /// The directory of the intents of landings.
+    /// The directory of the intents of landings. An intent says what a landing is about to do.
     landings: "landings";
 
     /// The directory of all runs.
@@ -144,8 +146,8 @@ paths! { StateDir:
 }
 
 impl StateDir {
-    /// The state of the repository with this common git directory: `X/.frites` if that is `X/.git`,
-    /// otherwise `COMMON_DIR/.frites`.
+    /// The state of the repository with this common git directory: `X/.frites` if the git directory is
+    /// `X/.git`, otherwise `COMMON_DIR/.frites`.
     pub fn of(common_dir: &Path) -> StateDir {
         let home = match common_dir.parent() {
             Some(parent) if common_dir.file_name().is_some_and(|n| n == ".git") => parent,
@@ -213,7 +215,7 @@ paths! { RunDir:
 }
 
 impl RunDir {
-    /// One of [`RECORDS`].
+    /// The path of one of [`RECORDS`].
     pub fn file(&self, record: &str) -> PathBuf {
         self.0.join(record)
     }
@@ -238,7 +240,7 @@ impl RunDir {
         LogDir(self.0.join(BASE))
     }
 
-    /// The logs of trees that a landing made and judged. No candidate has this name.
+    /// The logs of trees that a landing made and judged.
     pub fn landed_trees(&self) -> LogDir {
         LogDir(self.0.join(LANDED_TREES))
     }
@@ -261,13 +263,13 @@ paths! { CandidateDir:
     /// The candidate's record.
     record: "candidate.toml";
 
-    /// The private index with which captures compare.
+    /// The private index with which captures compare the worktree.
     index: "index";
 
     /// The git directory that guarded commands see in place of the repository's.
     own_git: "own";
 
-    /// The directory in which its agents keep their state.
+    /// The directory in which the candidate's agents keep their state.
     agent_state: AGENT;
 
     /// The record of the contents of [`CandidateDir::agent_state`].
@@ -300,10 +302,10 @@ paths! { LogDir:
     /// The record of the iterations to which the newest logs belong.
     record: "logs.toml";
 
-    /// The directory of the earlier rounds of a candidate's command, by iteration.
+    /// The directory of the logs of earlier rounds of a candidate's command, by iteration.
     rounds: "rounds";
 
-    /// The directory of earlier judgings: named by iteration for a candidate, otherwise numbered.
+    /// The directory of the logs of earlier judgings: named by iteration for a candidate, otherwise numbered.
     judgings: "judgings";
 }
 

@@ -1,12 +1,14 @@
-//! Tests that ran on the base, but not on a candidate, by the candidate's report, although its command
-//! exited 0. Something skipped them, ended the run early, or kept them from being found.
+//! Tests that ran on the base but, according to a candidate's report, not on the candidate, although the
+//! candidate's test command exited 0. Something skipped them, ended the run early, or kept them from being
+//! found.
 //!
 //! A test that failed has run, too. So if the base fails, the tests that the change is to fix must also run
 //! on the candidate.
 //!
-//! Numbers are compared, because not every report names all tests. If the base's report does, a candidate's
-//! test with another name does not count, because it could take the place of a missing test. Parts of names
-//! that may differ from run to run are left out, such as a path, a time or a random id.
+//! The numbers of tests are compared, because not every report names all tests. If the base's report names
+//! all its tests, a candidate's test with another name does not count, because it could take the place of a
+//! missing test. Parts of names that may differ from run to run are left out, such as a path, a time or a
+//! random id.
 use std::collections::BTreeSet;
 
 use crate::model::base_tests::BaseTests;
@@ -15,11 +17,12 @@ use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{TestReport, is_doctest};
 use crate::model::verdict::{Baseline, Entry};
 
-/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]; gives true if there
-/// was one.
+/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]. Returns true if there
+/// was such a pass.
 ///
-/// A candidate that changes tests itself may drop some, but not all: its first judging is only compared if
-/// it has no report, or a report without tests. Its second judging, with the base's tests, is compared anyway.
+/// A candidate that changes tests itself may drop some, but not all: so its first judging is compared only if
+/// there is no report, or a report without tests. Its second judging, with the base's tests, is always
+/// compared.
 pub fn contradict(
     entries: &mut [Entry],
     baseline: Option<&Baseline>,
@@ -72,7 +75,7 @@ struct Expected<'b> {
 }
 
 impl Expected<'_> {
-    /// The tests that ran on the base; `None` if its report has none.
+    /// The tests that ran on the base; `None` if the base's report shows no test that ran.
     fn of(base: &Baseline) -> Option<Expected<'_>> {
         let report = base.results.report()?;
         let ran = report.ran_in_files();
@@ -88,8 +91,8 @@ impl Expected<'_> {
         (ran > 0).then_some(Expected { report, ran, at_least })
     }
 
-    /// Turns a pass of the test stage for which `is_meant` is true and that lacks tests into a failure;
-    /// gives true if there was one.
+    /// Turns each pass of the test stage that lacks tests, and for which `is_meant` is true, into a failure.
+    /// Returns true if there was such a pass.
     fn contradicts(&self, results: &mut Results, is_meant: impl Fn(&StageResult) -> bool) -> bool {
         let mut found = false;
         let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
@@ -102,7 +105,8 @@ impl Expected<'_> {
         found
     }
 
-    /// The outcome of a command that exited 0 with this report; `None` if enough tests ran by the report.
+    /// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough
+    /// tests ran.
     fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { report: base, ran, at_least } = *self;
         let is_file = |report: &TestReport| report.printed_by.is_none();
@@ -123,10 +127,10 @@ impl Expected<'_> {
 }
 
 /// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
-/// reports a file as a passing test if its process ended before it named a test.
+/// reports a file as a passing test if the file's process ended before it named a test.
 fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     const ENDINGS: [&str; 6] = [".js", ".cjs", ".mjs", ".ts", ".cts", ".mts"];
-    // Only the last part of a path is compared, because the base ran in another world.
+    // Only the last part of a path is compared, because the base's checkout may have been at another path.
     let of_base: BTreeSet<Option<&str>> =
         base.passing.iter().chain(&base.failing).map(|name| name.rsplit('/').next()).collect();
     let mut files = 0;
@@ -137,8 +141,8 @@ fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     files.min(own.ran_in_files())
 }
 
-/// The number of passing tests with names that no test has on the base, if its report names all; without
-/// doctests.
+/// The number of passing tests, without doctests, whose names no test of the base has; 0 if the base's report
+/// does not name all its tests.
 fn tests_of_other_names(own: &TestReport, base: &TestReport) -> u64 {
     let named: BTreeSet<_> = base.passing.iter().chain(&base.failing).collect();
     let names_all = named.len() as u64 >= base.total.saturating_sub(base.skipped);
@@ -156,8 +160,8 @@ fn tests_of_other_names(own: &TestReport, base: &TestReport) -> u64 {
     others.count() as u64
 }
 
-/// The first and the last part of a test's name, without directories, parameters, and words with digits: a
-/// module of tests may be moved.
+/// The first and the last part of a test's name, without directories, parameters, and words with digits.
+/// These two parts stay the same if a module of tests is moved.
 fn lasting(name: &str) -> [String; 2] {
     let name = name.split(['[', '(']).next().unwrap_or(name);
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -172,7 +176,7 @@ fn lasting(name: &str) -> [String; 2] {
 }
 
 /// True for a failure that is reported as a test but is not one: a hook of mocha, a class of Gradle, a
-/// package of gotestsum. If it does not fail, it is not reported.
+/// package of gotestsum. It is reported only if it fails.
 fn is_no_test(name: &str) -> bool {
     let own_name = name.rsplit("::").next().unwrap_or(name);
     name.contains("\" hook") || ["", "TestMain", "executionError"].contains(&own_name)
@@ -218,7 +222,7 @@ mod tests {
             (Outcome::Passed, ran_again(), file, Some(3)),
             (Outcome::Passed, doctests(ran_again()), file, Some(2)),
             (Outcome::Passed, skipped(report(4, &[], pytest)), pytest, Some(3)),
-            // The file is missing.
+            // The base's report is a file, so a printed report of the candidate is not enough.
             (Outcome::Passed, ran_again(), pytest, None),
             (Outcome::Passed, cut, pytest, Some(1)),
             (failed(), ran_again(), file, Some(3)),
@@ -293,7 +297,7 @@ mod tests {
             }
             assert_eq!(missing(&base, passing, doctests), expected, "{passing:?}");
         }
-        // Not all are named.
+        // The base's report does not name all tests.
         assert!(!missing(&base(&["a"], 2), &["a", "b"], 0));
     }
 

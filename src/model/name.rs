@@ -20,7 +20,7 @@ pub const BASE: &str = "@base";
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// A text that is not a name. Show the rule in a hint.
+/// A text that is not a name. Whoever reports it shows [`RULE`] in a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("'{0}' is not a valid name")]
 pub struct InvalidName(String);
@@ -31,7 +31,7 @@ impl Name {
         &self.0
     }
 
-    /// The number, if the name is that of a numbered run (`7`, not `007`).
+    /// The number of a numbered run (`7`, not `007`); `None` for any other name.
     pub fn number(&self) -> Option<u64> {
         let n: u64 = self.0.parse().ok()?;
         (n.to_string() == self.0).then_some(n)

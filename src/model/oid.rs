@@ -34,7 +34,7 @@ impl Oid {
         Some(Oid { digits, len })
     }
 
-    /// The full hex.
+    /// The full id in hex.
     pub fn as_str(&self) -> &str {
         let digits = self.digits.get(..self.len.into()).unwrap_or(&self.digits);
         std::str::from_utf8(digits).unwrap_or_default()
@@ -45,7 +45,7 @@ impl Oid {
         self.as_str().get(..10).unwrap_or_default()
     }
 
-    /// The id of zeros in the hash of this id: git's notation for "no such object" and "no such
+    /// The id that consists of zeros, as long as this id: git's notation for "no such object" and "no such
     /// ref".
     pub fn null(&self) -> Self {
         let mut null = *self;

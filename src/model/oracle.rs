@@ -10,7 +10,7 @@ use crate::model::outcome::Stage;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CommandLine {
-    /// For `sh -c`.
+    /// A text that `sh -c` runs.
     Shell(String),
     /// Program and arguments.
     Argv(Vec<String>),

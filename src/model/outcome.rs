@@ -1,4 +1,4 @@
-//! The ends of oracle commands, with a variant for each way to end, and their stages.
+//! The stages of oracle commands, and the ways in which a command can end.
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::model::test_report::TestReport;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Stage {
-    /// `spawn.setup`, or the command that belongs to the project's lock file.
+    /// `spawn.setup`, or the command that installs what the project's lock file lists.
     Setup,
     /// Does it build?
     Build,
@@ -46,7 +46,7 @@ impl Stage {
     }
 }
 
-/// The end of one command on one tree.
+/// How one command ended on one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -86,12 +86,12 @@ pub enum Outcome {
     },
     /// Killed because it took too much disk space.
     WroteTooMuch {
-        /// The limit in bytes, or the space that it took when the disk was full.
+        /// The limit in bytes, or the space that the command took when the disk was full.
         bytes: u64,
     },
     /// Could not be started on this tree.
     CouldNotStart {
-        /// The system's reason, or ours.
+        /// The reason that the system or git-frites gives.
         reason: String,
     },
     /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. Or it failed
@@ -117,7 +117,7 @@ impl Outcome {
         self.why_not_started().is_some()
     }
 
-    /// The reason why a program could not be started; `None` if it was.
+    /// The reason why a program could not be started; `None` if it was started.
     pub fn why_not_started(&self) -> Option<String> {
         match self {
             Outcome::CouldNotStart { reason } => Some(reason.clone()),
@@ -159,18 +159,19 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Something that commands lack in the place where they judge, by their output.
+/// A reason why a command may have failed that lies not in the tree, but in the place where the command ran.
+/// It is found in the command's output or by comparing files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Obstacle {
     /// Something could not be renamed: an overlay refuses to rename directories of the base.
     Rename,
-    /// A file could not be written to which the user could write outside.
+    /// The command was refused a write to a file to which the user can write.
     Write {
         /// The directory of the file.
         directory: String,
     },
-    /// A file was not found that the user has, but that the commands cannot see.
+    /// The command did not find a file that the user has, but that commands cannot see.
     Hidden {
         /// The file's path.
         file: String,
@@ -205,7 +206,7 @@ impl fmt::Display for Obstacle {
 pub struct StageResult {
     /// The command's stage.
     pub stage: Stage,
-    /// Wall-clock time in seconds of the attempt that counts; 0 when skipped.
+    /// Wall-clock time in seconds of the last attempt at the command; 0 when skipped.
     pub seconds: f64,
     /// True if the command left processes behind, which were killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -214,12 +215,12 @@ pub struct StageResult {
     /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// True if the command ran over the base's layers, and could have another result without them, because
-    /// there were build outputs or because it failed. Such a result is a claim: no candidate is recommended
-    /// because of a claim alone.
+    /// True if the command ran over layers that the base's commands had written, and could end differently
+    /// without these layers, because they contain build outputs or because the command failed. Such a result
+    /// is a claim: no candidate is recommended because of a claim alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
-    /// The end of the attempt that counts.
+    /// How the last attempt at the command ended.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// A reason other than the tree why the command may have failed.
@@ -228,14 +229,14 @@ pub struct StageResult {
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The results of its single tests, if its output or files that it wrote have them.
+    /// The results of the command's single tests, if its output or the files that it wrote contain them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
     /// The first line of its output that looks like an error, or else the last line about the command. Only
-    /// set if it failed, and no report has both a failing and a passing test.
+    /// set if the command failed, and no report has both a failing and a passing test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The attempts before the one that counts, oldest first; only with retries.
+    /// The attempts at the command before the last one, oldest first; only with retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Attempt>,
 }
@@ -260,7 +261,7 @@ impl StageResult {
             && none_passed(other)
     }
 
-    /// A result with only an end.
+    /// A result of which only the outcome and the time are known.
     pub fn new(stage: Stage, seconds: f64, outcome: Outcome) -> Self {
         StageResult {
             stage,
@@ -278,11 +279,11 @@ impl StageResult {
     }
 
     /// True if no tree can be judged by a command that ends like this on the base: it cannot start, it was
-    /// refused a write, or it is the setup.
+    /// refused a write, or a setup failed other than by a failed download.
     pub fn is_unjudgeable(&self) -> bool {
         let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;
-        // If only its downloads failed, the base is judged all the same.
+        // If a setup only failed to download, the base is judged all the same.
         let is_download = self.obstacle == Some(Obstacle::Download);
         let is_setup = self.stage == Stage::Setup && !self.outcome.passed() && !is_download;
         is_setup || by_the_place || self.outcome.could_not_start()
@@ -297,7 +298,7 @@ impl StageResult {
         (has_failed && no_test_failed && report.total > 0).then_some(report.total)
     }
 
-    /// The reason why it is not a pass, in a few words.
+    /// The reason why the result is not a pass, in a few words.
     pub fn why_not_passed(&self) -> String {
         match &self.obstacle {
             Some(obstacle) if self.outcome == Outcome::CannotTell => obstacle.to_string(),
@@ -305,7 +306,7 @@ impl StageResult {
         }
     }
 
-    /// The names of the command's logs: first those of the earlier tries, then that of the try that counts.
+    /// The names of the command's logs: first the logs of the earlier tries, then the log of the last try.
     pub fn log_names(&self) -> Vec<String> {
         let stage = self.stage;
         let earlier = (1..=self.earlier.len()).map(|n| log_of_try(stage.as_str(), n));
@@ -351,8 +352,8 @@ impl Results {
         self.stopped_at().is_some_and(|r| r.outcome == Outcome::CannotTell)
     }
 
-    /// True if any result is a claim: it was found over the base's layers, and could be different without
-    /// them.
+    /// True if any result is a claim ([`StageResult::warm`]): without the layers of the base's commands, the
+    /// result could be different.
     pub fn is_claim(&self) -> bool {
         self.0.iter().any(|r| r.warm)
     }
@@ -366,7 +367,7 @@ impl Results {
     /// The time that the commands took.
     pub fn time(&self) -> Duration {
         let seconds: f64 = self.0.iter().map(|result| result.seconds).sum();
-        // Records from other machines may have any number.
+        // Records from other machines may contain any number.
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
@@ -380,8 +381,8 @@ impl Results {
         self.0.iter().all(|result| result.outcome != Outcome::Skipped)
     }
 
-    /// The names of the tests that failed, if a report names them. If a command failed and its report names
-    /// no failing test, it failed for another reason.
+    /// The names of the tests that failed, if a report names them. `None` if a command failed and its report
+    /// names no failing test: then it failed for another reason.
     pub fn failing_tests(&self) -> Option<&[String]> {
         let (result, report) = self.0.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
         let is_complete =

@@ -1,5 +1,5 @@
-//! The parts of a run that can be judged separately: its base and its candidates. Has the terms on which
-//! they are judged, on any machine, and their outcomes.
+//! The parts of a run that can be judged separately: its base and its candidates. This file has the terms on
+//! which the parts are judged on any machine, and the outcomes of the parts.
 use std::fmt;
 use std::mem::{self, Discriminant};
 use std::str::FromStr;
@@ -90,17 +90,17 @@ pub struct TreeToJudge {
     pub candidate: Name,
     /// The number of its capture.
     pub iteration: u32,
-    /// Its capture.
+    /// The commit of the capture.
     pub commit: Oid,
     /// The captured tree.
     pub tree: Oid,
-    /// The other candidates whose trees are judged by this outcome.
+    /// The other candidates that have this tree, so that the outcome counts for them, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same: Vec<Name>,
 }
 
 impl TreeToJudge {
-    /// True if this candidate is judged by this tree.
+    /// True if the outcome of this tree counts for this candidate.
     pub fn is_judged_for(&self, candidate: &Name) -> bool {
         self.candidate == *candidate || self.same.contains(candidate)
     }
@@ -113,7 +113,7 @@ impl SharedTerms {
         candidates.chain([Part::Base])
     }
 
-    /// The capture to judge for a candidate; `None` if it is judged under another's name, or not at
+    /// The capture to judge for a candidate; `None` if it is judged under another candidate's name, or not at
     /// all.
     pub fn tree_of(&self, candidate: &Name) -> Option<&TreeToJudge> {
         self.trees.iter().find(|tree| tree.candidate == *candidate)
@@ -182,12 +182,12 @@ impl PartOutcome {
         self.candidate.as_ref().map_or(Part::Base, |entry| Part::Candidate(entry.candidate.clone()))
     }
 
-    /// The results of the commands, in order, without those of a second judging.
+    /// The results of the commands, in order, without the results of a second judging (`base_tests.rs`).
     pub fn results(&self) -> &Results {
         self.candidate.as_ref().map_or(&self.on_base, |entry| &entry.results)
     }
 
-    /// The results of the commands, in order, then those of a second judging.
+    /// The results of the commands, in order, then the results of a second judging (`base_tests.rs`).
     pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
         let second = self.second().into_iter().flat_map(|second| &second.results);
         self.results().iter().chain(second)
@@ -198,7 +198,7 @@ impl PartOutcome {
         self.candidate.as_ref()?.base_tests.as_ref()
     }
 
-    /// The end in a few words: `passed`, or the command that did not pass.
+    /// How the part ended, in a few words: `passed`, or the command that did not pass.
     pub fn words(&self) -> String {
         if let Some(problem) = self.candidate.as_ref().and_then(|entry| entry.problem.clone()) {
             return problem;
@@ -213,7 +213,8 @@ impl PartOutcome {
         }
     }
 
-    /// True if both have the same result for each command, as far as decisions depend on it.
+    /// True if both outcomes have the same result for each command, as far as decisions depend on the
+    /// results.
     pub fn agrees_with(&self, other: &PartOutcome) -> bool {
         self.ends() == other.ends()
     }

@@ -1,7 +1,7 @@
 //! The output of commands as plain text, so that it cannot control a terminal.
 
-/// True for an invisible character that hides other characters or changes their direction. The two joiners
-/// are not among them: they belong to words and emoji.
+/// True for an invisible character that hides other characters or changes their direction. The zero-width
+/// joiner and non-joiner are not among them: they belong to words and emoji.
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}'

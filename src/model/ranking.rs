@@ -1,4 +1,5 @@
-//! The ranking of a run's candidates, and the candidates that can still change it.
+//! The ranking of a run's candidates, and the candidates that can still change it. A synthesis is a candidate
+//! that was made from other candidates, its originals.
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use crate::model::rank::Rank;
 use crate::model::terms::Terms;
 use crate::model::verdict::Entry;
 
-/// The rules of the decision that the configuration and the terms set.
+/// The rules of the decision, as the terms of the judging set them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// `synthesis.ceiling`: the largest size of a synthesised winner, as a multiple of the combined
@@ -106,7 +107,7 @@ impl Rules {
         (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
     }
 
-    /// The score that is compared before the size of the change; `None` if the ranking has none.
+    /// The score that is compared before the size of the change; `None` if the ranking compares no score.
     pub(super) fn score(&self, entry: &Entry) -> Option<f64> {
         match self.rank {
             Rank::BlastRadius | Rank::Auto => None,
@@ -132,17 +133,18 @@ impl Rules {
             && counts.makers(winner) > counts.makers(other)
     }
 
-    /// The best possible sort key. A candidate that was not run counts as a clean pass, also with the
-    /// base's tests, unless it is known to fail with these.
+    /// The best sort key that a candidate can still get. A candidate that was not run counts as a clean pass,
+    /// and as a pass with the base's tests unless it is known to fail with them.
     fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
         (entry.own_tests_only_at_best(), entry.flaky(), self.rank_key(entry, counts))
     }
 }
 
-/// The usable candidates, best first. First those that passed: those that pass the base's tests before
-/// those that pass only their own, then clean before flaky passes. Then those whose test report
-/// contradicts an exit code of 0, those that were skipped, and those that failed: the furthest first, then
-/// the fewest failing tests. Last come those that were not run.
+/// The usable candidates, best first. First come those that passed: those that also pass with the base's
+/// tests before those that pass only with their own, then clean passes before flaky ones. Then come those
+/// whose test report contradicts an exit code of 0, then those that were skipped, then those that failed:
+/// those that got furthest first, and of these the ones with the fewest failing tests. Last come those that
+/// were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -166,7 +168,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     usable
 }
 
-/// The number of commands that passed before the first that failed.
+/// The number of commands that passed before the first that did not.
 pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
@@ -189,15 +191,16 @@ pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
     entries.iter().filter(|e| e.passed()).collect()
 }
 
-/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, made the
-/// same tree as another candidate, or passes only with its own tests. The verdict is then that of
-/// the originals.
+/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, made the same tree as
+/// another candidate, or passes only with its own tests. The verdict is then made as if there were only the
+/// originals.
 pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
     let passing = all_passing(entries);
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)
 }
 
-/// The lines of those among `candidates` that `entry` drew on; `None` if it is not a synthesis.
+/// The changed lines of those `candidates` that `entry` drew on, in total; `None` if `entry` is not a
+/// synthesis.
 pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64> {
     if entry.drew_on.is_empty() {
         return None;
@@ -217,7 +220,8 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
     open.sort_by_key(|e| at_best(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
-    // Only passing candidates count for the ceiling of a synthesis, so each further pass can only raise it.
+    // Only passing candidates count for the ceiling of a synthesis, so each further pass can only raise the
+    // ceiling.
     let certain =
         passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| at_best(e)).min();
     let contenders = may_pass.iter().filter(|e| {

@@ -1,4 +1,5 @@
-//! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
+//! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone. A
+//! synthesis is a candidate that was made from other candidates, its originals.
 use crate::model::agreement;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::candidate::{ENOUGH_PASSED, State};
@@ -13,7 +14,7 @@ use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
-/// The words for a pass that counts less.
+/// The words for a pass that counts less, because the candidate fails with the base's tests or commands.
 pub const WITH_OWN_TESTS_ONLY: &str = "only with its own tests or commands";
 
 /// Everything from which a decision is made.
@@ -30,7 +31,7 @@ pub(super) struct DecisionInputs<'a> {
 }
 
 impl DecisionInputs<'_> {
-    /// The reason for a decision.
+    /// The reason for a decision, as a sentence.
     pub fn sentence(&self, kind: DecisionKind, winner: Option<&Entry>) -> String {
         let Some(winner) = winner else { return no_usable(self.entries) };
         let mut text = match kind {
@@ -77,7 +78,7 @@ impl DecisionInputs<'_> {
         text
     }
 
-    /// The best of those that passed only with their own tests or commands.
+    /// The sentence for when every candidate that passed did so only with its own tests or commands.
     fn own_tests(&self, best: &Entry) -> String {
         let Entry { candidate, blast, .. } = best;
         let why = without_own_tests(best);
@@ -192,7 +193,8 @@ impl DecisionInputs<'_> {
         format!("{lead}; {} {have} no outcome yet and could still {may}", and(&names))
     }
 
-    /// The sentence for when no candidate passed, and the commands cannot tell for some.
+    /// The sentence for when no candidate passed, and for some the commands cannot tell whether they are
+    /// right.
     fn only_skipped(&self, best: &Entry) -> String {
         let skipped: Vec<String> =
             in_spawn_order(self.usable).filter(|e| e.skipped()).map(stopped).collect();
@@ -245,7 +247,7 @@ impl DecisionInputs<'_> {
                 next.blast
             );
         }
-        // A smaller candidate may have a lower score.
+        // Another candidate may be smaller and have a lower score, so the sentence names the score.
         let lead = match scores {
             Some((score, _)) if self.passing.iter().any(|e| self.rules.score(e) != Some(score)) => {
                 let among = format!("of those with {} {score:.3}", self.rules.rank);
@@ -313,7 +315,7 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The sentence for when no candidate passed, but this one did by its exit codes.
+    /// The sentence for when no candidate passed, although the command at which `best` stopped exited 0.
     fn contradicted(&self, best: &Entry, as_if: &str) -> String {
         let lead = match self.usable.len() {
             1 => format!("{} is the one usable candidate, and it", best.candidate),
@@ -327,8 +329,8 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The sentence for when the base fails like the candidates, so that their failures say nothing about
-    /// them.
+    /// The sentence for when the base fails like the candidates, so that their failures say nothing about the
+    /// candidates.
     fn broken_base(&self, closest: &Entry) -> String {
         let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
             return self.near_miss(closest);
@@ -434,7 +436,7 @@ fn fails_alike(base: &StageResult) -> String {
     format!("{stage} fails on the base in the same way ({outcome}: {line}): {why}")
 }
 
-/// The conclusion from a base that passes, too, about the recommended candidate, as a clause.
+/// If the base passes, too: what the pass of the recommended candidate then shows, as a clause.
 pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
     match &winner.proof {
         Some(proof) if proof.shows == ProofKind::Change => {
@@ -466,7 +468,7 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
     format!("; check {}: it {}{evidence}", winner.candidate, and(&clauses))
 }
 
-/// The end of a candidate whose deciding changes were put back, as a clause.
+/// How a candidate ended in its second judging, with the base's tests and commands, as a clause.
 pub fn without_own_tests(entry: &Entry) -> String {
     let Some(second) = &entry.base_tests else { return String::new() };
     if let Some(problem) = &second.problem {
@@ -483,15 +485,15 @@ pub fn without_own_tests(entry: &Entry) -> String {
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
-/// The words for a candidate that is judged twice because it changes files that are not source;
-/// `None` if it does not.
+/// The words for a candidate that is judged twice because it changes files that are not source; `None` if it
+/// changes no such file.
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };
     let files = Some(&second.no_source).filter(|files| !files.is_empty())?;
     Some(format!("judged twice: {} {are} not source", some_of(files)))
 }
 
-/// The difference of the second judging, in words: `with the base's check.sh`.
+/// What was different in the second judging, in words: `with the base's check.sh`.
 fn what_was_put_back(second: &BaseTestsResult) -> String {
     if let Some(path) = second.failed_beside() {
         return format!("with its source and {path} alone");
@@ -515,7 +517,7 @@ fn single(winner: &Entry) -> String {
     )
 }
 
-/// The merit of the best candidate by a rule, in words. Its size is stated elsewhere.
+/// What the best candidate by a rule does better than the others, in words.
 fn excels(rank: Rank) -> &'static str {
     match rank {
         Rank::Agreement => "covers most of what the others do",
@@ -524,7 +526,7 @@ fn excels(rank: Rank) -> &'static str {
     }
 }
 
-/// The figures by which rules rank two candidates.
+/// The figures by which these rules rank two candidates.
 pub(super) fn figures(one: &Entry, other: &Entry, rules: Rules) -> [String; 2] {
     match (rules.score(one), rules.score(other)) {
         (Some(score), Some(others)) => agreement::told_apart(score, others),
@@ -547,7 +549,7 @@ pub fn why_unusable(e: &Entry) -> String {
             format!("{} changed only protected paths", e.candidate)
         }
         State::Open | State::Succeeded if e.passed() => {
-            // Every other candidate that passed is ranked.
+            // This is a synthesis that is not ranked: every other candidate that passed is ranked.
             format!("{} is a synthesis, and none of those that it drew on passed", e.candidate)
         }
         State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
@@ -625,7 +627,7 @@ pub fn no_failure(tests: u64) -> String {
     format!("no failure in {}", count(tests, "test"))
 }
 
-/// The stages that count, in words: `build, lint and test`.
+/// The stages of the oracle that were run, in words: `build, lint and test`.
 fn stages(entry: &Entry) -> String {
     let names: Vec<&str> = entry
         .results

@@ -13,20 +13,20 @@ use crate::model::terms::Terms;
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Decision, Entry, Verdict};
 
-/// The results of judging a run: those of a verdict, or those so far while attempts work.
+/// The results of judging a run: the results in a verdict or, while attempts still work, the results so far.
 #[derive(Clone, Copy)]
 pub struct Findings<'a> {
     /// The commit from which the candidates start.
     pub base: &'a Oid,
-    /// How it was judged.
+    /// The terms on which the candidates were judged: commands and settings.
     pub terms: &'a Terms,
     /// The results of the base.
     pub baseline: Option<&'a Baseline>,
     /// The decision.
     pub decision: &'a Decision,
-    /// True if the recommended candidate passed, and nothing tainted the results.
+    /// True if the recommended candidate passed, and nothing else could have influenced the results.
     pub verified: bool,
-    /// The candidates whose outcomes count.
+    /// All candidates of the verdict or, while attempts still work, the candidates whose results are final.
     pub candidates: &'a [Entry],
 }
 
@@ -49,7 +49,7 @@ impl<'a> Findings<'a> {
     }
 }
 
-/// The most tests of one kind that a prompt names.
+/// The maximum number of tests of one kind that a prompt names.
 const MOST_TESTS: usize = 30;
 
 /// The end of a round of repair.
@@ -58,16 +58,16 @@ const MOST_TESTS: usize = 30;
 pub enum RepairEnd {
     /// The candidate passes now.
     Passed,
-    /// It got further than before.
+    /// The candidate got further than before.
     Further,
-    /// It changed, and got no further.
+    /// The candidate changed, and got no further.
     NoFurther,
-    /// It got less far, so its earlier files were restored.
+    /// The candidate got less far, so its earlier files were restored.
     Worse,
     /// The round changed nothing.
     Unchanged,
-    /// Its command was not started, because the run or its agent had reached a limit while others ran, or
-    /// because enough had passed.
+    /// The round's command was not started: while other candidates worked, the run or the agent reached a
+    /// limit, or enough candidates passed.
     NotStarted,
 }
 
@@ -97,7 +97,7 @@ pub struct RepairRound {
     pub round: u32,
     /// The candidate.
     pub candidate: Name,
-    /// The iteration that the round made; the previous one if it changed nothing.
+    /// The iteration that the round made; the previous iteration if the round changed nothing.
     pub iteration: Option<u32>,
     /// How it ended.
     pub end: RepairEnd,
@@ -119,21 +119,21 @@ pub fn can_be_repaired(entry: &Entry) -> bool {
     entry.usable() && failure(entry).is_some() && !entry.skipped()
 }
 
-/// True if the result on which a further round depends is known: that the candidate passed, or which
-/// command failed.
+/// True if it is known whether the candidate needs a further round: it passed, a command failed on it, or it
+/// is not usable.
 pub fn is_told(entry: &Entry) -> bool {
     !entry.usable() || entry.passed_base_tests_too() || can_be_repaired(entry)
 }
 
-/// True if at least `enough` candidates have passed, so that no other attempt is needed. If the base
-/// passes, too, a pass proves little.
+/// True if at least `enough` candidates have passed, so that no other attempt is needed. Always false if the
+/// base passes, too, because then a pass proves little. Also false while the base has no result.
 pub fn enough_passed(enough: Option<u32>, entries: &[Entry], base: Option<&Baseline>) -> bool {
     let Some(enough) = enough else { return false };
     let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
     passed >= enough as usize && base.is_some_and(|base| !base.results.passed())
 }
 
-/// The reason, from its judging, why a candidate that did not pass gets no further round; `None` if it
+/// The reason, as judging found it, why a candidate that did not pass gets no further round; `None` if it
 /// passed, or can have a round.
 pub fn why_no_round(entry: &Entry) -> Option<String> {
     if entry.passed_base_tests_too() || can_be_repaired(entry) {
@@ -163,7 +163,8 @@ pub fn bad_end(state: State) -> Option<&'static str> {
     }
 }
 
-/// The failure to be repaired: of the candidate's own tree, or with the base's tests.
+/// The failed command that a round is to repair. The flag is true if it failed only in the second judging,
+/// with the base's tests.
 fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
     if let Some(own) = entry.results.stopped_at() {
         return Some((own, false));
@@ -191,7 +192,7 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
     (entry.usable(), entry.results.passed(), passed, Reverse(failing))
 }
 
-/// The stage whose log shows why a candidate failed, and true if the log is that of the judging with the
+/// The stage whose log shows why a candidate failed, and true if the log is of the second judging, with the
 /// base's tests; `None` if the candidate cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
     if can_be_repaired(entry) { failure(entry) } else { None }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 
-/// `run.toml`: the request, written once.
+/// `run.toml`: what was asked of the run. It is written when the run is spawned, and again when a candidate
+/// is added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Run {
@@ -36,7 +37,7 @@ pub struct Run {
     /// `command`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<Name, Assignment>,
-    /// The candidates that synthesise others.
+    /// The candidates that are syntheses of other candidates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub synthesis: BTreeMap<Name, Synthesis>,
     /// The candidates that joined the run later.
@@ -76,14 +77,14 @@ impl GivenLimits {
 pub struct Parent {
     /// The parent's run.
     pub run: Name,
-    /// The parent.
+    /// The parent's name in that run.
     pub candidate: Name,
     /// The capture from which the run started; `None` if the parent had changed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The base of the first run in this chain, which is not a capture.
     pub root: Oid,
-    /// The number of generations since that run: 1 for its child.
+    /// The number of generations since the first run in the chain: 1 for its child.
     pub depth: u32,
 }
 
@@ -96,7 +97,7 @@ pub const PROMPT_FILE: &str = "{prompt_file}";
 /// committing, and is not needed if the attempt is guarded.
 pub const CODEX_SANDBOX: &str = "{codex-sandbox}";
 
-/// The request to synthesise one candidate from others.
+/// The request to synthesise one candidate from other candidates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Synthesis {
@@ -131,7 +132,7 @@ pub struct Assignment {
     pub command: Vec<String>,
     /// True if the command reads the prompt from its standard input.
     pub stdin: bool,
-    /// Text before the prompt for this candidate only.
+    /// Text that is put before the prompt, for this candidate only.
     pub framing: Option<String>,
 }
 
@@ -148,7 +149,8 @@ impl Run {
         is_shared || self.agents.contains_key(candidate)
     }
 
-    /// The agent or the command that the candidate begins with; `None` if a person works there.
+    /// The agent or the command that makes the candidate's first attempt; `None` if a person works in the
+    /// worktree.
     pub fn maker(&self, candidate: &Name) -> Option<String> {
         let assigned = self.agents.get(candidate);
         let command = || assigned.map_or(&self.command, |assigned| &assigned.command).join(" ");
@@ -156,12 +158,12 @@ impl Run {
         self.has_command(candidate).then(|| agent.map_or_else(command, Name::to_string))
     }
 
-    /// The task of the candidate: its own, or that of the run.
+    /// The candidate's own task, or else the run's.
     pub fn task_of(&self, candidate: &Name) -> Option<&str> {
         self.tasks.get(candidate).or(self.task.as_ref()).map(String::as_str)
     }
 
-    /// The tree with which the candidate's worktree begins, if it is not that of the base.
+    /// The tree with which the candidate's worktree begins, if it is not the base's tree.
     pub fn seed(&self, candidate: &Name) -> Option<&Oid> {
         let synthesised = self.synthesis.get(candidate).map(|s| &s.seed);
         synthesised.or_else(|| self.added.get(candidate)?.seed.as_ref())
@@ -175,7 +177,7 @@ impl Run {
             .or(self.prompt.as_ref())
     }
 
-    /// The prompts of the candidates that have one of their own.
+    /// The prompts of the candidates that have a prompt of their own.
     pub fn own_prompts(&self) -> impl Iterator<Item = (&Name, &Oid)> {
         let synthesised = self.synthesis.iter().map(|(name, s)| (name, &s.prompt));
         let added = self.added.iter().filter_map(|(name, a)| Some((name, a.prompt.as_ref()?)));
@@ -188,8 +190,8 @@ impl Run {
     }
 
     /// The commit from which the chain of parents starts, and on which a candidate lands. The tests and
-    /// commands of this commit judge the run: a chain of attempts is trusted no more than one attempt with
-    /// all their changes.
+    /// commands of this commit judge the run: a chain of attempts is trusted no more than one attempt that
+    /// makes all changes of the chain.
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }

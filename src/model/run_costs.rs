@@ -2,42 +2,43 @@
 //! which of the two ways is expected to cost less.
 use serde::{Deserialize, Serialize};
 
-/// The times of the first runs that ended at one command, in seconds; `None` where no run was seen.
+/// The times, in seconds, of the first two runs of the commands (with outputs and without) that ended at the
+/// same command; `None` if there was no such run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunCosts {
-    /// Over the base's build outputs.
+    /// The time with the base's build outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<f64>,
-    /// Without them.
+    /// The time without the base's build outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold: Option<f64>,
 }
 
 impl RunCosts {
-    /// Notes the time of a run, unless one of its kind is noted already: so [`RunCosts::warm_pays`] changes
-    /// its answer at most once.
+    /// Notes the time of a run, unless the time of a run of its kind is noted already. So the answer of
+    /// [`RunCosts::warm_pays`] changes at most once.
     pub fn note(&mut self, is_warm: bool, seconds: f64) {
         let noted = if is_warm { &mut self.warm } else { &mut self.cold };
         noted.get_or_insert(seconds);
     }
 
-    /// True if judging this many candidates with the base's outputs is expected to cost less, or if that is
-    /// not known yet, because no run with or without outputs was seen.
+    /// True if judging this many candidates with the base's outputs is expected to cost less, or if there are
+    /// several candidates and one of the two times is not known yet.
     pub fn warm_pays(&self, candidates: usize) -> bool {
         candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }
 
-    /// The expected times of judging this many candidates first with outputs, and at once without them;
-    /// `None` unless both times are known.
+    /// The expected times of judging this many candidates: judged with outputs and then confirmed without
+    /// them; and judged without outputs at once. `None` unless both times are known.
     fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let all = candidates as f64;
         Some([all * warm + confirmed(candidates) * cold, all * cold])
     }
 
-    /// Both times and the way that is expected to cost less; `None` unless both are known and there is
-    /// a choice.
+    /// Both times, and which way is expected to cost less; `None` unless both times are known and there is a
+    /// choice.
     pub fn in_words(&self, candidates: usize) -> Option<String> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let [over, without] = self.sums(candidates)?;
@@ -56,8 +57,8 @@ impl RunCosts {
     }
 }
 
-/// The expected number of candidates that are confirmed without outputs: at least one, the winner, and all
-/// if nobody passes. The mean of both is expected.
+/// The expected number of candidates that are confirmed without outputs: at least one, the winner, and all of
+/// them if none passes. The mean of these two numbers is expected.
 fn confirmed(candidates: usize) -> f64 {
     f64::midpoint(candidates as f64, 1.0)
 }

@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Separation {
-    /// They ran with the user's permissions.
+    /// The commands ran with the user's permissions.
     Unguarded,
-    /// They were guarded, and wrote to the user's HOME.
+    /// The commands were guarded, and wrote to the user's HOME.
     SharedHome,
-    /// Landlock confined them, and they wrote to a HOME that was removed after the command.
+    /// Landlock confined the commands, and they wrote to a HOME that was removed afterwards.
     Landlock,
-    /// They were guarded, and wrote to a private HOME.
+    /// The commands were guarded, and wrote to a private HOME.
     PrivateHome,
 }
 
 impl Separation {
-    /// The words of a verdict for attempts that may have influenced judging; `None` if they could
+    /// The words of a verdict for attempts that may have influenced judging; `None` if the attempts could
     /// not.
     pub fn in_words(self) -> Option<&'static str> {
         match self {
@@ -39,8 +39,9 @@ pub struct AttemptAccess {
     /// The paths that the configuration opened, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// The directories for temporary files that the environment named, sorted. Commands that judge see the
-    /// directories that their own environment names as empty.
+    /// The directories for temporary files that the attempt's environment named, sorted. Commands that judge
+    /// see an empty directory in place of each directory for temporary files that their own environment
+    /// names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temporary: Vec<String>,
 }
@@ -64,7 +65,7 @@ impl AttemptAccess {
         self.separation >= Separation::Landlock && self.writes.is_empty()
     }
 
-    /// The access of two rounds together: of one with this access, and of another with `other`.
+    /// The access of two rounds together: one with this access, the other with `other`.
     pub fn with(mut self, other: &AttemptAccess) -> AttemptAccess {
         self.separation = self.separation.min(other.separation);
         for (all, more) in

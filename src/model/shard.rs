@@ -1,4 +1,4 @@
-//! The share of a run's parts that one task of an engine judges.
+//! The share of a run's parts that one job of an engine (Slurm, GitLab, Kubernetes) judges.
 use std::str::FromStr;
 
 /// A share as a user types it.
@@ -12,10 +12,10 @@ pub enum Shard {
     AutoOf(u32),
 }
 
-/// Every `of`-th part from the `number`-th, which is 1 for the first.
+/// Every `of`-th part from the `number`-th. The first part has the number 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The first part, from 1.
+    /// The position of its first part, from 1.
     pub number: u32,
     /// The number of shares.
     pub of: u32,
@@ -56,8 +56,8 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// The share, by the variables that engines set: those of a Slurm array, of a GitLab job with
-    /// `parallel`, of an indexed job of Kubernetes. `None` if they are missing or do not make a share.
+    /// The share, by the variables that an engine sets: for a Slurm array, for a GitLab job with `parallel`,
+    /// or for an indexed job of Kubernetes. `None` if these variables are missing or do not make a share.
     pub fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         match self {

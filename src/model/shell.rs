@@ -1,8 +1,8 @@
 //! Shell command lines, as far as they can be read without running them: the programs without which a line
 //! cannot exit 0, and the simple commands of a line.
 //!
-//! If a line cannot be read for certain, no program is given for it. A missing program is then noticed when
-//! the line runs.
+//! If a line cannot be read for certain, no program is returned for it. A program that is missing is then
+//! noticed only when the line runs.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -40,20 +40,20 @@ const UNREADABLE: [&str; 20] = [
 
 /// The programs without which this line cannot exit 0, in their order.
 ///
-/// They are the first words of the simple commands whose failure makes the line fail: those that `&&` joins
-/// in the last list, and only the last one of a pipeline.
+/// They are the first words of the simple commands whose failure makes the line fail: after the last `;`, the
+/// commands that `&&` joins, and of a pipeline only the last command.
 pub fn programs(line: &str) -> Vec<String> {
     let Some(tokens) = tokens(line) else { return Vec::new() };
     let mut needed: Vec<String> = Vec::new();
-    // The first word of the simple command that is being read: `None` before it was read, `Some(None)` if
-    // it is not a plain program.
+    // The first word of the simple command that is being read: `None` until the word has been read,
+    // `Some(None)` if the word is not a plain program.
     let mut first: Option<Option<String>> = None;
     for token in tokens.into_iter().chain([Token::Operator("&&")]) {
         match token {
             Token::Operator("&&") => needed.extend(first.take().flatten()),
-            // The exit code of a pipeline is that of its last command.
+            // A pipeline has the exit code of its last command.
             Token::Operator("|") => first = None,
-            // If the command is missing, the other side may replace it.
+            // If a program before the `||` is missing, the command after it may still pass.
             Token::Operator("||") => return Vec::new(),
             Token::Operator(_) => {
                 first = None;
@@ -62,7 +62,7 @@ pub fn programs(line: &str) -> Vec<String> {
             Token::Output(_) | Token::Input(_) => {}
             Token::Here => return Vec::new(),
             Token::Word(word) if word.is_expanded => drop(first.get_or_insert(None)),
-            // Also `export PATH=…`.
+            // This word may also be an argument: `export PATH=…`.
             Token::Word(word) if word.text.starts_with("PATH=") => return Vec::new(),
             Token::Word(_) if first.is_some() => {}
             Token::Word(Word { text, .. }) => match text.as_str() {
@@ -82,28 +82,30 @@ pub fn programs(line: &str) -> Vec<String> {
 pub struct Word {
     /// Its text.
     pub text: String,
-    /// True if the shell expands it, so that its value is not this text.
+    /// True if the shell expands the word, so that its value is not `text`.
     pub is_expanded: bool,
 }
 
 impl Word {
-    /// True if its value is certainly this text.
+    /// True if the value of the word is certainly this text.
     fn is(&self, text: &str) -> bool {
         !self.is_expanded && self.text == text
     }
 
-    /// True if it holds the substitution that [`without_substitutions`] took out in this place.
+    /// True if the word contains the substitution with this index in the list that [`without_substitutions`]
+    /// returns.
     pub fn holds_substitution(&self, at: usize) -> bool {
         self.text.contains(&mark(at))
     }
 }
 
-/// A text that stands for a substitution.
+/// The text that stands for the substitution with this index.
 fn mark(at: usize) -> String {
     format!("\u{1}{at}\u{1}")
 }
 
-/// A line with a word of unknown value in place of each `$(…)`, and the commands in these substitutions.
+/// Replaces each `$(…)` in a line by a word of unknown value. Returns the new line and the commands of the
+/// substitutions.
 pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let line = with_directory_of_script(line);
     let mut outer = String::new();
@@ -157,8 +159,8 @@ pub struct SimpleCommand {
     pub output: Option<Word>,
 }
 
-/// The simple commands of a line, also those of compound commands and subshells. Commands in
-/// `$(…)` are left out, and so is a line that cannot be read.
+/// The simple commands of a line, including the commands in compound commands and subshells. Commands in
+/// `$(…)` are left out. The result is empty if the line cannot be read.
 pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     const LEADING: [&str; 11] =
         ["!", "{", "}", "if", "then", "else", "elif", "while", "until", "do", "done"];
@@ -205,8 +207,8 @@ pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
     if found.is_empty() { simple_commands(&line.replace(['"', '\'', '`'], " ")) } else { found }
 }
 
-/// True if a line may leave out commands, its own or later ones, and pass: by a condition, a loop, or an end of
-/// the shell. To fail (`|| exit 1`) is no such end.
+/// True if a line may leave out some of its commands, or later commands, and still pass: by a condition, a
+/// loop, or an exit. An exit that fails (`|| exit 1`) does not count.
 pub fn may_leave_commands_out(line: &str) -> bool {
     const CONDITIONS: [&str; 14] = [
         "if", "elif", "while", "until", "for", "case", "select", "exit", "exec", "return", "break",
@@ -229,7 +231,8 @@ pub fn may_leave_commands_out(line: &str) -> bool {
     false
 }
 
-/// The number of tokens of `exit 1`, or of a group that ends so, if the tokens begin with that.
+/// If the tokens begin with an exit that fails (`exit 1`), or with a group in braces that contains one,
+/// returns the number of its tokens.
 fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     let is_word = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.is(text));
     let end = match tokens.first() {
@@ -388,7 +391,7 @@ mod tests {
             ("foo;", &["foo"]),
             ("foo # a comment; bar", &["foo"]),
             ("[ -e x ] && test -f y && foo", &["foo"]),
-            // The rest cannot be read for certain.
+            // The following lines cannot be read for certain.
             ("foo || bar", &[]),
             ("! foo", &[]),
             ("if foo; then bar; fi", &[]),

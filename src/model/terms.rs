@@ -10,7 +10,7 @@ use crate::model::outcome::Stage;
 use crate::model::rank::Rank;
 use crate::model::world::WorldKind;
 
-/// How something was judged.
+/// The terms on which trees were judged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Terms {
@@ -31,10 +31,11 @@ pub struct Terms {
 pub struct JudgeSettings {
     /// The ranking of the candidates that passed.
     pub rank: Rank,
-    /// True if the tests of each candidate were judged on the others.
+    /// True if each candidate's tests were also run on the other candidates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cross: bool,
-    /// The largest size of a synthesis, as a multiple of what it drew on; 1.5 if none is recorded.
+    /// The largest size of a synthesis, as a multiple of the size of the candidates that it drew on; 1.5 if
+    /// no ceiling is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
     /// Paths that were restored to the base's version.
@@ -42,7 +43,7 @@ pub struct JudgeSettings {
     pub protect: Vec<String>,
     /// Which candidates were judged a second time, with the base's tests and commands.
     pub base_tests: BaseTests,
-    /// Patterns of files that count as source, too.
+    /// The patterns of `oracle.source`, for files that are declared to be source, or not to be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
     /// The settings of the commands.
@@ -56,7 +57,7 @@ pub struct JudgeSettings {
     /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// Reasons to doubt the results: events while the commands ran, or possible ones before.
+    /// Reasons to doubt the results: events while the commands ran, and what attempts may have done before.
     #[serde(flatten)]
     pub doubts: Doubts,
     /// True if the commands were detected, and none of them is a test: then a pass shows nothing
@@ -69,7 +70,7 @@ pub struct JudgeSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CommandSettings {
-    /// The worlds that the commands ran in.
+    /// The kind of world in which the commands ran, i.e. how they were confined.
     pub world: WorldKind,
     /// The number of further attempts after a failure.
     #[serde(skip_serializing_if = "is_zero")]
@@ -95,8 +96,8 @@ pub struct Doubts {
     /// pass. Records call this `disturbed`.
     #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
-    /// Seeds that lead back to a checkout of the repository: commands may have used its files in
-    /// place of the judged ones.
+    /// Seeds that lead back to a checkout of the repository: commands may have used that checkout's files in
+    /// place of the judged files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leads_back: Vec<String>,
     /// Paths that the run's attempts could write to and that the commands could read.
@@ -125,7 +126,7 @@ impl Doubts {
 pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
                                    as with `uv sync`, and take it out of the seeds";
 
-/// The terms that the results on a tree depend on. The others choose the trees, or decide over the
+/// The terms that the results on a tree depend on. The other terms only choose the trees, or decide over the
 /// results.
 #[derive(Serialize)]
 pub struct ResultTerms<'t> {
@@ -160,16 +161,16 @@ impl Terms {
     }
 
     /// The command that judges a run on these terms, with the options `more`. It repeats the commands that
-    /// options named, because nothing else keeps them, except those that `more` replaces.
+    /// were named by options, except those that `more` replaces, because nothing else records them.
     pub fn judge_command(&self, run: &Name, more: &str) -> String {
         let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
         let named = as_options(self.oracle.iter().filter(named));
         format!("git frites judge {run}{more}{named}")
     }
 
-    /// The first difference between these terms and `ours` that matters to a verdict, as a clause
-    /// about these. Differences in the ranking, the doubts and the way of counting lines do not matter,
-    /// because the decision takes them into account, or records them. Seeds matter if both are known.
+    /// The first difference between these terms and `ours` that matters to a verdict, as a clause about these
+    /// terms. Differences in the ranking, the doubts and the way of counting lines do not matter, because the
+    /// decision takes them into account, or records them. Seeds matter if both are known.
     pub fn first_difference(&self, ours: &Terms) -> Option<String> {
         self.different_world(ours)
             .or_else(|| self.different_command(ours))
@@ -224,7 +225,7 @@ impl JudgeSettings {
     }
 
     /// The settings that matter to a verdict, by their keys, each with its value as git's configuration has
-    /// it. By this list they are shown, compared and named in hints.
+    /// it. This list is used to show them, to compare them, and to name them in hints.
     fn by_key(&self) -> [(&'static str, String); 7] {
         let CommandSettings { world: _, retries, refuse_flaky, trust_exit, junit } = &self.commands;
         [
@@ -238,8 +239,9 @@ impl JudgeSettings {
         ]
     }
 
-    /// The settings that differ from `ours`: their keys, the values here, and those of `ours`. In place
-    /// nothing can be put back, so settings about putting back are then no difference.
+    /// The settings that differ from `ours`: their keys, their values here, and their values in `ours`. If
+    /// the candidates were judged in place, nothing could be put back, so settings about putting back do not
+    /// count as a difference.
     fn differences(&self, ours: &JudgeSettings) -> Vec<(&'static str, String, String)> {
         let puts_back = ["oracle.protect", "oracle.base-tests", "oracle.source"];
         let pairs = self.by_key().into_iter().zip(ours.by_key());
@@ -250,20 +252,21 @@ impl JudgeSettings {
         all
     }
 
-    /// The first of the settings that differs from `ours`, as a clause about these.
+    /// The first setting that differs from `ours`, as a clause about these settings.
     fn difference(&self, ours: &JudgeSettings) -> Option<String> {
         let (key, theirs, ours) = self.differences(ours).into_iter().next()?;
         Some(format!("its {key} is {theirs}, and here {ours}"))
     }
 
-    /// The options of `git` that set what differs from `ours`, each after a space.
+    /// For each setting that differs from `ours`, the option of `git` that sets it to its value here, after a
+    /// space.
     pub fn as_options(&self, ours: &JudgeSettings) -> String {
         let differences = self.differences(ours).into_iter();
         let pairs = differences.map(|(key, theirs, _)| format!("frites.{key}={theirs}"));
         pairs.map(|pair| format!(" -c {}", shell_word(&pair))).collect()
     }
 
-    /// The settings that are not the default ones, such as `oracle.retries = 2`; `None` if all are.
+    /// The settings that differ from the default, such as `oracle.retries = 2`; `None` if there are none.
     pub fn in_words(&self) -> Option<String> {
         let changed =
             self.differences(&JudgeSettings { in_place: self.in_place, ..Default::default() });

@@ -1,4 +1,4 @@
-//! Compares a candidate's single tests with those of the base.
+//! Compares the results of a candidate's single tests with the base's results.
 use serde::Serialize;
 
 use crate::model::count::{count, some_of};
@@ -14,7 +14,7 @@ pub struct Comparison {
     pub before: Vec<String>,
     /// Tests that the base does not have.
     pub new: Vec<String>,
-    /// Tests that did not run on the base, whose command failed: it may have ended before them.
+    /// Tests that did not run on the base. The test command failed there, and may have ended before them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<String>,
     /// Tests that do not fail on the base. The base's report does not name passing tests, so no more is
@@ -75,9 +75,9 @@ pub struct MoreSkipped {
 }
 
 impl MoreSkipped {
-    /// The tests that a candidate skips in addition; `None` if there are none, or if it is not known. If
-    /// the reports have no names, the numbers are compared, unless the base's run may have ended before all
-    /// its tests ran.
+    /// The tests that a candidate skips in addition; `None` if there are none, or if the reports do not show
+    /// it. If the reports have no names, the numbers are compared, unless the base's run may have ended
+    /// before all its tests ran.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
         let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;

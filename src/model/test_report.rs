@@ -8,21 +8,22 @@ use sha2::{Digest, Sha256};
 use crate::model::count::{NAMES, count, some_of};
 use crate::model::plain;
 
-/// The most names that each list of a report has.
+/// The maximum number of names in each list of a report.
 const MOST_NAMES: usize = 20_000;
 
-/// The most characters of a test's name.
+/// The maximum length of a test's name, in characters.
 pub const LONGEST_NAME: usize = 300;
 
-/// The end of a single test.
+/// How a single test ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TestEnd {
-    /// It passed.
+    /// The test passed.
     #[default]
     Passed,
-    /// It failed.
+    /// The test failed.
     Failed,
-    /// It was not run; or it failed, as a mark or the code under test had declared.
+    /// The test was not run. Or it failed, and a mark (`xfail`) or the code under test had declared that it
+    /// would.
     Skipped,
 }
 
@@ -31,7 +32,7 @@ pub enum TestEnd {
 pub struct TestReport {
     /// The number of tests, including skipped ones; 0 if the report does not say.
     pub total: u64,
-    /// The test runners whose printed output this is; `None` for JUnit files.
+    /// The names of the test runners that printed this report; `None` if it comes from JUnit files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed_by: Option<String>,
     /// The reason why the report is missing or incomplete.
@@ -135,8 +136,8 @@ impl TestReport {
         self.total.saturating_sub(self.skipped + self.doctests)
     }
 
-    /// The names of the tests that are skipped here and ran on the base. A name is left out if the
-    /// base has several tests of that name, of which some were skipped.
+    /// The names of the tests that this report skips and that ran on the base. A name is left out if the base
+    /// has several tests of that name, of which some were skipped.
     pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
         let names = self.skipping.iter().filter(|name| base.ran(name));
         names.filter(|name| base.skipping.binary_search(name).is_err()).cloned().collect()
@@ -159,7 +160,7 @@ impl TestReport {
         passing.retain(|name| failing.binary_search(name).is_err());
     }
 
-    /// The tests that passed here and did not run in another report.
+    /// The tests that passed in this report and did not run in another report.
     pub fn passing_beyond(&self, other: &TestReport) -> Vec<String> {
         self.passing.iter().filter(|name| !other.ran(name)).cloned().collect()
     }
@@ -196,12 +197,12 @@ fn push(names: &mut Vec<String>, name: &str) {
     names.push(shown);
 }
 
-/// The most characters of a test's name in a sentence or a table.
+/// The maximum length of a test's name in a sentence or a table, in characters.
 const SHOWN: usize = 60;
 
-/// A test's name for a sentence or a table about `all` these tests. The names of one file begin alike, and
-/// parameters are at the end. So the middle of a long name is left out, unless another name would then look
-/// the same.
+/// A test's name for a sentence or a table. `all` are the names of all tests that the text is about. The
+/// names of one file begin alike, and parameters are at the end. So the middle of a long name is left out,
+/// unless another name would then look the same.
 pub fn shortened(name: &str, all: &[String]) -> String {
     let cut = without_middle(name);
     let is_taken = all.iter().any(|other| other != name && without_middle(other) == cut);
@@ -219,7 +220,8 @@ fn without_middle(name: &str) -> String {
     format!("{}…{}", String::from_iter(head), String::from_iter(tail))
 }
 
-/// The first few of some tests, and how many more there are, for a text about `all` these tests.
+/// The first few of some tests, and how many more there are. `all` are the names of all tests that the text
+/// is about.
 pub fn some_tests(names: &[String], all: &[String]) -> String {
     let first = names.iter().take(NAMES).map(|name| shortened(name, all));
     some_of(&first.chain(names.iter().skip(NAMES).cloned()).collect::<Vec<_>>())
@@ -269,7 +271,7 @@ mod tests {
         let all = [one.clone(), two.clone(), short.clone()];
         assert_eq!(shortened(&one, &[one.clone(), short.clone()]).chars().count(), SHOWN);
         assert_eq!(some_tests(&all, &all), format!("{one}, {two}, {short}"));
-        // Both may be in different lists of one sentence.
+        // The two names may be in different lists of one sentence.
         assert_eq!(some_tests(&all[..1], &all), one);
     }
 

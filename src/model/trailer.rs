@@ -10,7 +10,7 @@ use crate::model::plain;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(prefix = "Frites-", const_into_str)]
 pub enum Trailer {
-    /// The run; in a commit that landed `RUN/CAND@ITERATION`.
+    /// The run; in the commit of a landing, `RUN/CAND@ITERATION`.
     Run,
     /// The candidate of a capture.
     Candidate,
@@ -26,13 +26,13 @@ pub enum Trailer {
     Lines,
     /// The number of changed files of a capture.
     Files,
-    /// The attempt's HEAD when it was captured, if it is not at the base.
+    /// The attempt's HEAD when it was captured, if HEAD was not at the base.
     Head,
     /// The tree that was judged.
     Tree,
     /// A command that passed, or `unverified`.
     Oracle,
-    /// The world in which the commands passed.
+    /// The kind of world in which the commands passed, i.e. how they were confined.
     World,
     /// The reason why the change is unverified.
     Reason,
@@ -44,9 +44,9 @@ pub enum Trailer {
     Undone,
     /// A conflict, and the side that was taken.
     Choice,
-    /// A parent that is not a judged commit, but a commit that this one replaces.
+    /// A parent of a record's commit that is not a judged commit, but an earlier commit of the record.
     Previous,
-    /// A parent that holds another outcome of the same tree, which disagrees with this one.
+    /// A parent that holds another outcome of the same tree, which disagrees with this commit's outcome.
     Disagrees,
 }
 
@@ -66,7 +66,7 @@ impl Trailer {
         message.lines().rev().find_map(|line| self.value(line))
     }
 
-    /// The value of one line; `None` if it is another trailer or text.
+    /// The value of one line; `None` if the line is another trailer or text.
     pub fn value(self, line: &str) -> Option<&str> {
         Some(line.strip_prefix(self.key())?.strip_prefix(": ")?.trim())
     }

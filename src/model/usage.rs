@@ -17,7 +17,7 @@ pub struct Usage {
     pub cost: Option<f64>,
 }
 
-/// The usage of one command of a candidate: of its first one, or of a later round.
+/// The usage of one command of a candidate: of its first command, or of the command of a later round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundUsage {
@@ -29,7 +29,7 @@ pub struct RoundUsage {
     pub usage: Usage,
 }
 
-/// The sum over several commands.
+/// The usage of several commands, in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct UsageSum {
@@ -83,7 +83,7 @@ impl UsageSum {
         self.known.tokens_in.is_some() || self.known.tokens_out.is_some()
     }
 
-    /// The tokens in and out, for a cell: `12.3k/4.0k`; `≥` before them if some are unknown.
+    /// The tokens in and out, for a cell of a table: `12.3k/4.0k`; `≥` before them if some are unknown.
     pub fn tokens(&self) -> String {
         if !self.has_tokens() {
             return "unknown".to_owned();
@@ -93,7 +93,7 @@ impl UsageSum {
         format!("{}{tokens_in}/{tokens_out}", at_least(self.unknown_tokens))
     }
 
-    /// The cost, for a cell: `$0.42`; `≥` before it if some of it is unknown.
+    /// The cost, for a cell of a table: `$0.42`; `≥` before it if some of it is unknown.
     pub fn cost(&self) -> String {
         let cost =
             self.known.cost.map(|cost| format!("{}{}", at_least(self.unknown_cost), dollars(cost)));

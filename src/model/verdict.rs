@@ -27,28 +27,30 @@ use crate::model::usage::UsageSum;
 pub enum DecisionKind {
     /// There is one usable candidate, and it passed.
     Single,
-    /// Exactly one of several passed.
+    /// Exactly one of several candidates passed.
     Tests,
-    /// Several passed, or one passed and others were not run. The ranking decides.
+    /// Several candidates passed, or one passed and others were not run. The ranking decides.
     Judge,
-    /// A synthesised candidate passed within the ceiling.
+    /// A synthesis (a candidate that was made from others) passed, and is not above its ceiling.
     Synthesis,
     /// The best candidate passes only with its own tests or commands, not with the base's.
     OwnTests,
-    /// No candidate passed. The best exited 0, although its tests' report has failures.
+    /// No candidate passed. The best candidate's commands exited 0, although its tests' report has failures.
     ReportedFailures,
-    /// No candidate passed. The best exited 0, although its tests' report lacks tests of the base.
+    /// No candidate passed. The best candidate's commands exited 0, although its tests' report lacks tests of
+    /// the base.
     MissingTests,
-    /// The base and every usable candidate fail in the same command before the tests; the closest is shown.
+    /// The base and every usable candidate fail in the same command before the tests. The candidate that came
+    /// closest is shown.
     BrokenBase,
-    /// No candidate passed; the closest is shown.
+    /// No candidate passed. The candidate that came closest is shown.
     NearMiss,
     /// Only builds or lints were detected, and they passed: nothing tests the change.
     NoTests,
-    /// There was no command to run: the smallest is shown.
+    /// There was no command to run. The smallest candidate is shown.
     NoOracle,
-    /// A missing outcome could change the recommendation; or no candidate passed, and a command says of
-    /// one that it cannot tell. The best so far is shown.
+    /// A missing outcome could change the recommendation; or no candidate passed, and a command says that it
+    /// cannot tell whether one of them is right. The best candidate so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -72,8 +74,8 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
-    /// The agent or the command that made its present files, perhaps in a further round; `None` if a
-    /// person did.
+    /// The agent or the command that made the candidate's present files, perhaps in a further round; `None`
+    /// if a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
     /// The end of the candidate's own command.
@@ -82,7 +84,7 @@ pub struct Entry {
     /// True if a person must start the candidate's command.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_started: bool,
-    /// True if the command was ended, or not started, because enough others had passed.
+    /// True if the command was ended, or not started, because enough other candidates had passed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// The iteration that was judged; `None` if nothing was ever captured.
@@ -121,16 +123,16 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Results::is_empty")]
     pub results: Results,
-    /// The difference, with its cause, between the results over the base's layers and those in a plain
-    /// directory without layers. The latter count.
+    /// The difference and its cause, in words, if the results over the layers of the base's commands differed
+    /// from the results in a plain directory. The results in the plain directory count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
-    /// The results of the others' tests on the candidate, and of its tests on the others; `None` without
-    /// cross judging.
+    /// The results of the other candidates' tests on the candidate, and of its tests on the other candidates;
+    /// `None` if tests were not run across candidates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<CrossResult>,
     /// The results of the candidate's tests on the base; `None` if they were not judged there.
@@ -140,7 +142,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
     /// How the candidate's commands were kept apart from other files; `None` if there was no command, or if
-    /// it is not known.
+    /// this is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<Separation>,
 }
@@ -179,7 +181,7 @@ impl Entry {
         }
     }
 
-    /// Text about the candidate with the cause of its state in brackets, if that is known.
+    /// Text about the candidate with the cause of its state in brackets, if the cause is known.
     pub fn with_cause(&self, words: &str) -> String {
         match self.end.cause(self.state) {
             Some(cause) => format!("{words} ({cause})"),
@@ -195,7 +197,7 @@ impl Entry {
         }
     }
 
-    /// True if its worktree was removed by hand before the first capture.
+    /// True if the candidate's worktree was removed by hand before the first capture.
     pub fn is_gone(&self) -> bool {
         self.problem.as_deref() == Some(GONE)
     }
@@ -205,7 +207,8 @@ impl Entry {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
-    /// True if its files are those of the base, and the attempt ended well or a person works on it.
+    /// True if the candidate's files are those of the base, and the attempt ended well or a person works on
+    /// it.
     pub fn changed_nothing(&self) -> bool {
         let is_known = self.problem.is_none() && !self.is_gone() && self.dropped.is_empty();
         let has_ended_well = matches!(self.state, State::Open | State::Succeeded | State::Empty);
@@ -217,8 +220,8 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
-    /// True if the candidate can win, and a command says that it cannot tell whether the candidate is
-    /// right, in the first judging or in the one with the base's tests.
+    /// True if the candidate can win, and a command says that it cannot tell whether the candidate is right,
+    /// in the first judging or in the second, with the base's tests.
     pub fn skipped(&self) -> bool {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
@@ -229,8 +232,8 @@ impl Entry {
         self.usable() && self.results.is_contradicted()
     }
 
-    /// The command that cannot tell with the base's tests, although the candidate passed with its own
-    /// tests.
+    /// If the candidate passed with its own tests: the command that says in the second judging, with the
+    /// base's tests, that it cannot tell.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
         if !self.results.passed() {
             return None;
@@ -245,8 +248,8 @@ impl Entry {
         self.usable() && self.results.passed() && self.skipped_with_base_tests().is_none()
     }
 
-    /// True if the candidate passed, but perhaps only because of its own tests or commands: with those of
-    /// the base it failed, or they could not be put back.
+    /// True if the candidate passed, but perhaps only because of its own tests or commands: it failed with
+    /// the base's tests and commands, or these could not be put back.
     pub fn passed_own_tests_only(&self) -> bool {
         let second = self.base_tests.as_ref();
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
@@ -271,8 +274,8 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
-    /// True if any result was found over the base's layers, and not confirmed without them; or if the
-    /// candidate passed, and was not judged without its added tests yet.
+    /// True if any result was found over the layers of the base's commands, and not confirmed without them;
+    /// or if the candidate passed, and was not judged without its added tests yet.
     pub fn is_claim(&self) -> bool {
         let mut second = self.base_tests.iter();
         self.is_pending()
@@ -307,7 +310,7 @@ impl Entry {
     }
 }
 
-/// The results of the same commands on the base itself.
+/// The results of the oracle's commands on the base itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The results of the commands, in order.
@@ -327,8 +330,8 @@ impl Baseline {
         }
     }
 
-    /// The command that could be started neither on the base nor on any of the candidates that reached it,
-    /// if any did: its outcomes say nothing about the candidates.
+    /// The command that could not be started on the base, nor on any of the candidates that got as far as
+    /// this command: its outcomes say nothing about the candidates. `None` if no candidate got that far.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
@@ -377,9 +380,9 @@ impl Baseline {
 pub struct OtherPick {
     /// The rule.
     pub rank: Rank,
-    /// The candidate that it would recommend.
+    /// The candidate that the rule would recommend.
     pub candidate: Name,
-    /// The figures by which the rule ranks that candidate and the recommended one.
+    /// The figures by which the rule ranks that candidate and the recommended candidate.
     pub figures: String,
 }
 
@@ -395,8 +398,8 @@ impl fmt::Display for OtherPick {
 pub struct Decision {
     /// The kind of decision.
     pub decision: DecisionKind,
-    /// The winner, the closest, the smallest or the best so far; `None` only for
-    /// [`DecisionKind::None`].
+    /// By the kind of decision, the winner, or the closest, the smallest or the best candidate so far; `None`
+    /// only for [`DecisionKind::None`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,
     /// A sentence on which a reviewer can act.
@@ -404,7 +407,7 @@ pub struct Decision {
     /// The candidates that other rules of ranking would recommend instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_picks: Vec<OtherPick>,
-    /// All usable candidates, best first, without a synthesis that is above its ceiling.
+    /// All usable candidates, best first, without syntheses that are not ranked.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.
     #[serde(default)]
@@ -482,7 +485,7 @@ pub struct Verdict {
     /// the time shows which stored outcomes came after the last judging of the whole run.
     #[serde(default)]
     pub round: u32,
-    /// The terms of the judging. Without a command there was nothing to run.
+    /// The terms of the judging. If they have no command, there was nothing to run.
     #[serde(flatten)]
     pub terms: Terms,
     /// The recommended candidate, and the reason for it.
@@ -494,8 +497,8 @@ pub struct Verdict {
     /// The number of commands that were run and saved.
     #[serde(default)]
     pub effort: Effort,
-    /// The times from which it was decided whether to judge with the base's build outputs; `None` if they
-    /// were not compared.
+    /// The times that decided whether to judge with the base's build outputs; `None` if no times were
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,
     /// The results of the base; `None` if it was not judged: if the judging was in place, with
@@ -524,8 +527,8 @@ impl Verdict {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// True if the recommended candidate passed in a clean checkout, and nothing tainted the
-    /// results.
+    /// True if the recommended candidate passed in a clean checkout, and nothing else could have influenced
+    /// the results.
     pub fn verified(&self) -> bool {
         self.decision.decision.verified() && self.terms.settings.allow_verification()
     }
@@ -536,7 +539,7 @@ impl Verdict {
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())
     }
 
-    /// The tree that was judged for a captured tree: the one without the dropped changes, or the
+    /// The tree that was judged for a captured tree: the captured tree without the dropped changes, or the
     /// captured tree itself if it was not judged.
     pub fn judged_for<'a>(&'a self, captured: &'a Oid) -> &'a Oid {
         let entry = self.candidates.iter().find(|e| e.tree.as_ref() == Some(captured));

@@ -1,7 +1,8 @@
-//! The kinds of worlds in which commands judge.
+//! The kinds of worlds in which commands judge. A world protects everything outside of a checkout against the
+//! commands.
 use serde::{Deserialize, Serialize};
 
-/// The protection of everything outside of a checkout against the commands that judge it.
+/// How everything outside of a checkout is protected against the commands that judge the checkout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
