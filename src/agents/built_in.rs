@@ -1,5 +1,5 @@
 //! The agents that are built in, each described once: how it is started, what it prints when it cannot go on,
-//! where it tells its usage, and where it keeps its state.
+//! where it reports its usage, and where it keeps its state.
 use crate::model::agent_stop::AgentFault;
 use crate::model::run::CODEX_SANDBOX;
 
@@ -7,20 +7,21 @@ use crate::model::run::CODEX_SANDBOX;
 pub struct BuiltInAgent {
     /// The name for `--agent`.
     pub name: &'static str,
-    /// Program and options that run it non-interactively, from `--help` of the version named beside
-    /// it; `git config frites.agents.NAME.command` replaces them.
+    /// The program and the options that run the agent non-interactively, from `--help` of the version that
+    /// the comment on the agent names. `git config frites.agents.NAME.command` replaces them.
     pub command: &'static [&'static str],
-    /// The words that it prints at the limit of its account, as reported in its issue tracker.
+    /// Patterns of what the agent prints when its account has reached a limit, as reported in its issue
+    /// tracker.
     pub limit: &'static [&'static str],
-    /// The words that it prints when its environment keeps it from working.
+    /// What the agent prints when a fault of its environment keeps it from working.
     pub faults: &'static [FaultWording],
-    /// The variable that lets it run as root; `None` if it does so anyway.
+    /// The variable that lets the agent run as root; `None` if it needs none for that.
     pub root_variable: Option<&'static str>,
-    /// The variables that take the place of a login; empty if it may work without either.
+    /// Any one of these variables takes the place of a login. Empty if the agent may work without a login.
     pub login_variables: &'static [&'static str],
-    /// The format in which this command line tells its usage; `None` if it tells none.
+    /// The format in which `command` reports its usage; `None` if it does not report it.
     pub usage: Option<&'static str>,
-    /// Where it keeps its state; empty if no variable moves it.
+    /// The directories in which the agent keeps its state; empty if no variable can move them.
     pub state: &'static [StateDirectory],
 }
 
@@ -28,9 +29,9 @@ pub struct BuiltInAgent {
 pub struct FaultWording {
     /// The fault.
     pub fault: AgentFault,
-    /// Patterns as those of a limit.
+    /// Patterns of the words, as in [`BuiltInAgent::limit`].
     pub words: &'static [&'static str],
-    /// The way out for a person.
+    /// What a person can do about the fault.
     pub remedy: &'static str,
 }
 
@@ -38,17 +39,18 @@ pub struct FaultWording {
 pub struct StateDirectory {
     /// The variable that names the directory.
     pub variable: &'static str,
-    /// The directory while the variable is not set, below HOME; empty for HOME itself.
+    /// The directory below HOME that is used if the variable is not set; empty for HOME itself.
     pub default: &'static str,
-    /// The agent's own directory in it, if other programs use the variable, too: they find links to
-    /// the user's entries there.
+    /// If other programs use the variable, too: the agent's own subdirectory. For the other programs, an
+    /// attempt's directory has links to the user's other entries.
     pub own: Option<&'static str>,
-    /// The user's logins, each with the JSON keys of its tokens, which the agent refreshes. There are
-    /// no keys if tokens cannot be recognized. An attempt gets copies of the logins and settings.
+    /// The files with the user's logins, each with the JSON keys of the tokens that the agent refreshes.
+    /// There are no keys if the tokens in a file cannot be recognized. An attempt gets copies of the logins
+    /// and settings.
     pub logins: &'static [(&'static str, &'static [&'static str])],
     /// Files and directories of settings, which the agent runs or obeys.
     pub settings: &'static [&'static str],
-    /// Settings that lie in HOME itself while the variable is not set.
+    /// Settings that are in HOME itself if the variable is not set.
     pub settings_in_home: &'static [&'static str],
 }
 
@@ -65,7 +67,7 @@ pub static BUILT_IN: [BuiltInAgent; 5] = [CLAUDE, CODEX, GEMINI, AIDER, OPENCODE
 const CLAUDE: BuiltInAgent = BuiltInAgent {
     name: "claude",
     command: &["claude", "-p", "--permission-mode", "bypassPermissions", "--output-format", "json"],
-    // anthropics/claude-code 9046, 54698, 74079, 80062.
+    // Issues 9046, 54698, 74079 and 80062 of anthropics/claude-code.
     limit: &["usage limit reached", "you've hit your*limit", "credit balance is too low"],
     faults: &[
         FaultWording {
@@ -94,7 +96,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
     ],
     usage: Some("claude"),
     state: if cfg!(target_os = "macos") {
-        // The name of its login in the keychain is made from this directory.
+        // The name of Claude's login in the keychain depends on this directory, so the directory must stay.
         &[]
     } else {
         &[StateDirectory {
@@ -112,12 +114,12 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 "skills",
                 "hooks",
                 "output-styles",
-                // The plugins themselves are read where these lists say that they are.
+                // Claude reads the plugins themselves from the places that these lists name.
                 "plugins/installed_plugins.json",
                 "plugins/known_marketplaces.json",
             ],
             settings_in_home: &[
-                // Account, onboarding, MCP servers, and its data about projects.
+                // Account, onboarding, MCP servers, and Claude's data about projects.
                 ".claude.json",
             ],
         }]
@@ -128,10 +130,10 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
 const CODEX: BuiltInAgent = BuiltInAgent {
     name: "codex",
     command: &["codex", "exec", "--json", "--skip-git-repo-check", "-s", CODEX_SANDBOX, "-"],
-    // openai/codex 3124, 3899, 26668; its JSON says usage_limit_reached.
+    // Issues 3124, 3899 and 26668 of openai/codex. Codex's JSON has `usage_limit_reached`.
     limit: &["you've hit your usage limit", "usage_limit_reached", "insufficient_quota"],
     faults: &[
-        // openai/codex 6191, 7362, 8703.
+        // Issues 6191, 7362 and 8703 of openai/codex.
         FaultWording {
             fault: AgentFault::NotLoggedIn,
             words: &[
@@ -178,7 +180,7 @@ const CODEX: BuiltInAgent = BuiltInAgent {
     }],
 };
 
-/// Gemini CLI 0.61.0: an empty `-p` makes it read standard input and exit when it is done.
+/// Gemini CLI 0.61.0: an empty `-p` makes Gemini read standard input, and exit when the task is done.
 const GEMINI: BuiltInAgent = BuiltInAgent {
     name: "gemini",
     command: &[
@@ -191,7 +193,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
         "-p",
         "",
     ],
-    // google-gemini/gemini-cli 1088, 6962, 15576, 18050.
+    // Issues 1088, 6962, 15576 and 18050 of google-gemini/gemini-cli.
     limit: &["you have exhausted your", "you exceeded your current quota", "resource_exhausted"],
     faults: &[
         FaultWording {
@@ -223,7 +225,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
                 &["access_token", "refresh_token", "id_token", "expiry_date"],
             ),
             (".gemini/mcp-oauth-tokens.json", CAMEL_CASE),
-            // Encrypted, so tokens in it cannot be recognized.
+            // This file is encrypted, so tokens in it cannot be recognized.
             (".gemini/gemini-credentials.json", &[]),
             (".gemini/.env", &[]),
             (".env", &[]),
@@ -259,7 +261,7 @@ const AIDER: BuiltInAgent = BuiltInAgent {
         "--no-detect-urls",
         "--no-check-update",
     ],
-    // Aider-AI/aider 1263, 1686; it tries again by itself before it gives up.
+    // Issues 1263 and 1686 of Aider-AI/aider. Aider itself tries again before it gives up.
     limit: &["litellm.ratelimiterror", "you exceeded your current quota", "insufficient_quota"],
     faults: &[FaultWording {
         fault: AgentFault::NotLoggedIn,
@@ -276,7 +278,7 @@ const AIDER: BuiltInAgent = BuiltInAgent {
 const OPENCODE: BuiltInAgent = BuiltInAgent {
     name: "opencode",
     command: &["opencode", "run", "--format", "json", "--auto"],
-    // anomalyco/opencode 13005, 42452, 47239, 47747.
+    // Issues 13005, 42452, 47239 and 47747 of anomalyco/opencode.
     limit: &["usage limit has been reached", "rate limit exceeded", "freeusagelimiterror"],
     faults: &[FaultWording {
         fault: AgentFault::NotLoggedIn,
@@ -286,7 +288,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
     root_variable: None,
     login_variables: &[],
     usage: Some("opencode"),
-    // It has no other variables for all of its state.
+    // OpenCode has no variable of its own that moves all of its state, so these general variables are used.
     state: &[
         StateDirectory {
             variable: "XDG_CONFIG_HOME",
@@ -301,7 +303,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             default: ".local/share",
             own: Some("opencode"),
             logins: &[
-                // An entry of the type `wellknown` names a server whose configuration is obeyed.
+                // An entry of the type `wellknown` names a server whose configuration OpenCode obeys.
                 ("opencode/auth.json", &["access", "refresh", "expires"]),
                 ("opencode/mcp-auth.json", CAMEL_CASE),
             ],

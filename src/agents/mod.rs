@@ -12,7 +12,7 @@ use crate::model::name::Name;
 use crate::model::nearest::nearest;
 use crate::model::run::{Assignment, PROMPT, PROMPT_FILE};
 
-/// The word by which `agents.X.state` says that nothing moves an agent's state.
+/// The value of `agents.X.state` that leaves an agent's state where it is.
 const OFF: &str = "off";
 
 /// A variable that names a directory for an agent's state.
@@ -58,8 +58,9 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
     })
 }
 
-/// The patterns by which an agent's output tells that it cannot go on: its limits as configured, else
-/// those of the built-in agent of this name, and the faults of this built-in agent.
+/// The patterns that show in an agent's output that the agent cannot go on. The patterns for limits are the
+/// configured patterns, or else the built-in agent's of this name. The patterns for faults are always the
+/// built-in agent's.
 pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     let agent = built_in(name.as_str());
     let limits = config
@@ -70,21 +71,21 @@ pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     StopPatterns { limits, faults }
 }
 
-/// The way out of a fault of an agent's environment; `None` if there is no known one.
+/// What a person can do about a fault of an agent's environment; `None` if nothing is known.
 pub fn remedy(name: &Name, fault: AgentFault) -> Option<&'static str> {
     built_in(name.as_str())?.remedy(fault)
 }
 
 impl BuiltInAgent {
-    /// The way out of a fault of its environment; `None` if there is no known one.
+    /// What a person can do about a fault of this agent's environment; `None` if nothing is known.
     pub fn remedy(&self, fault: AgentFault) -> Option<&'static str> {
         let known = |known: &&FaultWording| known.fault == fault;
         Some(self.faults.iter().find(known)?.remedy)
     }
 }
 
-/// Where an agent's output tells what it used: as configured, else as the built-in agent of this
-/// name does; `None` if nobody knows.
+/// Where an agent's output reports its usage: as configured, or else as for the built-in agent of this name.
+/// `None` if that is not known or switched off.
 pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     let format = config
         .get_for(keys::AGENT_USAGE, name.as_str())
@@ -92,9 +93,9 @@ pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     format.filter(|format| *format != UsageFormat::Off)
 }
 
-/// The variables that name the directories of an agent's state: those that the configuration names,
-/// or those of the built-in agent that it names, else those of the built-in agent of this name. Other
-/// agents have none.
+/// The variables that name the directories of an agent's state: the configured variables, or the variables of
+/// the built-in agent that the configuration names. Without configuration, the variables of the built-in
+/// agent called `name`; other agents have none.
 pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     let known = |agent: Option<&'static BuiltInAgent>| {
         let directories = agent.map_or(&[][..], |agent| agent.state).iter();
@@ -112,8 +113,9 @@ pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     }
 }
 
-/// The names of the tokens in a login, with the state directory that it lies in; `None` if an agent
-/// refreshes none in this file.
+/// The JSON keys of the tokens in a login, and the state directory that contains the login. `variable` names
+/// that directory, and `path` is the path of the login in it. `None` if no agent refreshes tokens in this
+/// file.
 pub fn tokens(
     variable: &str,
     path: &str,
@@ -124,7 +126,7 @@ pub fn tokens(
     (!tokens.is_empty()).then_some((state, tokens))
 }
 
-/// The value that a key has by itself for a built-in agent: `agents.claude.command`.
+/// The value that a key of a built-in agent (`agents.claude.command`) has if nothing sets it.
 pub fn built_in_value(key: &str) -> Option<Vec<String>> {
     let (name, key) = key.strip_prefix("agents.")?.split_once('.')?;
     let agent = built_in(name)?;
