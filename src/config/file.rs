@@ -1,4 +1,4 @@
-//! The layer of `.frites.toml`.
+//! Reads `.frites.toml`, one of the layers of the configuration.
 use std::io;
 use std::path::Path;
 

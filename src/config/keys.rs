@@ -1,5 +1,5 @@
-//! The one table of all keys, with their types, defaults and descriptions. Every layer, `git frites
-//! config`, the starter file and the manual are made from it.
+//! The one table of all keys, with their types, defaults and descriptions. The layers of the configuration,
+//! `git frites config`, the starter file and the manual all use it.
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub struct KeySpec {
 }
 
 impl KeySpec {
-    /// True if this is the key of that name.
+    /// True if the key has this name. A `*` in the key's name stands for any word without a dot.
     pub fn matches(&self, name: &str) -> bool {
         let Some((before, after)) = self.name.split_once('*') else { return self.name == name };
         let given = name.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -80,7 +80,7 @@ impl KeySpec {
             && parts.next().is_some()
     }
 
-    /// True if only the user's own configuration sets the key, and no file of the repository: such
+    /// True if only the user's own configuration may set the key, and no file of the repository, because such
     /// a file may come from others.
     pub fn is_users_own(&self) -> bool {
         self.is_within("hooks")

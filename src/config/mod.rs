@@ -1,8 +1,8 @@
-//! Configuration: flags, then `FRITES_*`, then `git config frites.*`, then `.frites.toml`, then
-//! defaults.
+//! Configuration. Its layers are, the strongest first: flags, variables `FRITES_*`, `git config frites.*`,
+//! `.frites.toml`, and defaults.
 //!
-//! One table of keys serves every layer. A key that is not in it is an error that names the file,
-//! the line and the nearest key. The commands apply their flags themselves, on top.
+//! One table of keys serves every layer. A key that is not in the table is an error that names the file, the
+//! line and the nearest key. Flags are not read here: each command applies its own flags.
 mod file;
 pub mod keys;
 pub mod starter;
@@ -31,7 +31,8 @@ pub struct SourcedValue {
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
-    /// The place of a list in an earlier layer that has items which are not in this one.
+    /// If this list replaces the list of a weaker layer, and lacks some of its items: the place of that other
+    /// list.
     pub replaced: Option<String>,
 }
 
@@ -65,7 +66,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The value of a key: the one that is set, or the default.
+    /// The value that is set for a key, or else the default.
     pub fn get<T: Setting>(&self, key: Key<T>) -> T {
         self.value_of(key, key.name)
     }
@@ -75,7 +76,7 @@ impl Config {
         self.value_of(key, &key.name.replace('*', name))
     }
 
-    /// The names that stand for a key's `*` in any layer.
+    /// The names that any layer uses in place of the `*` of this key.
     pub fn names_of<T>(&self, key: Key<T>) -> impl Iterator<Item = &str> {
         let (before, after) = key.name.split_once('*').unwrap_or((key.name, ""));
         self.values.keys().filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after))
@@ -121,7 +122,8 @@ impl Config {
             // A key without a newline is git's short form of `true`.
             let (name, text) = setting.split_once('\n').unwrap_or((setting, "true"));
             let name = name.strip_prefix("frites.").unwrap_or(name);
-            // git's own sections are singular, as in `remote.origin`, and so is `agent.claude`.
+            // `agent.claude` is accepted, too, because git's own sections are singular, as in
+            // `remote.origin`.
             let key = match name.strip_prefix("agent.") {
                 Some(rest) => format!("agents.{rest}"),
                 None => name.to_owned(),
@@ -191,14 +193,15 @@ impl Config {
     }
 }
 
-/// The value of a text in a layer that holds only text. If the key takes an array and the text is one in
-/// TOML, it is that array; otherwise the key's type converts the text.
+/// The value of a text in a layer that holds only text. If the key takes an array and the text is an array in
+/// TOML, the value is that array. Otherwise the key's type converts the text.
 fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
     let array = value::array_in(text).map(Value::Array).filter(|array| (spec.accepts)(array));
     array.or_else(|| (spec.from_text)(text))
 }
 
-/// The entry of the table for a key. Refuses an unknown key, and names the nearest key or lists some.
+/// The entry of the table for a key. Refuses an unknown key with a hint that names the nearest key, or lists
+/// the keys of a section.
 fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     if let Some(spec) = keys::ALL.iter().find(|spec| spec.matches(key)) {
         return Ok(spec);
@@ -215,12 +218,12 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     })
 }
 
-/// The list of keys of the section whose name is nearest to the start of `key`; without such a section, the
+/// The list of keys of the section whose name is nearest to the start of `key`; if no section is near, the
 /// command that lists all keys.
 fn list_of_keys(key: &str) -> String {
     let sections = keys::ALL.iter().filter_map(|spec| spec.name.split('.').next());
     let Some(section) = nearest(sections, key.split('.').next().unwrap_or(key)) else {
-        // Not `git frites config`, which fails until this key is corrected.
+        // The hint does not name `git frites config`, which fails until this key is corrected.
         return "`git frites man config` lists all keys".to_owned();
     };
     let names: Vec<&str> =
@@ -228,7 +231,7 @@ fn list_of_keys(key: &str) -> String {
     format!("the keys are {}", names.join(", "))
 }
 
-/// Refuses a variable that has the name of a section and sets no key.
+/// Refuses a variable that begins with the name of a section but sets no key, such as `FRITES_ORACLE_TSET`.
 fn refuse_unknown_variables() -> Result<()> {
     let variables: Vec<String> = keys::ALL.iter().filter_map(KeySpec::variable).collect();
     for (name, _) in std::env::vars_os() {

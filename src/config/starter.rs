@@ -48,7 +48,7 @@ pub fn text(seeds: &SeedProposal) -> String {
         let (within, key) = spec.name.rsplit_once('.').unwrap_or(("", spec.name));
         if within != section {
             section = within;
-            // A section whose name the user chooses is an example, too.
+            // If the user chooses the name of a section, its heading is only an example, too.
             let comment = if section.contains('*') { "#" } else { "" };
             text.push_str(&format!("\n{comment}[{}]\n", section.replace('*', "example")));
         }

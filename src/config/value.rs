@@ -167,7 +167,7 @@ impl Setting for f64 {
     }
 }
 
-/// Defines a type whose values are a few words.
+/// Defines a type that has a few words as its values.
 macro_rules! choice {
     ($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+) => {
         $(#[$meta])*
