@@ -44,7 +44,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The commands by what they are for, as `git frites -h` lists them.
+/// The commands, grouped by their purpose, as `git frites -h` lists them.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Start attempts", &["run", "spawn", "add", "retry"]),
     ("Look at them", &["status", "diff", "output", "report", "log", "path", "exec"]),
@@ -52,7 +52,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ("Keep house", &["clean", "config", "doctor", "task", "completions", "man"]),
 ];
 
-/// The kinds of clap's errors that ask for help.
+/// The kinds of errors by which clap says that help must be printed.
 const HELP: [ErrorKind; 2] =
     [ErrorKind::DisplayHelp, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
 
@@ -105,8 +105,8 @@ fn is_quiet(matches: &ArgMatches) -> bool {
     given == Some(&true) || matches.subcommand().is_some_and(|(_, inner)| is_quiet(inner))
 }
 
-// Only the arguments of the typed command are built. They are added after its description is set, so
-// a doc comment on its arguments would replace the description.
+// With `defer`, clap builds only the arguments of the command that was typed. It adds them after it has set
+// the command's description, so a doc comment on the struct of the arguments would replace that description.
 /// The commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

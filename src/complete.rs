@@ -59,8 +59,8 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// The command line with hidden options: the engine offers hidden arguments only if there is
-/// nothing else, for instance after a `-`. git does the same.
+/// Hides all options of the command line: the engine offers hidden arguments only if there is nothing else to
+/// offer, for instance after a `-`. git's own completion does the same.
 fn with_hidden_options(command: Command) -> Command {
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
     command.mut_args(hide).mut_subcommands(with_hidden_options)
@@ -69,8 +69,8 @@ fn with_hidden_options(command: Command) -> Command {
 /// The offers for a word.
 pub type Offers = Vec<CompletionCandidate>;
 
-/// Completes an argument by one of the functions below. The function gets the text that was typed so
-/// far, and gives `None` if it cannot read what it needs.
+/// Completes an argument by one of the functions below. The function gets the text that was typed so far, and
+/// returns `None` if it cannot read what it needs.
 pub fn by(offers: fn(&str) -> Option<Offers>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| typed.to_str().and_then(offers).unwrap_or_default())
 }
@@ -134,7 +134,8 @@ impl Runs {
         }
     }
 
-    /// The newest run: the one with the highest number, or a named one.
+    /// The newest run. Only the run with the highest number and the named runs are read, because no other run
+    /// can be the newest.
     fn newest(&self) -> Option<Run> {
         let (numbers, named): (Vec<&Name>, Vec<&Name>) =
             self.names.iter().partition(|name| name.number().is_some());
@@ -188,8 +189,8 @@ pub fn runs_and_tasks(typed: &str) -> Option<Offers> {
     runs(typed)
 }
 
-/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`; candidates of the newest run also without their
-/// run.
+/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`. A candidate of the newest run is offered without its run,
+/// too.
 pub fn addresses(typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     if typed.starts_with(TASK) {
@@ -211,7 +212,7 @@ pub fn addresses(typed: &str) -> Option<Offers> {
     Some(begun(all, typed))
 }
 
-/// Addresses, and the base of the named run or of the newest one.
+/// Addresses, and `RUN/@base` for the run that was typed, or else for the newest run.
 pub fn outputs(typed: &str) -> Option<Offers> {
     let mut offers = addresses(typed).unwrap_or_default();
     let runs = Runs::here()?;
@@ -225,7 +226,7 @@ pub fn outputs(typed: &str) -> Option<Offers> {
     Some(offers)
 }
 
-/// The candidates of the last run that an earlier word names, or of the newest run.
+/// The candidates of one run: of the last run that the words before this one name, or else of the newest run.
 pub fn candidates(typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     let words = std::env::args().skip_while(|arg| arg != "--").skip(2);
@@ -238,7 +239,7 @@ pub fn candidates(typed: &str) -> Option<Offers> {
     Some(runs.offer_candidates(&run, "", typed))
 }
 
-/// Branches, tags and remote branches, without those of git-frites.
+/// Branches, tags and remote branches, except the branches of git-frites.
 pub fn revisions(typed: &str) -> Option<Offers> {
     let kinds =
         [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")];

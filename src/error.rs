@@ -17,7 +17,8 @@ pub mod exit {
     pub const UNUSABLE: u8 = 4;
     /// Fatal, as in git.
     pub const FATAL: u8 = 128;
-    /// The reader of standard output went away: 128 + SIGPIPE, as a shell shows it for git.
+    /// The reader of standard output went away: 128 + SIGPIPE, the code that a shell shows for git in this
+    /// case.
     pub const PIPE: u8 = 128 + 13;
 
     /// The meaning of each code, for the manual.
@@ -48,7 +49,7 @@ pub mod exit {
     ];
 }
 
-/// The kind decides the first word and the exit code.
+/// The kind of an error. It decides the first word of the message and the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request is valid, and the result is negative.
@@ -81,8 +82,8 @@ impl ErrorKind {
     }
 }
 
-/// The reason for an error, as far as code decides by it: whether a retry can help, or which
-/// command the user could type next.
+/// The reason for an error, as far as other code depends on it: to try again, or to add a hint with the
+/// command to type next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// git failed, and its message names none of the reasons below.
@@ -103,13 +104,13 @@ pub enum Cause {
     ReadOnly,
     /// The repository has no run yet.
     NoRun,
-    /// No run has that name, and none has a similar one.
+    /// No run has the given name or a similar one.
     UnknownRun,
-    /// This run exists, and another one was to get its name.
+    /// A new run cannot get this name, because a run has it already.
     RunExists(String),
     /// The commands of this run are still running in another process.
     RunBusy(String),
-    /// A command of the user's ended, and nobody can tell how.
+    /// A command of the user's ended, but its exit code is not known.
     EndUnknown,
     /// Anything else.
     #[default]
@@ -129,7 +130,7 @@ pub struct Error {
     pub message: String,
     /// Each becomes a `hint:` line.
     pub hints: Vec<String>,
-    /// The error below this one, in full; the message quotes at most its first line.
+    /// The error that caused this one, in full. The message quotes at most the first line of it.
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -158,7 +159,7 @@ impl Error {
         Error::new(ErrorKind::No, message)
     }
 
-    /// Fatal: an operation of the operating system failed. `what` says which one.
+    /// Fatal: an operation of the operating system failed. `what` says which operation.
     pub fn io(what: impl fmt::Display, e: io::Error) -> Self {
         let cause = match e.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::StorageFull,

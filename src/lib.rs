@@ -38,7 +38,7 @@ use ops::session::{ReadSession, Session};
 use process::{background, interrupt, protocol, supervisor};
 use ui::Ui;
 
-/// The program: reads the command line, runs the command and prints errors; gives the exit code.
+/// The program: reads the command line, runs the command and prints errors. Returns the exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Some((first, rest)) = arguments.split_first()
@@ -129,7 +129,7 @@ fn answer_error(ui: &Ui, error: &Error) {
     }
 }
 
-/// Prints help to stdout, or a usage error as one `fatal:` line and hints; gives the exit code.
+/// Prints help to stdout, or a usage error as one `fatal:` line and hints. Returns the exit code.
 fn refuse(e: &clap::Error) -> u8 {
     let ui = Ui::new(ColorChoice::Auto, false, false);
     if !e.use_stderr() {

@@ -1,9 +1,9 @@
-//! Tracing for whoever looks for a fault: `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own
+//! Tracing, for finding faults. It is switched on by `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own
 //! `GIT_TRACE*`.
 //!
-//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard
-//! output never changes. Without any of these the process has no subscriber, and an event costs
-//! next to nothing.
+//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard output never
+//! changes. If none of these four is given, the process has no subscriber, and an event costs next to
+//! nothing.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,7 +26,7 @@ use crate::ui::Ui;
 pub fn start(verbose: bool, ui: &Ui) -> Result<()> {
     let file = std::env::var_os(LOG_FILE).filter(|path| !path.is_empty());
     let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
-    // Whoever names a file wants a log in it.
+    // Whoever names a log file wants a log, even without a filter.
     let filter = filter.or_else(|| file.is_some().then(|| "debug".to_owned()));
     let traces = trace_file::traces_to_stderr();
     if filter.is_none() && !verbose && !traces {
@@ -55,7 +55,8 @@ where
             Error::usage(format!("{LOG} is not a valid filter: {e}"))
                 .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
         })?
-        // git's own traces are printed as git writes them, if they are asked for.
+        // git's own traces are not part of the log. If they are asked for, `start` prints them as git writes
+        // them.
         .with_target(trace_file::TRACES, LevelFilter::OFF);
     let writer = match file {
         Some(path) => Destination::File(Arc::new(
@@ -84,7 +85,7 @@ where
         .with_filter(Targets::new().with_target(target, level))
 }
 
-/// The output of a layer. One write is one event.
+/// Where a layer writes its events. Each write is one event.
 #[derive(Clone)]
 enum Destination {
     Stderr(Ui),
