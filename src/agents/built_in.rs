@@ -52,6 +52,9 @@ pub struct StateDirectory {
     pub settings: &'static [&'static str],
     /// Settings that are in HOME itself if the variable is not set.
     pub settings_in_home: &'static [&'static str],
+    /// Files and directories of conversations, which the agent only reads and writes. A person who goes on
+    /// with an attempt's conversation gets a copy of these, and the user's settings.
+    pub conversations: &'static [&'static str],
 }
 
 /// The remedy for a missing network.
@@ -122,6 +125,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 // Account, onboarding, MCP servers, and Claude's data about projects.
                 ".claude.json",
             ],
+            conversations: &["projects", "file-history", "history.jsonl"],
         }]
     },
 };
@@ -177,6 +181,7 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             "skills",
         ],
         settings_in_home: &[],
+        conversations: &["sessions", "archived_sessions", "history.jsonl"],
     }],
 };
 
@@ -242,6 +247,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             ".gemini/skills",
         ],
         settings_in_home: &[],
+        conversations: &[".gemini/tmp", ".gemini/projects.json"],
     }],
 };
 
@@ -297,6 +303,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             logins: &[],
             settings: &["opencode"],
             settings_in_home: &[],
+            conversations: &[],
         },
         StateDirectory {
             variable: "XDG_DATA_HOME",
@@ -309,6 +316,12 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             ],
             settings: &[],
             settings_in_home: &[],
+            conversations: &[
+                "opencode/opencode.db",
+                "opencode/opencode.db-wal",
+                "opencode/opencode.db-shm",
+                "opencode/storage",
+            ],
         },
         StateDirectory {
             variable: "XDG_STATE_HOME",
@@ -317,6 +330,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             logins: &[],
             settings: &["opencode/model.json"],
             settings_in_home: &[],
+            conversations: &[],
         },
         StateDirectory {
             variable: "XDG_CACHE_HOME",
@@ -325,6 +339,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             logins: &[],
             settings: &["opencode/models.json"],
             settings_in_home: &[],
+            conversations: &[],
         },
     ],
 };

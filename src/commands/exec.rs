@@ -57,7 +57,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     let mut variables = context.variables();
     // These variables name the attempt's state directories, so that e.g. `claude --resume` continues the
     // attempt's conversation.
-    variables.extend(agent_state::prepare_again(session, candidate)?);
+    variables.extend(agent_state::prepare_for_person(session, candidate)?);
     let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();
     Err(Error::fatal(format!("'{program}' cannot be started: {error}"))

@@ -55,8 +55,7 @@ fn in_home(world: &World, path: &str, text: &str) -> PathBuf {
 
 #[test]
 fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
-    let keep =
-        r#"echo kept > "$CLAUDE_CONFIG_DIR/history"; cat "$CLAUDE_CONFIG_DIR/history" > seen"#;
+    let keep = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects; echo kept > projects/talk; cat projects/talk > "$OLDPWD/seen""#;
     let codex = r#"echo kept > "$CODEX_HOME/state.sqlite""#;
     let gemini = r#"mkdir "$GEMINI_CLI_HOME/.gemini"; echo kept > "$GEMINI_CLI_HOME/.gemini/x""#;
     let opencode = r#"for of in "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME"
@@ -73,7 +72,7 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     let words = agents.iter().flat_map(|agent| ["--agent", agent]);
     world.frites(["spawn", "-p", "x"].into_iter().chain(words)).expect(0);
     for (agent, files) in [
-        ("claude", &["CLAUDE_CONFIG_DIR/history"][..]),
+        ("claude", &["CLAUDE_CONFIG_DIR/projects/talk"][..]),
         ("codex", &["CODEX_HOME/state.sqlite"]),
         ("gemini", &["GEMINI_CLI_HOME/.gemini/x"]),
         ("opencode", &["XDG_CONFIG_HOME/opencode/x", "XDG_DATA_HOME/opencode/x"]),
@@ -94,17 +93,17 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
         "nothing is written to HOME"
     );
     let names = world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/claude-1"]);
-    assert!(names.contains("seen") && !names.contains("history"), "{names}");
+    assert!(names.contains("seen") && !names.contains("talk"), "{names}");
     // A later round goes on with it, and so does a person.
-    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/history""#);
+    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/projects/talk""#);
     let again = ["retry", "1/claude-1", "--agent", "claude", "-p", "more"];
     world.frites(again).expect(0);
-    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/history"];
+    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/talk"];
     assert_eq!(world.frites(show).expect(0).out(), "kept\nagain\n");
-    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR/history")), "kept\nagain\n");
+    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk")), "kept\nagain\n");
     // It goes with the records.
     world.frites(["clean", "1"]).expect(0);
-    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/history").exists());
+    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk").exists());
     world.frites(["clean", "1", "--forget"]).expect(0);
     assert!(!world.repo.join(".frites/runs/1").exists());
     world.assert_clean();
@@ -322,4 +321,67 @@ fn variables_of_other_agents_are_configured() {
         World::new().frites(["config", "agents.codex.state"]).expect(0).out(),
         "CODEX_HOME\n"
     );
+}
+
+#[test]
+fn a_person_goes_on_with_the_conversation_and_obeys_nothing_that_the_attempt_wrote() {
+    let script = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects/p plugins; echo one > projects/p/1.jsonl
+        echo evil > settings.json; echo evil > settings.local.json; echo evil > plugins/p
+        ln -s "$HOME/secret" projects/p/2.jsonl; echo evil > projects/p/run; chmod +x projects/p/run"#;
+    let world = world_with(&[("claude", script)]);
+    in_home(&world, ".claude/settings.json", "mine");
+    in_home(&world, "secret", "secret");
+    attempt(&world, "claude");
+    let person = |script: &str| {
+        let script = format!("cd \"$CLAUDE_CONFIG_DIR\" && {script}");
+        world.frites(["exec", "1/claude-1", "--", "sh", "-c", &script]).expect(0).out()
+    };
+    let list = "find . -type f -o -type l | sort; cat settings.json";
+    let fresh = "./projects/p/1.jsonl\n./settings.json\nmine";
+    assert_eq!(person(&format!("{list}; echo two >> projects/p/1.jsonl; echo > own")), fresh);
+    // Nothing is lost, and what the person did stays while no command of the attempt runs.
+    let old = state(&world, "claude", "CLAUDE_CONFIG_DIR.1");
+    assert_eq!(read(old.join("settings.json")), "evil\n");
+    assert_eq!(person("ls"), "own\nprojects\nsettings.json\n");
+    set_agent(&world, "claude", "echo three >> \"$CLAUDE_CONFIG_DIR/projects/p/1.jsonl\"");
+    world.frites(["retry", "1/claude-1", "--agent", "claude", "-p", "more"]).expect(0);
+    assert_eq!(
+        person(&format!("{list}; cat projects/p/1.jsonl")),
+        format!("{fresh}one\ntwo\nthree\n")
+    );
+    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR.2/own")), "\n");
+}
+
+#[test]
+fn a_persons_programs_read_none_of_their_settings_where_an_attempt_could_write() {
+    let script = r#"rm -f "$XDG_CONFIG_HOME/git"; mkdir -p "$XDG_CONFIG_HOME/git"
+        printf '[user]\n\tpet = dog\n' > "$XDG_CONFIG_HOME/git/config""#;
+    let mut world = world_with(&[("opencode", script), ("mine", "exit 0")]);
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        world.unset_env(name);
+    }
+    world.unset_env("GIT_CONFIG_GLOBAL");
+    in_home(&world, ".config/git/config", "[user]\npet = cat\nname = n\nemail = e@x\n");
+    attempt(&world, "opencode");
+    let git = ["exec", "1/opencode-1", "--", "git", "config", "user.pet"];
+    assert_eq!(world.frites(git).expect(0).out(), "cat\n");
+    // Nobody told git-frites which files of this agent are conversations.
+    world.git(["config", "frites.agents.mine.command", "mine"]);
+    world.git(["config", "frites.agents.mine.state", "MINE_HOME"]);
+    attempt(&world, "mine");
+    let answer =
+        world.frites(["exec", "2/mine-1", "--", "sh", "-c", "echo \"<$MINE_HOME>\""]).expect(0);
+    assert_eq!(answer.out(), "<>\n");
+    assert!(answer.stderr.contains("MINE_HOME is not set"), "{}", answer.stderr);
+}
+
+#[test]
+fn an_attempt_cannot_write_where_the_next_state_directory_is_made() {
+    let script = r#"cd "$CLAUDE_CONFIG_DIR"; echo > inside; mkdir ../.new 2>> "$OLDPWD/README"
+        cd /; rm -rf "$CLAUDE_CONFIG_DIR"; test -d "$CLAUDE_CONFIG_DIR""#;
+    let mut world = world_with(&[("claude", script)]);
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    attempt(&world, "claude");
+    let made = world.git(["cat-file", "-p", "refs/frites/1/claude-1:README"]);
+    assert!(made.contains("ead-only file system") || made.contains("ermission denied"), "{made}");
 }

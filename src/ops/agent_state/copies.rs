@@ -19,6 +19,17 @@ const MOST_LINKS: usize = 10_000;
 /// Directories that are not copied, because tools fill them, and they hold no settings.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
+/// Who wrote the files that are copied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// The user. Symbolic links are followed, because many people keep their settings elsewhere and link to
+    /// them.
+    User,
+    /// A command of an attempt. Symbolic links and executable files are not copied: an attempt may have
+    /// linked to any file of the user, or put a program where an agent looks for one.
+    Attempt,
+}
+
 /// Counts the bytes and files that may still be copied, and collects the paths that were left out.
 pub(super) struct Copies {
     bytes: u64,
@@ -34,37 +45,49 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Copies a file, or the regular files below a directory. Follows symbolic links, because many people
-    /// keep their settings elsewhere and link to them.
-    pub fn copy(&mut self, from: &Path, to: &Path) {
-        match self.copy_one(from, to, DEEPEST) {
+    /// Copies a file, or the regular files below a directory.
+    pub fn copy(&mut self, writer: Writer, from: &Path, to: &Path) {
+        match self.copy_one(writer, from, to, DEEPEST) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(_) => self.left_out.push(from.to_owned()),
         }
     }
 
-    fn copy_one(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
-        let meta = fs::metadata(from)?;
+    fn copy_one(&mut self, writer: Writer, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let meta = match writer {
+            Writer::User => fs::metadata(from)?,
+            Writer::Attempt => fs::symlink_metadata(from)?,
+        };
         if meta.is_dir() {
-            return self.copy_directory(from, to, depth);
+            return self.copy_directory(writer, from, to, depth);
         }
-        if !meta.is_file() {
+        let mode = meta.permissions().mode();
+        if !meta.is_file() || writer == Writer::Attempt && mode & 0o111 != 0 {
             return Ok(());
         }
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.bytes = self.bytes.checked_sub(meta.len()).ok_or_else(too_large)?;
         self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
-        let bytes = regular::read(from)?;
+        let bytes = match writer {
+            Writer::User => regular::read(from)?,
+            Writer::Attempt => regular::read_at_most(regular::open_own(from)?, meta.len())?,
+        };
         if let Some(above) = to.parent() {
             fs::create_dir_all(above)?;
         }
         let mut file = regular::create_own(to)?;
-        file.set_permissions(fs::Permissions::from_mode(meta.permissions().mode() & 0o700))?;
+        file.set_permissions(fs::Permissions::from_mode(mode & 0o700))?;
         file.write_all(&bytes)
     }
 
-    fn copy_directory(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+    fn copy_directory(
+        &mut self,
+        writer: Writer,
+        from: &Path,
+        to: &Path,
+        depth: usize,
+    ) -> io::Result<()> {
         if depth == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -73,7 +96,7 @@ impl Copies {
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            match self.copy_one(&from.join(&name), &to.join(&name), depth - 1) {
+            match self.copy_one(writer, &from.join(&name), &to.join(&name), depth - 1) {
                 // The entry is a dangling link.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 copied => copied?,

@@ -19,7 +19,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, nearest_real};
 use crate::model::FORMAT;
 use crate::model::name::Name;
-use crate::ops::agent_state::copies::Copies;
+use crate::ops::agent_state::copies::{Copies, Writer};
 use crate::ops::agent_state::login::{CopiedLogin, Settled};
 use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
@@ -37,6 +37,9 @@ struct AgentStateRecord {
     /// The copied logins that are in the state directories now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins: Vec<CopiedLogin>,
+    /// True if no command of the attempt has run since the directories were made for a person.
+    #[serde(default)]
+    is_for_person: bool,
 }
 
 /// Makes the state directories of an agent for its next command, with a copy of the user's current login.
@@ -53,56 +56,137 @@ pub fn prepare(
         return Ok(Vec::new());
     }
     settle(session, candidate);
-    let root = candidate.directory().agent_state();
-    let failed = || format!("could not make the state directory of the agent '{agent}'");
-    make_private(&root).context(failed)?;
-    let users = UsersState::of(session);
-    let mut copies = Copies::default();
-    for variable in &variables {
-        begin(&root, variable, &users, &mut copies).context(failed)?;
-    }
-    for path in copies.left_out {
-        let path = path.display();
-        session.ui.warn(format!("{candidate}: its agent '{agent}' runs without '{path}': it cannot be copied, or is too large"));
-    }
-    let logins: Vec<(CopiedLogin, Vec<u8>)> =
-        variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
-    // The record is written before the logins, so that after a kill, the next git-frites command can find and
-    // remove them.
     let mut record = read(candidate);
     if !record.agents.contains(agent) {
         record.agents.push(agent.clone());
     }
-    record.logins = logins.iter().map(|(login, _)| login.clone()).collect();
-    write_toml(&candidate.directory().agent_record(), &record)?;
-    for (login, bytes) in &logins {
-        login.write(&root, bytes).context(failed)?;
-    }
-    Ok(variables
-        .into_iter()
-        .map(|variable| (variable.name.clone(), root.join(variable.name).into()))
-        .collect())
+    record.is_for_person = false;
+    StateDirectories { session, candidate, agent, is_made_anew: false }
+        .make(&variables, &mut record)
 }
 
-/// Prepares a candidate's existing state directories for a person who goes on working in its worktree.
-/// Returns the environment variables that name them.
-pub fn prepare_again(
+/// Prepares a candidate's existing state directories for a person, whose commands are not guarded. Returns
+/// the environment variables that name them.
+///
+/// An agent runs and obeys files in its state directory, and the attempt could write there. So a directory in
+/// which a command of the attempt has run is made anew, with the user's settings and the attempt's
+/// conversations. The old directory is kept beside it. If git-frites does not know which files are
+/// conversations, the variable is not set.
+pub fn prepare_for_person(
     session: &Session,
     candidate: CandidateRef<'_>,
 ) -> Result<Vec<(String, OsString)>> {
-    let agents = read(candidate).agents;
+    settle(session, candidate);
+    let mut record = read(candidate);
+    let is_made_anew = !std::mem::replace(&mut record.is_for_person, true);
     let mut variables = Vec::new();
-    for agent in &agents {
-        variables.extend(prepare(session, candidate, Some(agent))?);
+    for agent in &record.agents.clone() {
+        let (known, unknown): (Vec<_>, Vec<_>) = agents::state(&session.config, agent)
+            .into_iter()
+            .partition(|variable| variable.known.is_some());
+        for name in unknown.into_iter().map(|variable| variable.name) {
+            let directory = candidate.directory().agent_state().join(&name);
+            session.ui.note(format!("{name} is not set: the attempt could write to '{}', where the agent '{agent}' may find programs and settings", directory.display()));
+        }
+        let made = StateDirectories { session, candidate, agent, is_made_anew };
+        variables.extend(made.make(&known, &mut record)?);
     }
     Ok(variables)
 }
 
-/// The parent directory of a candidate's state directories, with links resolved; `None` if it does not exist.
-pub fn directory(candidate: CandidateRef<'_>) -> Option<PathBuf> {
+/// The state directories of one agent of a candidate.
+struct StateDirectories<'a> {
+    session: &'a Session,
+    candidate: CandidateRef<'a>,
+    agent: &'a Name,
+    /// True if directories that exist are replaced.
+    is_made_anew: bool,
+}
+
+impl StateDirectories<'_> {
+    /// Makes the directories of these variables with the user's logins, which it adds to `record`. Writes
+    /// the record, and returns the variables with their values.
+    fn make(
+        &self,
+        variables: &[StateVariable],
+        record: &mut AgentStateRecord,
+    ) -> Result<Vec<(String, OsString)>> {
+        let StateDirectories { session, candidate, agent, .. } = *self;
+        let root = candidate.directory().agent_state();
+        let failed = || format!("could not make the state directory of the agent '{agent}'");
+        make_private(&root).context(failed)?;
+        let users = UsersState::of(session);
+        let mut copies = Copies::default();
+        for variable in variables {
+            self.begin(variable, &users, &mut copies).context(failed)?;
+        }
+        for path in copies.left_out {
+            let path = path.display();
+            session.ui.warn(format!("{candidate}: its agent '{agent}' runs without '{path}': it cannot be copied, or is too large"));
+        }
+        let logins: Vec<(CopiedLogin, Vec<u8>)> =
+            variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
+        // The record is written before the logins, so that after a kill, the next git-frites command can find
+        // and remove them.
+        record.logins.extend(logins.iter().map(|(login, _)| login.clone()));
+        write_toml(&candidate.directory().agent_record(), record)?;
+        for (login, bytes) in &logins {
+            login.write(&root, bytes).context(failed)?;
+        }
+        Ok(variables
+            .iter()
+            .map(|variable| (variable.name.clone(), root.join(&variable.name).into()))
+            .collect())
+    }
+
+    /// Makes the directory of one variable with copies of the user's settings. If other programs share this
+    /// directory, adds links to the user's other entries. A directory that replaces an old one gets its
+    /// conversations, and the old one is kept under another name.
+    fn begin(
+        &self,
+        variable: &StateVariable,
+        users: &UsersState,
+        copies: &mut Copies,
+    ) -> io::Result<()> {
+        let root = self.candidate.directory().agent_state();
+        let directory = root.join(&variable.name);
+        let exists = fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir());
+        if exists && !self.is_made_anew {
+            return Ok(());
+        }
+        // A temporary name, so that a kill cannot leave an incomplete directory.
+        let new = root.join(".new");
+        delete_tree(&new)?;
+        make_private(&new)?;
+        if let Some(known) = variable.known {
+            for (from, path) in users.settings(known) {
+                copies.copy(Writer::User, &from, &new.join(path));
+            }
+            for path in known.conversations {
+                copies.copy(Writer::Attempt, &directory.join(path), &new.join(path));
+            }
+            if let (Some(own), Some(of_user)) = (known.own, users.directory(known)) {
+                copies::link_others(&of_user, own, &new)?;
+            }
+        }
+        if exists {
+            let mut names = (1..).map(|number| root.join(format!("{}.{number}", variable.name)));
+            let free = names.find(|path| fs::symlink_metadata(path).is_err());
+            fs::rename(&directory, free.unwrap_or_default())?;
+        } else {
+            delete_tree(&directory)?;
+        }
+        fs::rename(new, directory)
+    }
+}
+
+/// A candidate's state directories, with links resolved. Commands of the attempt can write to these, and not to
+/// the directory around them, in which git-frites makes new ones.
+pub fn directories(session: &Session, candidate: CandidateRef<'_>) -> Vec<PathBuf> {
     let root = candidate.directory().agent_state();
-    let is_real = fs::symlink_metadata(&root).is_ok_and(|meta| meta.is_dir());
-    is_real.then(|| nearest_real(&root))
+    let all = variables(session, candidate).into_iter().map(|name| root.join(name));
+    let real = all.filter(|path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir()));
+    real.map(|path| nearest_real(&path)).collect()
 }
 
 /// The names of the environment variables that name a candidate's state directories.
@@ -142,35 +226,6 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     }
 }
 
-/// Makes the state directory that one variable names, unless it exists, with copies of the user's settings.
-/// If other programs share the user's directory (as with `XDG_CONFIG_HOME`), also makes links to its other
-/// entries.
-fn begin(
-    root: &Path,
-    variable: &StateVariable,
-    users: &UsersState,
-    copies: &mut Copies,
-) -> io::Result<()> {
-    let directory = root.join(&variable.name);
-    if fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir()) {
-        return Ok(());
-    }
-    // Fill it under a temporary name, so that a kill cannot leave an incomplete directory.
-    let new = root.join(".new");
-    delete_tree(&new)?;
-    make_private(&new)?;
-    if let Some(known) = variable.known {
-        for (from, path) in users.settings(known) {
-            copies.copy(&from, &new.join(path));
-        }
-        if let (Some(own), Some(of_user)) = (known.own, users.directory(known)) {
-            copies::link_others(&of_user, own, &new)?;
-        }
-    }
-    delete_tree(&directory)?;
-    fs::rename(new, directory)
-}
-
 /// Makes a directory that only this user can enter, unless the directory exists.
 fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
@@ -180,5 +235,10 @@ fn make_private(directory: &Path) -> io::Result<()> {
 /// write to the record, so a damaged record is not an error.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let record = read_toml(&candidate.directory().agent_record());
-    record.unwrap_or(AgentStateRecord { version: FORMAT, agents: Vec::new(), logins: Vec::new() })
+    record.unwrap_or(AgentStateRecord {
+        version: FORMAT,
+        agents: Vec::new(),
+        logins: Vec::new(),
+        is_for_person: false,
+    })
 }

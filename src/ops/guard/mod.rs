@@ -273,8 +273,9 @@ impl Guard {
             .chain([nearest_real(&root), common.to_owned()])
             .filter(|path| path.exists() && *path != dir && !writable.contains(&path.as_path()))
             .collect();
-        let state = agent_state::directory(candidate);
-        let writable = writable.into_iter().chain([dir.as_path()]).chain(state.as_deref());
+        let state = agent_state::directories(session, candidate);
+        let writable =
+            writable.into_iter().chain([dir.as_path()]).chain(state.iter().map(PathBuf::as_path));
         mounts.extend(access_mounts(&replaced, writable, protected.iter().map(PathBuf::as_path)));
         // Lock files are hidden, because a process that can open a lock file can take the lock (flock(2)),
         // and keep it.
@@ -324,7 +325,7 @@ fn landlocked_confinement(
     let dir = candidate.worktree();
     let own = restrictions.directories(&dir)?;
     let mut restriction = restrictions.of(&nearest_real(&dir), &own);
-    restriction.writable.extend(agent_state::directory(candidate));
+    restriction.writable.extend(agent_state::directories(session, candidate));
     let of_agent = agent_state::variables(session, candidate);
     restriction.variables.retain(|(name, _)| !of_agent.contains(name));
     let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
