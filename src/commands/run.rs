@@ -221,9 +221,9 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
         return None;
     }
     let now = typed()?;
-    // The options typed now are put after the recorded ones, so that they override these, and before the `--`
-    // of the command. The position of this `--` follows from the length of the command, because an earlier
-    // `--` may be a prompt.
+    // The options typed now are put after the recorded options, so that they override the recorded ones, and
+    // before the `--` of the command. The position of this `--` follows from the length of the command,
+    // because an earlier `--` may be a prompt.
     let end = run.arguments.len().checked_sub(if run.command.is_empty() {
         0
     } else {

@@ -1,4 +1,4 @@
-//! Options that several commands share: the candidates, their commands, and how these run.
+//! Options that several commands share: the candidates, their commands, and how the commands run.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;

@@ -116,8 +116,8 @@ fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hints about failed attempts: those that a person has corrected since, and how to correct one
-/// if no other candidate is left.
+/// The hints about failed attempts that a person has corrected since. If no other candidate is left, also the
+/// hint that tells how to correct a failed attempt.
 fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut hints = Vec::new();
     for entry in &verdict.candidates {

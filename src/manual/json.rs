@@ -8,8 +8,8 @@ pub fn text() -> String {
     let schema: Value = serde_json::from_str(SCHEMA).expect("a test reads it");
     let mut text = String::from(INTRODUCTION);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
-        // Definitions that do not name a command are parts of documents, and their fields are listed with
-        // these.
+        // Definitions that do not name a command are parts of documents, and their fields are listed with the
+        // documents.
         let about = description(definition);
         if !about.contains("git frites") {
             continue;

@@ -207,7 +207,7 @@ fn synopsis(command: &Command) -> Vec<Inline> {
     };
     let mut options: Vec<&Arg> =
         command.get_arguments().filter(shown).filter(|arg| !arg.is_positional()).collect();
-    // The options that every command has come last.
+    // List the options that all commands share last.
     options.sort_by_key(|option| option.is_global_set());
     for arg in options {
         let names =

@@ -7,7 +7,7 @@ use crate::ops::session::Session;
 use crate::oracle::pool;
 
 /// The spans of time in which commands of attempts may have changed the cache directory, one for each run.
-/// Attempts that could not write there are left out.
+/// Attempts that could not write to it are left out.
 ///
 /// A span goes from the creation of a run to the end of its last command. The recorded start of a single
 /// command is not used, because the command could have changed its record. If a recorded start or end is

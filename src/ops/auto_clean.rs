@@ -11,7 +11,7 @@ use crate::ops::session::Session;
 use crate::process::background;
 use crate::process::environment::caller;
 
-/// Starts `clean --expired` in the background, unless the last one started less than `clean.auto` ago. Does
+/// Starts `clean --expired` in the background, unless it was last started less than `clean.auto` ago. Does
 /// nothing if a command of an attempt called git-frites: when that command ends, git-frites would end the
 /// background process, too.
 pub fn start_if_due(session: &Session) {

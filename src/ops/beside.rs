@@ -11,14 +11,14 @@ use crate::process::work_queue::WorkQueue;
 pub struct NextAttempt {
     /// The candidate.
     pub candidate: Name,
-    /// Its command.
+    /// The candidate's command.
     pub command: CandidateCommand,
     /// True if the command continues the work that earlier commands left in the worktree.
     pub is_further_round: bool,
 }
 
-/// What the work beside the attempts sees of them. When this is dropped, the gate opens, so that no attempt
-/// waits for work that has already ended.
+/// The attempts, for the work beside them: their state, and the means to influence them. When this is
+/// dropped, the gate opens, so that no attempt waits for work that has already ended.
 pub struct AttemptsAtWork<'a> {
     /// Shows the state of each attempt.
     pub board: &'a Board,

@@ -171,7 +171,7 @@ impl Board {
         self.update(name, |candidate| candidate.seen = Some(what.to_owned()));
     }
 
-    /// Says that the work on a candidate waits. `words` tell for what.
+    /// Says that the work on a candidate waits. `words` say what it waits for.
     pub fn waits(&self, name: &Name, words: String) {
         self.update(name, |candidate| {
             candidate.since = None;

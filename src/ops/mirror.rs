@@ -1,6 +1,7 @@
-//! Mirrors: bare repositories in the user's cache that stand for a remote repository. Parts of its runs are
-//! judged there, and attempts of its runs are made there. Only one process at a time uses a mirror. A mirror
-//! is kept after its use, so that the next process fetches only new objects.
+//! Mirrors: bare repositories in the user's cache that stand for a remote repository. Parts of the remote
+//! repository's runs are judged in a mirror, and attempts of these runs are made in a mirror. Only one
+//! process at a time uses a mirror. A mirror is kept after its use, so that the next process fetches only new
+//! objects.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -47,7 +47,7 @@ pub struct KnownOutcomes {
 pub struct ForeignOutcome {
     /// The name of the outcome.
     pub name: OsString,
-    /// True if it has replaced a trusted outcome with this name.
+    /// True if the outcome has replaced a trusted outcome with this name.
     pub replaced: bool,
     /// True if the outcome could be removed.
     pub removed: bool,

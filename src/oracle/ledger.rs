@@ -63,7 +63,7 @@ struct Remembered {
     /// How long the commands took with and without outputs, by the share of the processor and the last
     /// command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
-    /// The layers with the outputs of the base's commands, and the id of the terms on which these ran.
+    /// The layers with the outputs of the base's commands, and the id of the terms on which the commands ran.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
 

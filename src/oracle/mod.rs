@@ -32,7 +32,7 @@ pub struct OracleFlags {
 }
 
 impl OracleFlags {
-    /// The flags that name those of `commands` that come from flags; all others are ignored.
+    /// The flags with which the user named `commands`. Commands that no flag named are ignored.
     pub fn of(commands: &[OracleCommand]) -> OracleFlags {
         let named = |stage: Stage| {
             let command = commands.iter().find(|c| c.stage == stage && c.source.starts_with("--"));

@@ -31,7 +31,8 @@ const LINES_BEFORE: usize = 5;
 /// Directories of the kernel. The configuration cannot make them writable.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The directory below them that has files of users. The configuration can make it writable.
+/// The directory below the kernel's directories that has files of users. The configuration can make it
+/// writable.
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// The calls that make files in shared memory, and Python's name for one of them. Error messages contain

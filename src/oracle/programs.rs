@@ -1,7 +1,7 @@
 //! Looks up the programs that the oracle's commands start, before any command runs.
 //!
 //! If a program is missing, its command fails on every tree, and no candidate is the cause. So if the words
-//! of a command show which programs it needs, missing ones are reported before the attempts begin.
+//! of a command show which programs it needs, git-frites reports missing programs before the attempts begin.
 use crate::error::{Error, Result};
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;

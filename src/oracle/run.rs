@@ -59,7 +59,7 @@ pub struct Downloads {
 
 /// What the commands on one tree need to run.
 pub struct ExecContext<'a> {
-    /// The place in which they run.
+    /// The place in which the commands run.
     pub place: &'a JudgedPlace<'a>,
     /// The settings of the commands.
     pub settings: &'a CommandSettings,

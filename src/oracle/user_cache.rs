@@ -20,7 +20,7 @@ impl UserCache {
         Ok(UserCache { homes: vec![pool::home(repo)?] })
     }
 
-    /// The cache of all the user's repositories, which `repo` is one of.
+    /// The cache of all the user's repositories, including `repo`.
     pub fn of_all(repo: &Repo) -> Result<UserCache> {
         let homes = fs::read_dir(pool::home_of_all(repo)?).into_iter().flatten().flatten();
         Ok(UserCache { homes: homes.map(|entry| entry.path()).collect() })

@@ -58,7 +58,7 @@ pub struct KeptLog {
 #[derive(Clone, Debug)]
 pub struct JudgingLogs {
     place: LogPlace,
-    /// The iteration that is judged; `None` if the tree is not that of an iteration.
+    /// The iteration that is judged; `None` if the judged tree belongs to no iteration.
     iteration: Option<u32>,
     /// True for logs of the second judging, with the base's tests.
     second: bool,

@@ -132,7 +132,7 @@ impl Store {
     }
 
     /// The root of the user's own checkout; `None` in a bare repository. Inside a candidate's worktree, it is
-    /// the main worktree, because an attempt may have edited the files in the candidate's.
+    /// the main worktree, because an attempt may have edited the files in the candidate's worktree.
     pub fn users_checkout(&self) -> Result<Option<PathBuf>> {
         let Some(here) = self.repo.work_tree() else { return Ok(None) };
         let root = if self.is_candidates(here)? { self.repo.main_worktree() } else { Some(here) };

@@ -16,7 +16,7 @@ use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
 
-/// If this many other processes have moved the ref first, this process gives up.
+/// If other processes have moved the ref of an outcome first this many times, this process gives up.
 const MOST_RACES: u32 = 64;
 
 /// An outcome, and what is stored together with it.

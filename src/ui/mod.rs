@@ -88,7 +88,7 @@ impl Ui {
     }
 
     /// Replaces the changing rows, if there are any. `requests` is how often git-frites was asked to end; if
-    /// it was, the last row says so.
+    /// it is not 0, the last row says so.
     pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
@@ -213,7 +213,7 @@ impl Ui {
         Ok(Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")))
     }
 
-    /// Prints a warning, and under it the same as [`Ui::note_output`]. Prints it even with `-q`.
+    /// Prints a warning, and under it the same lines as [`Ui::note_output`], even with `-q`.
     pub fn warn_output(&self, line: &str, output: &[String], whole: &str) {
         let word = format!("{} ", self.err.caution.style("warning:"));
         self.say_with_output(&word, line, output, whole);

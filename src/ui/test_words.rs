@@ -1,4 +1,5 @@
-//! Puts single tests into words: which tests fail, how these end on the base, and how many tests are skipped.
+//! Puts single tests into words: which tests fail, how the failing tests end on the base, and how many tests
+//! are skipped.
 use crate::model::count::count;
 use crate::model::outcome::StageResult;
 use crate::model::rationale::no_failure;

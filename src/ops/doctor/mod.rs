@@ -17,7 +17,7 @@ pub fn check_up(ui: &Ui) -> Result<Checkup> {
     let machine = machine::findings()?;
     let here = std::env::current_dir().unwrap_or_default();
     let outside = Repo::discover(&here).is_err_and(|error| error.cause == Cause::NotFound);
-    // A broken machine has no working git or no cache directory, and the checks of the repository need these.
+    // A broken machine has no working git or no cache directory, and the checks of the repository need both.
     if outside || machine.iter().any(|finding| finding.health == Health::Broken) {
         return Ok(Checkup { machine, project: None });
     }

@@ -245,7 +245,8 @@ pub(super) fn choose(
     Ok(choices)
 }
 
-/// Keeps files with tests inside source that were only moved, because no test was added or removed.
+/// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
+/// test.
 fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>) {
     for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
         let to = changes.iter().filter(|file| file.before.bytes().is_none());

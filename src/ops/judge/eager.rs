@@ -112,13 +112,13 @@ impl<'a> EagerJudge<'a> {
         })
     }
 
-    /// The same judge, which ends the other attempts once `enough` have passed.
+    /// Returns this judge, set to end the other attempts once `enough` have passed.
     pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
         EagerJudge { enough, ..self }
     }
 
-    /// The same judge, which lets `rounds` decide which failed candidates get another round while others
-    /// work.
+    /// Returns this judge, set to let `rounds` decide which failed candidates get another round while other
+    /// attempts are at work.
     pub fn giving(self, rounds: &'a dyn RoundGiver) -> EagerJudge<'a> {
         EagerJudge { rounds: Some(rounds), ..self }
     }
@@ -294,7 +294,7 @@ impl Beside for EagerJudge<'_> {
     }
 
     /// Notes that all attempts have ended. If no attempt is usable, cancels the judging, because the verdict
-    /// then needs no results, not even those of the base.
+    /// then needs no results, not even the base's.
     fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();

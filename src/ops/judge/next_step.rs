@@ -51,7 +51,7 @@ impl StepsTaken {
     }
 }
 
-/// The next step, for entries that have the results known so far; `None` if no step is left.
+/// The next step; `None` if no step is left. `entries` have the results that are known so far.
 ///
 /// A tree is judged with a small share of the processor first. If the tree does not pass cleanly, its
 /// commands may only have run out of time, so its result stays unknown. When no other tree waits, the tree is

@@ -64,8 +64,8 @@ pub fn overrule_results(
     Ok(false)
 }
 
-/// Sets a flag with the rewritten file because of which a pass does not count. Removes an old flag first,
-/// because the entry may have been judged again since.
+/// If a pass does not count because a command rewrote a file, flags the entry with that file. Removes an old
+/// flag first, because the entry may have been judged again since.
 fn flag_rewritten(entry: &mut Entry) {
     let rewritten = counting(entry).iter().find_map(|result| match &result.obstacle {
         Some(Obstacle::Rewritten { file }) => Some(file.clone()),

@@ -55,8 +55,8 @@ impl PartStorage<'_> {
         }
     }
 
-    /// Warns if an outcome disagrees with a later one of the same part, and if the machines that found the
-    /// outcomes differ in more than their names.
+    /// Gives up to two warnings: that an outcome disagrees with a later one of the same part, and that the
+    /// machines that found the outcomes differ in more than their names.
     pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
         let run = self.run;
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();

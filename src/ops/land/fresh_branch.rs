@@ -187,8 +187,7 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     })
 }
 
-/// An existing branch because of whose name git cannot create `branch`: `a` and `a/b` cannot both be
-/// branches.
+/// An existing branch whose name keeps git from creating `branch`: `a` and `a/b` cannot both be branches.
 fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName>> {
     for (at, _) in branch.match_indices('/').skip(2) {
         let above = RefName::new(&branch[..at]);

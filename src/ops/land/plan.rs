@@ -154,7 +154,8 @@ impl Plan {
         self.resolution.map(|_| "newest-file-wins")
     }
 
-    /// The size and the files of what the landing changes on a branch whose tip was `before`, in words.
+    /// Describes what the landing changes on a branch whose tip was `before`: the size of the change, and its
+    /// files.
     pub fn change_in_words(&self, repo: &Repo, before: &Oid) -> Result<String> {
         let attributes = &self.run.base;
         let changes = diff::changes(repo, attributes, before, &self.tree)?;

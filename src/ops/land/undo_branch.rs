@@ -178,7 +178,7 @@ pub(super) fn refuse_merged(
     Ok(())
 }
 
-/// True if a later commit of the branch has the words of `git revert` that say that it reverts this commit.
+/// True if a later commit of the branch says, in the words of `git revert`, that it reverts this commit.
 fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool> {
     let words = format!("--grep=This reverts commit {commit}");
     let range = format!("{commit}..{}", branch.as_str());

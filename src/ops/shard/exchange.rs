@@ -35,7 +35,7 @@ pub enum ExchangeSide {
 /// Which of two outcomes of one part stays.
 struct Stays {
     side: ExchangeSide,
-    /// True if the other outcome answers the same question, but differs.
+    /// True if both outcomes are valid for the present terms (see [`answers`]), but disagree.
     disagrees: bool,
 }
 
@@ -151,8 +151,8 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Takes over the fetched outcomes. An outcome here that answers the question of the terms is not
-    /// replaced by an outcome that does not. If both answer it and disagree, the outcome of the `first` side
+    /// Takes over the fetched outcomes. An outcome here that is valid for the terms (see [`answers`]) is not
+    /// replaced by an outcome that is not. If two valid outcomes disagree, the outcome of the `first` side
     /// stays, the other one becomes a parent of its commit, and a warning names both. In an exchange with a
     /// remote, `first` is the remote, because all machines see its outcomes. With a bundle, `first` is this
     /// repository, because bundles can arrive in any order.

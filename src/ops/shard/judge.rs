@@ -211,8 +211,7 @@ impl<'s> ShardJudge<'s, '_> {
             options: JudgeOptions {
                 jobs,
                 timeout: Some(Duration::from_millis(terms.timeout_ms)),
-                // The cache may have outcomes of earlier rounds. They do not answer the question of this
-                // round.
+                // The cache may have outcomes of earlier rounds, which are not valid in this round.
                 no_cache: true,
                 seeds: Some((seeds.copy.clone(), seeds.link.clone())),
                 ..JudgeOptions::default()

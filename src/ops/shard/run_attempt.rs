@@ -19,7 +19,7 @@ use crate::store::candidate::CandidateRef;
 pub struct StoredAttempt {
     /// How the attempt ended.
     pub state: State,
-    /// True if the capture had been stored there before, so that no command ran now.
+    /// True if the capture had been stored in the other repository before, so that no command ran now.
     pub before: bool,
 }
 

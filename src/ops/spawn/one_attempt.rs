@@ -115,8 +115,8 @@ impl OneAttempt<'_> {
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
             // `attempts::run_all` has already noted the access of the commands that it was called with. This
-            // line notes that of a round that was added later. If the record has no access, an older version
-            // wrote the record, and it is not known what earlier commands could do.
+            // line notes the access of a round that was added later. If the record has no access, an older
+            // version wrote the record, and it is not known what earlier commands could do.
             record.access = record.access.take().map(|earlier| access.with(&earlier));
             record.started = Some(started);
             record.ended = None;

@@ -10,7 +10,7 @@ use crate::oracle::test_reports::junit::xml_files;
 pub struct OutputPlaces {
     /// The name of the tool's output directory, which each part of the project has.
     output: &'static str,
-    /// The directories below it that contain report files, or directories of report files.
+    /// The directories below the output directory that contain report files, or directories of report files.
     reports: &'static [&'static str],
 }
 

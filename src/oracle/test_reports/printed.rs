@@ -361,8 +361,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     (report.total > 0).then_some(report)
 }
 
-/// prove, unless it prints all tests (as TAP). It then prints only the number of tests. A skipped file has no
-/// tests.
+/// prove, if it does not print each test (as TAP), but only the number of tests. A skipped file has no tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
     let counts: Vec<&String> = lines
         .iter()

@@ -17,7 +17,7 @@ use crate::ui::style::Tone;
 /// The maximum number of tests that are shown.
 const TESTS: usize = 500;
 
-/// Further rows of the comparison are folded. These are the rows of the base and of 20 candidates.
+/// At most this many rows of the comparison are unfolded: the row of the base, and those of 20 candidates.
 const ROWS: usize = 21;
 
 /// The run, its base and its prompt.

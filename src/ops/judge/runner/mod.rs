@@ -207,8 +207,8 @@ impl<'a> OracleRunner<'a> {
         Ok((done, Doubts { tainted, ..terms.settings.doubts }))
     }
 
-    /// The same runner, whose commands the watch over attempts covers: that watch began before them and ends
-    /// after them.
+    /// Returns this runner, set to leave its commands to the watch over attempts. That watch began before the
+    /// commands and ends after them.
     pub fn covered_by_another_watch(mut self) -> Result<Self> {
         self.tamper.leave_to_another();
         if let Some(layered) = &mut self.layered {
