@@ -1,5 +1,4 @@
-//! The open repository that every command works in, with its state, its configuration and the
-//! screen.
+//! The open repository that every command works in, with its state, its configuration and the output streams.
 use std::path::PathBuf;
 use std::sync::Arc;
 

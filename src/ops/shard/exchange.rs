@@ -1,6 +1,6 @@
-//! The exchange of a run with another repository. The refs of its records and outcomes are fetched under
-//! other names, compared with our refs, and then taken over. Outcomes are pushed one at a time. Machines that
-//! may not push to the repository write their outcomes to files (bundles).
+//! The exchange of a run with another repository. The refs of the run's records and outcomes are fetched
+//! under other names, compared with our refs, and then taken over. Outcomes are pushed one at a time.
+//! Machines that may not push to the repository write their outcomes to files (bundles).
 //!
 //! There is no lock that several machines share. Each push of a ref names the value that the ref must still
 //! have in the other repository.
@@ -153,9 +153,9 @@ impl<'a> Exchange<'a> {
 
     /// Takes over the fetched outcomes. An outcome here that is valid for the terms (see [`answers`]) is not
     /// replaced by an outcome that is not. If two valid outcomes disagree, the outcome of the `first` side
-    /// stays, the other one becomes a parent of its commit, and a warning names both. In an exchange with a
-    /// remote, `first` is the remote, because all machines see its outcomes. With a bundle, `first` is this
-    /// repository, because bundles can arrive in any order.
+    /// stays, and a warning names both. The commit of the other outcome becomes a parent of the new commit.
+    /// In an exchange with a remote, `first` is the remote, because all machines see its outcomes. With a
+    /// bundle, `first` is this repository, because bundles can arrive in any order.
     pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {
         let Exchange { session, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);

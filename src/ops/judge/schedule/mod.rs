@@ -79,7 +79,7 @@ pub enum Subject {
     Base,
     /// A candidate.
     Candidate {
-        /// Its name.
+        /// The candidate's name.
         name: Name,
         /// The iteration that is judged.
         iteration: Option<u32>,
@@ -166,7 +166,7 @@ struct Shared<'e> {
     stopped: bool,
 }
 
-/// How far the judging of an entry is.
+/// How far the judging of an entry has come.
 struct Progress {
     /// The results on the entry's own tree, once they are known.
     own: Option<Results>,
