@@ -143,7 +143,7 @@ fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, Strin
 }
 
 /// Tells the user in one line how many commands detection did not choose, with one example. If CI runs one of
-/// them, it is the example.
+/// these commands, that command is the example.
 fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
     let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);

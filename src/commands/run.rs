@@ -378,7 +378,8 @@ fn integrate(
     }
 }
 
-/// Warns that the synthesis failed. The verdict from before it stays, and records the reason.
+/// Warns that the synthesis failed. The verdict from before the synthesis stays, and records why the
+/// synthesis failed.
 fn tell_failed_synthesis(
     session: &Session,
     run: &Run,

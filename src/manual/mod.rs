@@ -1,5 +1,5 @@
-//! Generates the manual: a page for git-frites, a page for each command, and pages on other topics. They are
-//! made from the definition of the command line, the tables of keys and exit codes, and the hand-written
+//! Generates the manual: a page for git-frites, a page for each command, and pages on other topics. The pages
+//! are made from the definition of the command line, the tables of keys and exit codes, and the hand-written
 //! parts in this directory. `man/` contains the pages as they are installed.
 mod json;
 mod markup;

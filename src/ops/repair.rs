@@ -92,8 +92,8 @@ impl<'a> Rounds<'a> {
     }
 
     /// For each candidate whose round has ended and was judged, compares the results with those from before
-    /// the round. If a round made its candidate worse, takes it back. Returns true if any round was taken
-    /// back.
+    /// the round. If a round made its candidate worse, takes the round back. Returns true if any round was
+    /// taken back.
     fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
         let mut took_back = false;
         for started in std::mem::take(&mut state.open) {

@@ -136,7 +136,7 @@ impl KnownOutcomes {
 }
 
 /// The stamp of the outcome at a path. It includes the outcome's directory, but without the directory's
-/// change time: that is set when the directory is renamed after the stamp was taken.
+/// change time: that time is set when the directory is renamed after the stamp was taken.
 pub fn stamp_of(path: &Path) -> OutcomeStamp {
     let Ok(meta) = fs::symlink_metadata(path) else { return Vec::new() };
     let mut stamp = vec![(OsString::new(), [meta.ino().cast_signed(), meta.mode().into(), 0, 0])];

@@ -1,10 +1,10 @@
 //! Makes judge checkouts in plain directories. Each of them has the tracked files of exactly one tree and the
 //! seeds, and is outside of every other checkout of the repository.
 //!
-//! They are outside of the user's checkout, because build tools search parent directories: `node_modules`,
-//! `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect the results. Each
-//! tree gets a new checkout in a parent directory of its own with a random name, so that code under test can
-//! neither guess the path of another checkout nor leave files for the next one.
+//! Judge checkouts are outside of the user's checkout, because build tools search parent directories:
+//! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect
+//! the results. Each tree gets a new checkout in a parent directory of its own with a random name, so that
+//! code under test can neither guess the path of another checkout nor leave files for the next one.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -164,7 +164,7 @@ impl PlainCheckout {
         &self.place.worktree.path
     }
 
-    /// The tracked files that commands have changed, sorted. If the directory was replaced, these are all
+    /// The tracked files that commands have changed, sorted. If the directory was replaced, returns all
     /// tracked files.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
         match identity(self.path()) {
@@ -363,9 +363,9 @@ pub fn remove_gone(home: &Path) {
     }
 }
 
-/// The directory for this repository's rooms and cached outcomes. It is in the user's cache directory. If
-/// that is inside a checkout of the repository (e.g. a home directory under version control), it is in the
-/// temporary directory.
+/// The directory for this repository's rooms and cached outcomes. It is in the user's cache directory, or, if
+/// the cache directory is inside a checkout of the repository (e.g. a home directory under version control),
+/// in the temporary directory.
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {

@@ -39,8 +39,8 @@ pub struct Active {
     /// The kind of work.
     pub phase: Phase,
     /// The names of git's administrative entries of worktrees from before this process made its own. If a
-    /// damaged entry is not among these and has the name that git would give to ours, recovery assumes that
-    /// it is ours.
+    /// damaged entry is not in this list, and has the name that git would give to an entry of this process,
+    /// recovery assumes that this process made it.
     pub entries: Vec<String>,
 }
 

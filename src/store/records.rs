@@ -26,8 +26,8 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::store::Store;
 
-/// The errors that mean that a file is lost, damaged, or replaced by something else. Its content is then
-/// rebuilt.
+/// The errors that mean that a file is lost, damaged, or replaced by something else. The file's content is
+/// then rebuilt.
 pub(super) const LOST: [io::ErrorKind; 4] = [
     io::ErrorKind::NotFound,
     io::ErrorKind::InvalidData,

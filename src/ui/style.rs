@@ -1,5 +1,5 @@
-//! Colors, each of which stands for a meaning. They are chosen for each stream. No meaning is shown by a
-//! color alone.
+//! Colors, each of which stands for a meaning. Each output stream has colors or none. No meaning is shown by
+//! a color alone.
 use clap::ColorChoice;
 use owo_colors::Style;
 

@@ -43,8 +43,8 @@ pub struct Guard {
     /// The user's directories over which each candidate has its own layers. The candidate's commands write to
     /// these layers. Empty if the commands of all candidates write to the user's own files.
     private: Vec<PathBuf>,
-    /// The files that were downloaded while the base was judged. Their layers are between the private layers
-    /// and the user's files.
+    /// The files that were downloaded while the base was judged. The layers of these files are between the
+    /// private layers and the user's files.
     downloads: Option<KeptDownloads>,
     access: AttemptAccess,
 }
@@ -336,7 +336,7 @@ fn landlocked_confinement(
 
 /// The user's directories for which each candidate gets layers of its own, without directories that
 /// `spawn.write` opens and those in a protected path. Empty if the configuration or the system allows no
-/// layers. If the system does not allow them, also returns its reason.
+/// layers. If the system allows none, also returns the reason.
 fn private_directories(
     session: &Session,
     opened: &[PathBuf],
@@ -359,7 +359,7 @@ fn private_directories(
 }
 
 /// The sockets of key agents (ssh-agent, gpg-agent) in these directories. A socket does not work through an
-/// overlay, so each of them is made writable by itself.
+/// overlay, so each socket is made writable by a mount of its own.
 fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     let gnupg = variable("GNUPGHOME").or_else(|| Some(user_home()?.join(".gnupg")));
     let entries = gnupg.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();

@@ -111,7 +111,7 @@ fn restore(
     })
 }
 
-/// The paths whose choice `matches`.
+/// The paths for whose choice `matches` returns true.
 fn paths_with(
     choices: &BTreeMap<TreePath, PutBack>,
     matches: impl Fn(&PutBack) -> bool,

@@ -558,7 +558,7 @@ pub(super) mod tests {
             jobs in 1usize..3,
         ) {
             // There are no flaky passes here: only a run shows that a pass is flaky, and then other
-            // candidates may rank before it.
+            // candidates may rank before the flaky one.
             let certain = |end: &Outcome| match end {
                 Outcome::Flaky { .. } => Outcome::Passed,
                 end => end.clone(),

@@ -46,8 +46,8 @@ pub struct NextRounds {
 /// process. The judging that decides afterwards takes them from there, and judges only the missing trees.
 ///
 /// The commands that judge have no watch of their own, because two watches would report each change twice.
-/// The watch over the attempts also covers them: it begins before them and ends after them. If it finds a
-/// change that affects outcomes, everything is judged again.
+/// The watch over the attempts also covers the commands that judge: that watch begins before these commands
+/// and ends after them. If it finds a change that affects outcomes, everything is judged again.
 pub struct EagerJudge<'a> {
     session: &'a Session,
     options: &'a JudgeOptions,

@@ -142,7 +142,7 @@ fn decide_and_save(
         entries::name_twins(&mut verdict.candidates);
     }
     if stored.map(|v| &v.candidates) != Some(&verdict.candidates) {
-        // The cross results compare candidates, and some of these have other results now.
+        // The cross results compare candidates, and some candidates have other results now.
         verdict.candidates.iter_mut().for_each(|entry| entry.cross = None);
         entries::set_agreement_of_judged(session, run, &mut verdict.candidates)?;
     }

@@ -67,7 +67,8 @@ pub struct Sides<'a> {
     pub candidate: CandidateRef<'a>,
     /// The capture that lands.
     pub capture: &'a Capture,
-    /// The commit that is merged: the capture, or a commit of it without its changes to protected paths.
+    /// The commit that is merged: the capture, or a copy of the capture without the changes to protected
+    /// paths.
     pub landing: &'a Oid,
     /// The target of the merge.
     pub target: &'a ResolvedTarget,
@@ -163,8 +164,8 @@ impl WriteTimes {
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = at(newest)?;
         if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // The other side has a file at the path of this directory. The directory's time is that of the
-            // newest file in it that the attempt has written.
+            // The other side has a file at the path of this directory. The directory's time is the time of
+            // the newest file in it that the attempt has written.
             let below = merge::files_below(repo, newest, path)?;
             let before = merge::entries(repo, &self.base, &below)?;
             let after = merge::entries(repo, newest, &below)?;

@@ -212,8 +212,8 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
-    // The undo restores files that the landing deleted. An untracked file may now have the path of one of
-    // them.
+    // The undo restores files that the landing deleted. An untracked file may now have the path of a file to
+    // restore.
     let hint = "move them away and undo again";
     refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
     let intent = Intent { undoing: true, killed_after: None, ..intent };

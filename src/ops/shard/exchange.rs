@@ -295,7 +295,7 @@ pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason:
     true
 }
 
-/// The terms of an opened run: with an `exchange`, those at the remote, else those here.
+/// The terms of an opened run: with an `exchange`, the terms at the remote, else the terms here.
 pub fn current_terms(
     session: &Session,
     run: &Run,
@@ -316,7 +316,7 @@ pub fn current_terms(
     })
 }
 
-/// The stored outcomes of a run: with an `exchange`, those at the remote, else those here.
+/// The stored outcomes of a run: with an `exchange`, the outcomes at the remote, else the outcomes here.
 pub fn part_storage<'s>(
     session: &'s Session,
     run: &'s Run,

@@ -1,5 +1,5 @@
-//! Adds candidates to an existing run: all of them, or none. They start from the run's base. A change that
-//! was made elsewhere (a patch or a commit) can be put into their worktrees first.
+//! Adds candidates to an existing run: all of them, or none. The new candidates start from the run's base. A
+//! change that was made elsewhere (a patch or a commit) can be put into their worktrees first.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -49,8 +49,8 @@ pub struct AttemptOptions {
 const AGENTS_AT_ONCE: usize = 16;
 
 impl AttemptOptions {
-    /// The number of these commands that run at once. If all are agents, more of them than there are
-    /// processors can run, because agents mostly wait for the network.
+    /// The number of these commands that run at once. If all commands are agents, the number may exceed the
+    /// number of processors, because agents mostly wait for the network.
     pub fn jobs_for<'c>(&self, commands: impl IntoIterator<Item = &'c CandidateCommand>) -> usize {
         let are_agents = commands.into_iter().all(|command| command.agent.is_some());
         let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };

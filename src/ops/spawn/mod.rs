@@ -1,4 +1,4 @@
-//! Makes a run with all its worktrees and branches. After an error, nothing is left of them.
+//! Makes a run with all its worktrees and branches. After an error, nothing of the run is left.
 pub mod add;
 pub mod attempts;
 pub mod checkpoint;
@@ -207,7 +207,7 @@ pub struct SpawnedRun {
     pub lock: Lock,
 }
 
-/// Makes a run. After an error, nothing is left of it.
+/// Makes a run. After an error, nothing of the run is left.
 ///
 /// All checks come before the first effect: the limits, the programs, the disk space, and whether the name is
 /// free.

@@ -1,4 +1,5 @@
-//! Plans the mounts of a sealed world. They decide what its commands see and where their writes go.
+//! Plans the mounts of a sealed world. The mounts decide what the world's commands see, and where the writes
+//! of these commands go.
 use std::path::{Path, PathBuf};
 
 use crate::model::outcome::Stage;

@@ -180,8 +180,8 @@ pub fn warnings(report: &Report) -> Markup {
     }
 }
 
-/// The table of all tests that failed anywhere. It has a column for the base and for each candidate that has
-/// a test report.
+/// The table of all tests that failed on the base or on a candidate. It has a column for the base and for
+/// each candidate that has a test report.
 pub fn tests(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
     let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
