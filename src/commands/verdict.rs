@@ -85,7 +85,8 @@ pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String
             hints.push(resume_hint(run));
         }
     }
-    // The closest candidate can have another round of its agent or command, unless a person works there.
+    // The closest candidate can have another round of its agent or command, unless a person works in its
+    // worktree.
     if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
         && decision.decision == DecisionKind::NearMiss
         && can_be_repaired(entry)

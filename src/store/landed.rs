@@ -100,8 +100,8 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[&run.base], &message, &landing.to_string())
     }
 
-    /// If a landing state of the candidate is recorded in a ref, records there that the candidate is made
-    /// again.
+    /// If a landing state of the candidate is recorded in a ref, records in the same ref that the candidate
+    /// is made again.
     pub fn note_fresh_start(&self, run: &Run, candidate: &Name) -> Result<()> {
         match self.repo.read_ref(&refs::landing_state(&run.run, candidate))? {
             Some(_) => self.note_state(run, candidate, Landing::Pending, None),

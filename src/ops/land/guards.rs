@@ -48,7 +48,7 @@ pub fn refuse_overwrite(
 
 /// A git hook in the user's checkout that differs between the trees `from` and `to`. git would run the
 /// attempt's version of the hook with the user's permissions. Hooks are in the checkout if `core.hooksPath`
-/// is a directory there. If this directory is not tracked, a tool such as husky has generated its files,
+/// is a directory in it. If this directory is not tracked, a tool such as husky has generated its files,
 /// which run hooks in the parent directory. Then the files of the parent directory are compared.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree() else { return Ok(None) };

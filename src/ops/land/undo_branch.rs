@@ -147,7 +147,7 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
 }
 
 /// Fails if the commit of the landing is also on a branch of a person, for example after a merge, because the
-/// change would stay on that branch. Once the commit is reverted there, the landing can be undone.
+/// change would stay on that branch. Once the commit is reverted on that branch, the landing can be undone.
 pub(super) fn refuse_merged(
     session: &Session,
     candidate: &Candidate,

@@ -66,7 +66,7 @@ pub fn run_attempt(
                 return Ok(StoredAttempt { state, before: true });
             }
             (false, true) => exchange.take(&candidate.capture_ref())?,
-            // Both captures, the one here and the one at the remote, are of interrupted attempts. The next
+            // Both captures, the one here and the one at the remote, come from interrupted attempts. The next
             // capture will follow the one here, and `share_capture` will join it with the remote's.
             (false, false) => {}
         }

@@ -19,7 +19,7 @@ pub struct CostLimit {
 
 impl CostLimit {
     /// If the run has reached its cost limit, marks the candidate as not started, and returns the candidate.
-    /// Returns `None` if its command can be started.
+    /// Returns `None` if the candidate's command can be started.
     pub fn refuse(
         &self,
         session: &Session,

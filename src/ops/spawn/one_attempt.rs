@@ -145,7 +145,8 @@ impl OneAttempt<'_> {
         let mut variables = context.variables();
         match agent_state::prepare(session, candidate, self.agent()) {
             Ok(state) => variables.extend(state),
-            // Only this candidate fails: its own attempt may have damaged its agent's state directory.
+            // Only this candidate fails: an earlier command of the candidate may have damaged its agent's
+            // state directory.
             Err(error) => {
                 return Ok(RanCommand { end: Err(error), seconds: 0.0, stop: None, usage: None });
             }

@@ -54,7 +54,7 @@ impl LaidTree {
     }
 }
 
-/// A place for commands without downloads before them.
+/// A place for commands before which nothing is downloaded.
 fn place<'p>(
     dir: &'p Path,
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
