@@ -5,7 +5,7 @@
 //! to a candidate's log, git-frites concludes that an attempt called it; but a git-frites command in a hook
 //! counts as the user's.
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use crate::config::keys::{self, Key};
 use crate::config::value::Argv;
 use crate::error::{Error, Result};
 use crate::fs::atomic;
+use crate::fs::tree::nearest_real;
 use crate::integrity::baseline::WatchDir;
 use crate::integrity::trust;
 use crate::model::env;
@@ -96,6 +97,24 @@ struct Failure {
     is_interrupted: bool,
 }
 
+/// Refuses a hook that names a file of the checkout `dir` which a landing of this process has changed: the
+/// attempt's version would run with the user's permissions. Also reads the words of scripts (`sh -c`).
+fn refuse_landed_program(session: &Session, dir: &Path, argv: &[String]) -> Result<()> {
+    let changed = session.changed_by_landing()?;
+    let script_words = argv.iter().filter_map(|word| shell_words::split(word).ok()).flatten();
+    let words: Vec<PathBuf> = script_words
+        .chain(argv.iter().cloned())
+        .map(|word| nearest_real(&dir.join(word)))
+        .collect();
+    let dir = nearest_real(dir);
+    match changed.into_iter().find(|path| words.contains(&path.on_disk(&dir))) {
+        None => Ok(()),
+        Some(path) => {
+            Err(Error::no(format!("it names '{}', which the landing has changed", path.quoted())))
+        }
+    }
+}
+
 /// Runs a hook to its end. Returns the failure if the hook failed; `None` if it succeeded or did not have to
 /// run.
 fn run_hook(
@@ -114,13 +133,14 @@ fn run_hook(
     }
     // A command of an attempt may have changed the configuration, and with it the hook's command.
     trust::require_trust(session.integrity(), None)?;
+    let dir = session.home.clone().unwrap_or_else(|| session.repo.common_dir().to_owned());
+    refuse_landed_program(session, &dir, &argv)?;
     fields["hook"] = json!(hook);
     let directory = session.store.run_dir(run);
     let input = directory.hook_input(hook, candidate);
     let log = directory.hook_log(hook, candidate);
     atomic::write(&input, json::document(fields).as_bytes())?;
     let argv: Vec<OsString> = argv.into_iter().map(OsString::from).collect();
-    let dir = session.home.clone().unwrap_or_else(|| session.repo.common_dir().to_owned());
     let mut variables = vec![(env::HOOK, format!("{around} {hook}").trim().to_owned())];
     variables.push((env::RUN, run.to_string()));
     variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));

@@ -1,6 +1,6 @@
 //! The open repository that every command works in, with its state, its configuration and the output streams.
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -13,10 +13,11 @@ use crate::fs::scratch;
 use crate::git::capture::excludes::Excludes;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
-use crate::git::{version, worktree};
+use crate::git::{diff, version, worktree};
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::terms::Terms;
 use crate::ops::recover::{Recovery, recover};
 use crate::oracle::pool;
@@ -56,6 +57,8 @@ pub struct Session {
     /// The judge checkouts of earlier judgings that cannot be deleted, each with the reason, until the user
     /// is warned of them.
     undeleted: Mutex<Vec<String>>,
+    /// The landing in the user's checkout that this process made: the commits or trees before and after it.
+    landed: OnceLock<(Oid, Oid)>,
     /// The lock that keeps other processes out of a mirror; `None` if the repository is not a mirror.
     mirror: Option<Lock>,
 }
@@ -136,8 +139,18 @@ impl Session {
         let ReadSession { repo, store, ui, home } = opened;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
-        let session =
-            Session { repo, store, config, ui, home, excludes, policy, undeleted, mirror };
+        let session = Session {
+            repo,
+            store,
+            config,
+            ui,
+            home,
+            excludes,
+            policy,
+            undeleted,
+            landed: OnceLock::new(),
+            mirror,
+        };
         watch::recover(session.integrity())?;
         Ok(session)
     }
@@ -147,6 +160,18 @@ impl Session {
     pub fn warn_of_undeleted(&self) {
         let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));
+    }
+
+    /// Notes that this process has moved the user's checkout from one commit or tree to another.
+    pub fn note_landing(&self, from: &Oid, to: &Oid) {
+        self.landed.get_or_init(|| (from.clone(), to.clone()));
+    }
+
+    /// The files that this process has changed in the user's checkout by a landing.
+    pub fn changed_by_landing(&self) -> Result<Vec<TreePath>> {
+        let Some((from, to)) = self.landed.get() else { return Ok(Vec::new()) };
+        let changes = diff::changes(&self.repo, from, from, to)?;
+        Ok(changes.into_iter().map(|change| change.path).collect())
     }
 
     /// The parts of the session that `integrity/` needs.

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::common::{World, answer, kill, poll, write};
+use crate::common::{World, answer, kill, make_executable, poll, write};
 
 const NAMES: [&str; 4] = ["candidate-ended", "verdict", "landed", "before-clean"];
 
@@ -216,4 +216,31 @@ fn nobody_else_names_a_hook() {
     let answer = world.frites(["clean", "1"]).expect(1);
     assert!(answer.stderr.contains("the configuration of git-frites changed"), "{}", answer.stderr);
     assert!(!owned.exists() && world.worktree("1/c1").exists());
+}
+
+#[test]
+fn a_hook_that_a_landing_has_changed_does_not_run_after_it() {
+    let world = World::new();
+    for (at, words) in ["./notify", "sh notify", "sh -c 'exec ./notify now'"].iter().enumerate() {
+        let notify = format!("#!/bin/sh\ncat >/dev/null\necho {at} >>\"$HOME/ran\"\n");
+        write(&world.repo.join("notify"), &notify);
+        make_executable(&world.repo.join("notify"));
+        world.commit("a hook");
+        world.git(["config", "frites.hooks.landed", words]);
+        let honest =
+            ["run", "--merge", "-n", "1", "--test", "true", "--", "sh", "-c", "echo x >>README"];
+        world.frites(honest).expect(0);
+        let forged = "echo x >>README; echo 'echo forged >>\"$HOME/ran\"' >notify";
+        let merged =
+            world.frites(["run", "--merge", "-n", "1", "--test", "true", "--", "sh", "-c", forged]);
+        let said = merged.expect(0).stderr;
+        assert!(
+            said.contains(
+                "hooks.landed was not run: it names 'notify', which the landing has changed"
+            ),
+            "{said}"
+        );
+        let ran = fs::read_to_string(world.home().join("ran")).unwrap();
+        assert!(ran.ends_with(&format!("{at}\n")) && !ran.contains("forged"), "{words}: {ran}");
+    }
 }

@@ -80,10 +80,13 @@ pub fn execute(
         Ok(made) => {
             let commit = record_landed(session, intent, landed, made)?;
             store.end_landing(&file)?;
-            if let Some((run, name)) = &target.candidate {
-                let candidate = store.candidate(run, name);
-                let _lock = candidate.lock()?;
-                session.bring_back(candidate)?;
+            match &target.candidate {
+                Some((run, name)) => {
+                    let candidate = store.candidate(run, name);
+                    let _lock = candidate.lock()?;
+                    session.bring_back(candidate)?;
+                }
+                None => session.note_landing(&intent.from.commit, &intent.to),
             }
             Ok(commit)
         }
