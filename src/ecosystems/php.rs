@@ -33,7 +33,7 @@ const VENDOR: [InstalledDirectory; 1] = [InstalledDirectory {
     is_tied_to_its_place: false,
 }];
 
-const PHPUNIT: [&str; 2] = ["phpunit.xml", "phpunit.xml.dist"];
+const PHPUNIT: [&str; 3] = ["phpunit.xml", "phpunit.dist.xml", "phpunit.xml.dist"];
 
 /// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and there is no script `test`. The
 /// setup installs the packages, the locked ones if there is a lock file.

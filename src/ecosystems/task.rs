@@ -3,4 +3,4 @@ use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Task (taskfile.dev).
 pub const ECOSYSTEM: Ecosystem =
-    Ecosystem { decisive_files: &["Taskfile.yml"], ..Ecosystem::NOTHING };
+    Ecosystem { decisive_files: &["Taskfile.*", "taskfile.*"], ..Ecosystem::NOTHING };

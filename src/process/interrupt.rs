@@ -185,8 +185,8 @@ impl Cancel {
         let mut state = self.0.lock();
         state.order = Some(order);
         let mut lines = lines();
-        for key in state.listeners.drain(..) {
-            if let Some(line) = lines.get_mut(&key) {
+        for key in &state.listeners {
+            if let Some(line) = lines.get_mut(key) {
                 line.send(order);
             }
         }
@@ -200,10 +200,9 @@ impl Cancel {
     /// Includes a job. If there was an order already, the job gets it at once.
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock();
-        match (state.order, lines().get_mut(&listener.0)) {
-            (None, _) => state.listeners.push(listener.0),
-            (Some(order), Some(line)) => line.send(order),
-            (Some(_), None) => {}
+        state.listeners.push(listener.0);
+        if let (Some(order), Some(line)) = (state.order, lines().get_mut(&listener.0)) {
+            line.send(order);
         }
     }
 }
@@ -232,5 +231,34 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         lines().remove(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn jobs_that_were_ended_politely_can_still_be_killed() {
+        let cancel = Cancel::default();
+        let own = rustix::process::getpid();
+        let [mut before, mut after] = [(), ()].map(|()| {
+            let (read, write) = std::io::pipe().expect("a pipe");
+            let listener = Listener::add(write, own);
+            cancel.include(&listener);
+            cancel.end_politely();
+            (read, listener)
+        });
+        cancel.cancel();
+        for (orders, listener) in [&mut before, &mut after] {
+            lines().remove(&listener.0);
+            let mut bytes = Vec::new();
+            orders.read_to_end(&mut bytes).expect("orders");
+            assert_eq!(
+                (bytes.first(), bytes.last()),
+                (Some(&order::TERMINATE), Some(&order::KILL))
+            );
+        }
     }
 }

@@ -455,6 +455,11 @@ fn each_kind_of_project_runs_its_own_commands() {
         ),
         (
             "php",
+            vec![("composer.json", "{}"), ("phpunit.dist.xml", "<phpunit/>")],
+            only(&["test: php vendor/bin/phpunit, from phpunit.dist.xml"]),
+        ),
+        (
+            "php",
             vec![("composer.json", "{}"), ("phpunit.xml.dist", "<phpunit/>")],
             only(&["test: php vendor/bin/phpunit, from phpunit.xml.dist"]),
         ),
