@@ -62,7 +62,12 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
         loopback::bring_up().step("bringing up the loopback device")?;
     }
     let processes = spec.processes.or_else(most_processes);
-    let limits = [(Resource::Nproc, processes), (Resource::As, spec.memory)];
+    let limits = [
+        (Resource::Nproc, processes),
+        (Resource::As, spec.memory),
+        (Resource::Sigpending, share_of(Resource::Sigpending)),
+        (Resource::Msgqueue, share_of(Resource::Msgqueue)),
+    ];
     for (resource, limit) in limits {
         if limit.is_some() {
             let limit = Rlimit { current: limit, maximum: limit };
@@ -90,6 +95,13 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
 fn most_processes() -> Option<u64> {
     let most = rustix::process::getrlimit(Resource::Nproc).current?;
     Some(most - most / 8)
+}
+
+/// An eighth of the user's limit for a resource that the system counts for all worlds of the user together
+/// (user_namespaces(7)). A command that takes all of its share leaves enough for the other worlds: without a
+/// queued signal, their programs could not start a timer (timer_create(2)). `None` if there is no limit.
+fn share_of(resource: Resource) -> Option<u64> {
+    Some(rustix::process::getrlimit(resource).current? / 8)
 }
 
 /// Mounts a new `/proc`, which shows only the processes of this PID namespace.

@@ -28,7 +28,7 @@ trials! {
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
     state_that_git_would_stumble_over_is_not_brought_back: [NAMESPACES];
-    an_attempt_cannot_take_all_processes_of_the_user: [NAMESPACES];
+    an_attempt_cannot_take_all_that_the_user_may_have: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
     no_attempt_mounts_cgroups_anew_or_fills_memory: [NAMESPACES];
     a_round_that_is_taken_back_writes_through_no_link: [NAMESPACES];
@@ -546,11 +546,12 @@ fn state_that_git_would_stumble_over_is_not_brought_back() {
     world.assert_clean();
 }
 
-fn an_attempt_cannot_take_all_processes_of_the_user() {
+fn an_attempt_cannot_take_all_that_the_user_may_have() {
     let world = guarded();
-    let script = "ulimit -u 4000; git-frites spawn -n 1 -- bash -c 'ulimit -u > limit'";
+    let script = "ulimit -u 4000; ulimit -i 8000; ulimit -q 800000
+        git-frites spawn -n 1 -- bash -c 'ulimit -u > limit; ulimit -i >> limit; ulimit -q >> limit'";
     world.run(&world.repo, "bash", ["-c", script]).expect(0);
-    assert_eq!(world.git(["show", "refs/frites/1/c1:limit"]), "3500");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:limit"]), "3500\n1000\n100000");
 }
 
 fn a_commit_that_cannot_be_read_is_named_and_kept() {
