@@ -42,7 +42,7 @@ const WITH_VALUE: [&str; 8] =
 
 /// Programs for which `CiCommands::runs` compares only the program: if CI calls `tox` in any way, that counts
 /// as running our `tox` command.
-const TESTERS: [&str; 7] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "rake", "tox"];
+const TESTERS: [&str; 8] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "prove", "rake", "tox"];
 
 /// One command of a CI job.
 #[derive(Clone, Debug)]
@@ -219,6 +219,13 @@ impl CiCommands {
         found
     }
 
+    /// The words of the first plain command that runs this module or program, from its name on.
+    pub fn words_of(&self, name: &str) -> Option<&[String]> {
+        let plain = self.commands.iter().filter(|command| command.is_plain);
+        let mut all = plain.map(|command| without_wrappers(&command.words));
+        all.find(|words| words.first().is_some_and(|first| program_name(first) == name))
+    }
+
     /// The first plain command that begins with these words, not counting wrappers and options. It is
     /// returned as CI runs it.
     pub fn plain(&self, start: [&str; 2]) -> Option<Vec<String>> {
@@ -353,7 +360,7 @@ fn is_test(words: &[String]) -> bool {
     let is_tester = ["test", "spec", "phpunit", "bats"].iter().any(|part| path.contains(part));
     let verb = words.get(1).map(|word| word.split([':', '-', '.']).next().unwrap_or_default());
     is_tester
-        || ["tox", "nox"].contains(&program.as_str())
+        || ["nox", "prove", "tox"].contains(&program.as_str())
         || verb.is_some_and(|verb| tests.contains(&verb))
 }
 

@@ -247,7 +247,11 @@ fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     let files = project.settings.files;
     if let Some(source) = package_with_tests(&project.settings) {
-        return Ok(project.by_module(&["pytest"], source));
+        let unittest =
+            files.ci().words_of("unittest").filter(|_| files.ci().words_of("pytest").is_none());
+        let words =
+            unittest.map_or(vec!["pytest"], |words| words.iter().map(String::as_str).collect());
+        return Ok(project.by_module(&words, source));
     }
     if let Some(directory) = tests_beside_requirements(files) {
         let unittest = ["unittest", "discover", "-s", directory];

@@ -198,6 +198,11 @@ fn each_kind_of_project_runs_its_own_commands() {
             ]),
         ),
         ("bats", vec![("test/a.bats", "")], only(&["test: bats test, from test/*.bats"])),
+        (
+            "prove",
+            vec![("Makefile.PL", ""), ("t/a.t", "")],
+            only(&["test: prove -lr t, from Makefile.PL"]),
+        ),
         // A Makefile that hands every target on, and a tool's rules without any test.
         (
             "make",
@@ -1086,6 +1091,16 @@ fn command_that_is_passed_over_is_told_what_comes_before_it() {
     let tox = "passed over: test `tox run -e py`, from tox.ini: ";
     let found = passed_over(&[("pyproject.toml", &pyproject[..25]), ("tox.ini", "[tox]\n"), ci]);
     assert_eq!(found, [format!("{tox}pyproject.toml comes before tox.ini, because CI runs it")]);
+    // Without settings of pytest, the tests of a package run as CI runs them.
+    let ci = (ci.0, "jobs:\n  a:\n    steps:\n      - run: coverage run -m unittest -b\n");
+    let files = [("setup.py", ""), ("tests/test_a.py", ""), ("tox.ini", "[tox]\n"), ci];
+    let found = passed_over(&files);
+    assert_eq!(
+        found,
+        [format!("{tox}the tests directory comes before tox.ini, because CI runs it")]
+    );
+    let plan = project(&files).frites(["judge", "-n"]).out();
+    assert!(plan.contains("-m unittest -b`, from the tests directory"), "{plan}");
 }
 
 #[test]
