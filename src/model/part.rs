@@ -198,6 +198,20 @@ impl PartOutcome {
         self.candidate.as_ref()?.base_tests.as_ref()
     }
 
+    /// The reason why no judging on its terms has these results: a command has one result on each tree, and
+    /// the terms limit its tries. `None` if one could have them.
+    pub fn excess(&self) -> Option<&'static str> {
+        let most = self.terms.oracle.len();
+        let trees = self.second().map_or(0, |second| second.trees().count());
+        let second = self.second().map_or(0, |second| second.results.len());
+        if self.results().len() > most || second > most.saturating_mul(trees) {
+            return Some("it has more results than its terms allow");
+        }
+        let retries = self.terms.settings.commands.retries as usize;
+        let has_more_tries = self.all_results().any(|result| result.earlier.len() > retries);
+        has_more_tries.then_some("it has more tries than its terms allow")
+    }
+
     /// How the part ended, in a few words: `passed`, or the command that did not pass.
     pub fn words(&self) -> String {
         if let Some(problem) = self.candidate.as_ref().and_then(|entry| entry.problem.clone()) {

@@ -53,7 +53,7 @@ impl Store {
 
     /// The outcome in the ref `name`; `None` if there is no such ref, or if the outcome is damaged.
     pub fn outcome_at(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
-        match self.stored(run, name, OUTCOME) {
+        match self.usable_outcome(run, name) {
             Err(error) if error.cause == Cause::Damaged => Ok(None),
             read => read,
         }
@@ -62,7 +62,17 @@ impl Store {
     /// The reason why the outcome in the ref `name` cannot be read; `None` if it can be read, or if there is
     /// none.
     pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
-        self.stored::<PartOutcome>(run, name, OUTCOME).err().map(|error| error.message)
+        self.usable_outcome(run, name).err().map(|error| error.message)
+    }
+
+    /// The outcome in the ref of that name. Fails if it is damaged: another repository may have any text
+    /// there, and the work on an outcome grows with its results.
+    fn usable_outcome(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
+        let found = self.stored::<PartOutcome>(run, name, OUTCOME)?;
+        match found.as_ref().and_then(PartOutcome::excess) {
+            Some(why) => Err(Error::damaged(format!("{OUTCOME} in {name} is damaged: {why}"))),
+            None => Ok(found),
+        }
     }
 
     /// The later outcomes that disagreed with the outcome in the ref `name`. The commit of that outcome

@@ -62,6 +62,31 @@ fn what_another_version_of_git_frites_stored_is_used_if_it_can_be_read_and_else_
 }
 
 #[test]
+fn outcome_with_more_results_than_its_terms_have_commands_is_named_and_not_used() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
+    let result = "stage = \"test\"\\nseconds = 1.0\\noutcome = \"passed\"\\n";
+    let again = format!("$a [[candidate.results]]\\n{result}");
+    let tries = "$a [[candidate.results.earlier]]\\nseconds = 1.0\\noutcome = \"timed-out\"\\n";
+    let beside = format!("$a [candidate.base-tests]\\n[[candidate.base-tests.results]]\\n{result}");
+    for (script, what) in
+        [(again.as_str(), "results"), (tries, "tries"), (beside.as_str(), "results")]
+    {
+        edit(&world, &url, "@results/c2", "outcome.toml", script);
+        let named = on_node(&world, &url, &["list", "1"]).expect(0);
+        assert_eq!(named.out(), "1/c2\n", "{script}");
+        let words = "1/c2: its outcome is not used: outcome.toml in ";
+        assert!(named.stderr.contains(words), "{}", named.stderr);
+        let why = format!("is damaged: it has more {what} than its terms allow");
+        assert!(named.stderr.contains(&why), "{}", named.stderr);
+        // Judged again, it takes the place of the damaged one.
+        on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
+        assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "");
+    }
+}
+
+#[test]
 fn run_without_a_usable_candidate_is_not_opened() {
     let world = World::new();
     let url = with_remote(&world);
