@@ -127,6 +127,11 @@ pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     Ok((read_all((file, meta.clone()))?, meta))
 }
 
+/// Reads the bytes of a file that [`open_own`] opens; one of more than `most` bytes is an error.
+pub fn read_own_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_at_most(open_own(path)?, most)
+}
+
 fn read_all((file, meta): (File, Metadata)) -> io::Result<Vec<u8>> {
     read_to_end(file, meta.len())
 }
@@ -155,10 +160,11 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads an open file to its end. Fails if the file has more than `most` bytes.
+/// Reads an open file to its end. It is an error if it has more than `most` bytes; then it is not read.
 pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
+    // The length alone is not enough, because another process may append to the file meanwhile.
+    if file.metadata()?.len() > most || file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)

@@ -27,6 +27,7 @@ trials! {
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
+    files_that_are_too_long_for_memory_are_named_and_kept: [NAMESPACES];
     state_that_git_would_stumble_over_is_not_brought_back: [NAMESPACES];
     an_attempt_cannot_take_all_that_the_user_may_have: [NAMESPACES];
     a_program_can_make_a_sandbox_of_its_own: [NAMESPACES];
@@ -510,6 +511,30 @@ fn nothing_waits_for_what_is_no_file_in_the_git_directory() {
     }
     limited(&world, ["clean", "1"]).expect(0);
     world.git(["fsck", "--strict"]);
+    world.assert_clean();
+}
+
+fn files_that_are_too_long_for_memory_are_named_and_kept() {
+    let world = guarded();
+    let script = r#"
+        echo mine > README; git commit -qam mine
+        own=$(git rev-parse --git-dir); git=$(git rev-parse --git-common-dir)
+        if test $FRITES_CANDIDATE = entry; then truncate -s 1023M $own/long1 $own/long2 $own/long3
+        else truncate -s 1023M $git/packed-refs $git/logs/long1 $git/refs/heads/long2; fi
+    "#;
+    let run = "ulimit -v 3145728; exec git-frites run -c entry -c refs --test 'grep mine README' -- sh -c \"$1\"";
+    let answer = world.run(&world.repo, "sh", ["-c", run, "sh", script]).expect(3);
+    for (name, file) in [("entry", "/long1'"), ("refs", "/packed-refs'")] {
+        let line = format!("warning: 1/{name}: files that are too long to be brought back: '");
+        let line = answer.stderr.lines().find(|found| found.starts_with(&line));
+        assert!(line.is_some_and(|line| line.contains(file)), "{name}: {}", answer.stderr);
+        let log = world.git(["log", "--format=%s", &format!("refs/frites/1/{name}")]);
+        assert!(log.contains("mine"), "{log}");
+    }
+    world
+        .frites(["clean", "-n", "1/entry"])
+        .refuses(1, "files that are too long to be brought back");
+    world.frites(["clean", "--discard", "1"]).expect(0);
     world.assert_clean();
 }
 

@@ -36,6 +36,8 @@ struct Found {
     left_out: BTreeSet<Oid>,
     /// The reflogs of the refs in `own`, and of the candidate's branch.
     logs: BTreeMap<String, Vec<u8>>,
+    /// The files that were not read, because they are too long.
+    too_long: Vec<PathBuf>,
 }
 
 impl Found {
@@ -77,7 +79,7 @@ impl OwnGitDir {
     /// worktree's administrative entry in the repository; `None` if it is gone. `branch` is the candidate's
     /// branch; no other ref of the repository moves.
     ///
-    /// The commits that cannot be read are written to a file in `self.room`; see [`unread`](super::unread).
+    /// Commits that cannot be read, and files that are too long, are noted in the room; see [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
@@ -107,16 +109,17 @@ impl OwnGitDir {
 
     /// Reads the files and refs that the directory has now.
     fn read(&self, branch: &RefName) -> Found {
+        let mut too_long = Vec::new();
         // The index is read before the objects are fetched. So the objects that the index lists still exist
         // when they are fetched: objects are never removed from an own git directory.
         let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
-            true => files::read(&self.entry, files::is_of_the_repository),
+            true => files::read(&self.entry, files::is_of_the_repository, &mut too_long),
             false => BTreeMap::new(),
         };
         let index = entry.remove(Path::new("index"));
         let index = index.and_then(|bytes| entries_of(&bytes, &self.entry));
         entry.retain(|path, _| !path.as_os_str().as_bytes().starts_with(b"sharedindex."));
-        let refs = own_refs::read(&self.dir);
+        let refs = own_refs::read(&self.dir, &mut too_long);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
@@ -124,10 +127,11 @@ impl OwnGitDir {
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
-        let logs = files::read(&self.dir.join("logs"), |_| false).into_iter();
+        let logs = files::read(&self.dir.join("logs"), |_| false, &mut too_long).into_iter();
         let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
         let logs = named.filter(|(name, _)| own.contains_key(name) || *name == **branch).collect();
-        Found { entry, index, refs, given, own, left_out, logs }
+        too_long.sort();
+        Found { entry, index, refs, given, own, left_out, logs, too_long }
     }
 
     /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index entries whose
@@ -144,7 +148,7 @@ impl OwnGitDir {
             wanted.extend(files.map(|e| to_oid(e.id)));
         }
         let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
-        self.note_unread(commits.intersection(&lost).chain(&found.left_out))?;
+        self.note_unread(commits.intersection(&lost).chain(&found.left_out), &found.too_long)?;
         forget(&mut found.entry, &lost);
         if let Some(mut index) = found.index.take() {
             index.remove_entries(|_, _, entry| lost.contains(&to_oid(entry.id)));

@@ -83,16 +83,30 @@ pub(super) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// The contents of the regular files below a directory. The keys are the relative paths. Links are not
-/// followed.
-pub(super) fn read(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
+/// The most bytes of the files below one directory that are read: an attempt can make long files without disk
+/// space, but our memory is limited. An index of this length has more than two million files.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The regular files below a directory with their contents, by relative paths. Links are not followed. Adds
+/// the paths of files that are too long to `too_long`.
+pub(super) fn read(
+    dir: &Path,
+    leaves_out: impl Fn(&Path) -> bool,
+    too_long: &mut Vec<PathBuf>,
+) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     if !is_directory(dir) {
         return found;
     }
+    let mut left = MOST_BYTES;
     for (path, _) in list(dir, leaves_out).into_iter().filter(|(_, kind)| kind.is_file()) {
-        if let Ok(bytes) = regular::read_own(&dir.join(&path)) {
-            found.insert(path, bytes);
+        match regular::read_own_at_most(&dir.join(&path), left) {
+            Ok(bytes) => {
+                left -= bytes.len() as u64;
+                found.insert(path, bytes);
+            }
+            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => too_long.push(dir.join(path)),
+            Err(_) => {}
         }
     }
     found

@@ -41,7 +41,7 @@ const SHARED_OBJECTS: &str = "frites-objects";
 /// branch last.
 const BRANCH: &str = "branch";
 
-/// The file in [`OwnGitDir::room`] that names the commits that could not be brought back.
+/// The note about commits and files that could not be brought back.
 const UNREAD: &str = "unread";
 
 /// The files of the common git directory that are copied to an own git directory.
@@ -67,10 +67,16 @@ const LEFT_OUT: [&str; 12] = [
     gc::PACKED,
 ];
 
-/// A line for people about the commits that could not be brought back, and that are only in the attempt's git
-/// directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
+/// The line about commits and files of an attempt that could not be brought back and stay in its git directory;
+/// `None` if there are none. `room` is the candidate's directory for notes.
 pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
+}
+
+/// Paths as messages show them.
+fn shown(paths: &[PathBuf]) -> Vec<String> {
+    let shown = paths.iter().map(|path| path.display().to_string());
+    shown.map(|path| format!("'{}'", path.escape_debug())).collect()
 }
 
 /// An attempt's own git directory.
@@ -114,27 +120,37 @@ impl OwnGitDir {
         let mut found: Vec<PathBuf> =
             files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
         found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
-        let shown = found.iter().map(|path| path.display().to_string());
-        let names: Vec<_> = shown.map(|path| format!("'{}'", path.escape_debug())).collect();
-        let line = format!("not read, because it is not a regular file: {}", some_of(&names));
+        let names = some_of(&shown(&found));
+        let line = format!("not read, because it is not a regular file: {names}");
         (!found.is_empty()).then_some(line)
     }
 
-    /// Writes a note about the commits that could not be brought back. If there are none, deletes the note.
-    fn note_unread<'a>(&self, commits: impl Iterator<Item = &'a Oid>) -> Result<()> {
+    /// Notes the commits that could not be brought back, and the files that are too long to be read.
+    fn note_unread<'a>(
+        &self,
+        commits: impl Iterator<Item = &'a Oid>,
+        too_long: &[PathBuf],
+    ) -> Result<()> {
         let names: Vec<String> = commits.map(Oid::to_string).collect();
+        let dir = self.dir.display();
+        let mut parts = Vec::new();
+        if !names.is_empty() {
+            let names = some_of(&names);
+            parts.push(format!("commits that were not brought back, kept in '{dir}': {names}"));
+        }
+        if !too_long.is_empty() {
+            let names = some_of(&shown(too_long));
+            parts.push(format!("files that are too long to be brought back: {names}"));
+        }
         let note = self.room.join(UNREAD);
-        if names.is_empty() {
+        if parts.is_empty() {
             return match fs::remove_file(&note) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
                 _ => Ok(()),
             }
             .context(|| format!("could not delete '{}'", note.display()));
         }
-        let dir = self.dir.display();
-        let names = some_of(&names);
-        let line = format!("commits that were not brought back, kept in '{dir}': {names}");
-        atomic::write(&note, line.as_bytes())
+        atomic::write(&note, parts.join("; ").as_bytes())
     }
 
     /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`. Deletes

@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::fs::regular;
 use crate::git::own_dir::files;
 use crate::git::ref_list::LINK;
 use crate::git::repo::Repo;
@@ -37,8 +36,10 @@ pub(super) struct GivenRefs {
 /// The refs of the repository. Refs of the main worktree are left out. A ref is also left out if the attempt
 /// made a ref of the same name, i.e. if that name is saved in `admin`.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
-    let saved: BTreeSet<String> =
-        loose(&admin.join(SAVED)).into_keys().map(|name| format!("refs/{name}")).collect();
+    let saved: BTreeSet<String> = loose(&admin.join(SAVED), &mut Vec::new())
+        .into_keys()
+        .map(|name| format!("refs/{name}"))
+        .collect();
     let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
     for (name, value) in repo.ref_values("refs/")? {
         let name = name.as_str();
@@ -73,12 +74,15 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
     lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
 }
 
-/// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
-/// attempt's settings have no effect.
-pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
-    let packed = regular::read_own(&dir.join("packed-refs")).unwrap_or_default();
-    let mut refs = parse_packed(&packed);
-    for (path, id) in loose(&dir.join("refs")) {
+/// The refs of a git directory that have an object. They are read from the files, without git and without
+/// the attempt's settings. Adds the paths of files that are too long to `too_long`.
+pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
+    let is_other = |path: &Path| path != Path::new("packed-refs");
+    let mut refs = BTreeMap::new();
+    for packed in files::read(dir, is_other, too_long).values() {
+        refs.extend(parse_packed(packed));
+    }
+    for (path, id) in loose(&dir.join("refs"), too_long) {
         refs.insert(format!("refs/{path}"), id);
     }
     refs.retain(|name, _| {
@@ -88,9 +92,10 @@ pub(super) fn read(dir: &Path) -> BTreeMap<String, Oid> {
     refs
 }
 
-/// The loose refs below a directory. Their names are relative to `dir`.
-fn loose(dir: &Path) -> BTreeMap<String, Oid> {
-    let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"));
+/// The loose refs below a directory, relative to it.
+fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
+    let is_lock = |path: &Path| path.extension().is_some_and(|end| end == "lock");
+    let read = files::read(dir, is_lock, too_long);
     let refs = read.into_iter().filter_map(|(path, bytes)| {
         let value = Oid::parse(std::str::from_utf8(&bytes).ok()?.trim())?;
         Some((path.to_str()?.to_owned(), value))
@@ -101,8 +106,9 @@ fn loose(dir: &Path) -> BTreeMap<String, Oid> {
 /// The object ids in the refs that an attempt made and in their reflogs, as saved in `admin`, its worktree's
 /// administrative entry.
 pub fn saved(admin: &Path) -> BTreeSet<Oid> {
-    let mut ids: BTreeSet<Oid> = loose(&admin.join(SAVED)).into_values().collect();
-    for log in files::read(&admin.join(SAVED_LOGS), |_| false).values() {
+    let too_long = &mut Vec::new();
+    let mut ids: BTreeSet<Oid> = loose(&admin.join(SAVED), too_long).into_values().collect();
+    for log in files::read(&admin.join(SAVED_LOGS), |_| false, too_long).values() {
         ids.extend(logged(log));
     }
     ids
