@@ -178,10 +178,13 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     Ok(entries(repo)?.into_iter().find(|admin| points_to(admin).is_some_and(|p| p == wanted)))
 }
 
+/// The longest `.git` file of a worktree: a path, which the system limits.
+const LONGEST_LINK: u64 = 64 << 10;
+
 /// The administrative entry that the `.git` file of a worktree names; `None` if that file cannot be read.
 /// Commands can write to the file, so it may name the entry of another worktree.
 pub fn named_by(worktree: &Path) -> Option<PathBuf> {
-    let text = regular::read(&worktree.join(".git")).ok()?;
+    let text = regular::read_own_at_most(&worktree.join(".git"), LONGEST_LINK).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
     Some(PathBuf::from(std::ffi::OsString::from_vec(named.to_vec())))
 }

@@ -477,6 +477,32 @@ fn ignored_or_excluded_file_of_the_base_that_was_captured_as_deleted_and_is_ther
 }
 
 #[test]
+fn files_of_rules_that_are_too_long_for_memory_are_refused_and_others_are_judged() {
+    let world = World::new();
+    let script = r#"
+        echo mine > mine
+        case $FRITES_CANDIDATE in
+        nested) at=.; for n in 1 2 3; do at=$at/d; mkdir $at; truncate -s 1023M $at/.gitignore; echo > $at/f; done;;
+        tracked) truncate -s 1023M .gitignore .gitattributes;;
+        long) for n in $(seq 10000); do echo /name-$n; done > .gitignore;;
+        esac
+    "#;
+    let run = "ulimit -v 3145728
+        exec git-frites run -c nested -c tracked -c long -c other --test 'test -e mine' -- sh -c \"$1\"";
+    let answer = world.run(&world.repo, "sh", ["-c", run, "sh", script]).expect(0);
+    for name in ["nested", "tracked"] {
+        let line = format!("1/{name} could not be captured: '");
+        let line = answer.stderr.lines().find(|found| found.contains(&line));
+        let words = "' and other files of rules have more than 16.0 MiB";
+        assert!(line.is_some_and(|line| line.contains(words)), "{name}: {}", answer.stderr);
+    }
+    for name in ["long", "other"] {
+        assert_eq!(world.git(["show", &format!("refs/frites/1/{name}:mine")]), "mine");
+        assert!(answer.stderr.contains(&format!("1/{name}: test passed")), "{}", answer.stderr);
+    }
+}
+
+#[test]
 fn fifo_is_flagged_and_kept_by_clean() {
     let attempt = attempt("mkfifo dir/pipe; echo 1 >>README");
     let said = attempt.lands(&["dir/pipe"]);

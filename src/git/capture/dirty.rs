@@ -55,17 +55,16 @@ pub(super) fn doubtful_entries(
 /// True if the content of a file is the blob in its index entry. Returns false for a large file, so that git
 /// reads it. Returns true for links and submodules, because nobody writes to them through a memory map.
 fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
-    const LARGEST: u32 = 16 << 20;
+    const LARGEST: u64 = 16 << 20;
     let entry = &index.entries()[position];
     if !matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE) {
         return true;
     }
     let path = TreePath::new(entry.path(index)).on_disk(worktree);
-    entry.stat.size <= LARGEST
-        && regular::read(&path).is_ok_and(|bytes| {
-            let id = gix::objs::compute_hash(entry.id.kind(), Kind::Blob, &bytes);
-            id.is_ok_and(|id| id == entry.id)
-        })
+    regular::read_own_at_most(&path, LARGEST).is_ok_and(|bytes| {
+        let id = gix::objs::compute_hash(entry.id.kind(), Kind::Blob, &bytes);
+        id.is_ok_and(|id| id == entry.id)
+    })
 }
 
 /// The positions of the files in `index` that the base does not have, or has with other content.

@@ -17,6 +17,7 @@ use crate::git::output::Output;
 use crate::git::repo::{Repo, to_oid};
 use crate::model::count::{count, some_of};
 use crate::model::path::{TreePath, file_name};
+use crate::model::size::size;
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
 
@@ -129,9 +130,17 @@ pub(super) fn add_unlisted_files(
     Ok(())
 }
 
-/// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket or a
-/// device: git would wait for ever when it opens a FIFO.
+/// Files whose content tells git what to do with others.
+pub(super) const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
+/// The most bytes that the files of rules in a worktree may have together: git reads them into memory. It leaves
+/// out a file of more than 100 MiB, but not many files.
+const MOST_RULES: u64 = 16 << 20;
+
+/// Refuses a worktree in which a file of rules that git reads is not a regular file, or in which these files are
+/// too long together: git would wait for ever when it opens a FIFO, and need too much memory.
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
+    let mut left = MOST_RULES;
     let mut waiting = vec![source.worktree.to_owned()];
     while let Some(directory) = waiting.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
@@ -144,14 +153,23 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
             }
             if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
                 waiting.push(path);
-            } else if [".gitignore", ".gitattributes", ".gitmodules"]
-                .iter()
-                .any(|rules| name == *rules)
-                && fs::metadata(&path).is_ok_and(|meta| special_kind(meta.file_type()).is_some())
-            {
-                return Err(Error::fatal(format!("'{}' is not a regular file", path.display()))
+                continue;
+            }
+            if !RULES.iter().any(|rules| name == *rules) {
+                continue;
+            }
+            let Ok(meta) = fs::metadata(&path) else { continue };
+            let shown = path.display();
+            if special_kind(meta.file_type()).is_some() {
+                return Err(Error::fatal(format!("'{shown}' is not a regular file"))
                     .hint("git would wait for ever when it reads that: remove it"));
             }
+            let bytes = if meta.is_file() { meta.len() } else { 0 };
+            left = left.checked_sub(bytes).ok_or_else(|| {
+                let most = size(MOST_RULES);
+                Error::fatal(format!("'{shown}' and other files of rules have more than {most}"))
+                    .hint("git would read all of them into memory: shorten or remove them")
+            })?;
         }
     }
     Ok(())
