@@ -413,6 +413,28 @@ fn only_the_layout_spells_a_path_of_the_state() {
     assert_none(&offenders, "only src/model/layout.rs joins names to a path of the state");
 }
 
+/// Code that is judged must not read the refs of other candidates.
+#[test]
+fn the_list_of_refs_that_worlds_hide_is_complete() {
+    let text = sources().iter().map(Source::text).collect::<Vec<_>>().join("\n");
+    let (_, list) = text.split_once("const OUR_REFS: [&str; 4] = [").unwrap();
+    let (list, _) = list.split_once(']').unwrap();
+    let value_of = |name: &str| {
+        let (_, rest) =
+            text.split_once(&format!("pub const {name}: &str = ")).unwrap_or(("", name));
+        rest.split('"').nth(1).unwrap().to_owned()
+    };
+    let hidden: BTreeSet<String> = list.split(',').map(|item| value_of(item.trim())).collect();
+    let mut spelled = BTreeSet::new();
+    for start in ["refs/frites", "refs/heads/frites"] {
+        for rest in text.split(start).skip(1) {
+            let more = rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap();
+            spelled.insert(format!("{start}{more}/"));
+        }
+    }
+    assert_eq!(spelled, hidden, "OUR_REFS in src/git/refs.rs names every directory of our refs");
+}
+
 /// Where the system keeps temporary files, attempts that still run can replace them. Tests of a file expect
 /// that a directory can be made.
 #[test]

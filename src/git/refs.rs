@@ -14,6 +14,7 @@ use crate::error::{Cause, Error, Result};
 use crate::fs::{disk, regular};
 use crate::git::cli::{Call, Git, OURS, PAUSES};
 use crate::git::objects;
+use crate::git::ref_list::OF_RUNS;
 use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -28,6 +29,9 @@ pub fn branch(run: &Name, candidate: &Name) -> RefName {
 
 /// The prefix of the candidates' branches.
 pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
+
+/// The beginnings of the names of all our refs. No command in a sealed world sees these refs.
+pub const OUR_REFS: [&str; 4] = [OF_RUNS, FETCHED, JUDGING, "refs/heads/frites/"];
 
 /// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other ref.
 pub fn attempt_of(full: &str) -> Option<(Name, Name)> {

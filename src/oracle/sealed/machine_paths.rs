@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::config::value::Network;
 use crate::error::{IoContext, Result};
 use crate::fs::tree::nearest_real;
+use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::oracle::sealed::plan::Surroundings;
 use crate::world::user_directories::{user_home, variable, written_by_commands};
@@ -113,9 +114,6 @@ const SOCKETS: [&str; 14] = [
 /// `XDG_RUNTIME_DIR` may name a session directory elsewhere.
 const SESSIONS: &str = "/run/user";
 
-/// The refs of attempts and of their records.
-pub const REFS_OF_ATTEMPTS: [&str; 2] = ["refs/frites/", "refs/heads/frites/"];
-
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
@@ -163,19 +161,23 @@ pub fn of(
     hidden.extend(cache.parent().map(Path::to_owned));
     hidden.push(repo.state_dir().path().to_owned());
     hidden.extend(worktrees);
-    for refs in REFS_OF_ATTEMPTS {
-        hidden.extend([git_dir.join(refs), git_dir.join("logs").join(refs)]);
-    }
-    let hidden = distinct(
+    let mut hidden = distinct(
         hidden
             .into_iter()
             .map(|path| nearest_real(&path))
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
+    // Each world has these directories, because a ref in them can be made while commands run.
+    hidden.extend(directories_of_our_refs(&git_dir));
     let writable = named(&options.write, Some(&checkout));
     let mut cut = named(&options.cut, Some(&checkout));
     cut.retain(|path| path.is_file() && !path.starts_with(&checkout));
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
+}
+
+/// The directories of our refs and of their reflogs in a git directory.
+pub fn directories_of_our_refs(git_dir: &Path) -> impl Iterator<Item = PathBuf> {
+    refs::OUR_REFS.iter().flat_map(|refs| [git_dir.join(refs), git_dir.join("logs").join(refs)])
 }
 
 /// The configured paths that exist, with links resolved. A relative path begins at the user's

@@ -27,6 +27,7 @@ use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
 use crate::git::layers::written::{CompleteIndex, wait_for_next_step};
 use crate::git::layers::{difference, inherited};
+use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
 use crate::model::oid::Oid;
@@ -35,7 +36,7 @@ use crate::model::outcome::Stage;
 use crate::model::path::TreePath;
 use crate::oracle::pool::{self, CheckoutRoom, LAYERS};
 use crate::oracle::sealed::kept::{KeptLayer, LayerName, LayerStart};
-use crate::oracle::sealed::machine_paths::{REFS_OF_ATTEMPTS, SandboxOptions};
+use crate::oracle::sealed::machine_paths::{SandboxOptions, directories_of_our_refs};
 use crate::oracle::sealed::plan::{Layers, Surroundings, WorldRoom, mounts};
 use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
@@ -483,15 +484,19 @@ impl<'a> SealedCheckouts<'a> {
             own
         };
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
-        hide_packed_refs(git_dir, &room.git_dir()).context(failed)?;
+        for refs in directories_of_our_refs(&room.git_dir()) {
+            fs::create_dir_all(refs).context(failed)?;
+        }
+        copy_packed_refs(git_dir, &room.git_dir()).context(failed)?;
         CompleteIndex::hand_out(&room.index(), &own.join("index")).context(failed)
     }
 }
 
-/// Writes the packed refs of a git directory, without the refs of attempts, to its upper layer.
-fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
+/// Copies packed refs to the upper layer of a git directory, without our refs. The file is written in
+/// any case, because a git can pack refs while commands run.
+fn copy_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     let packed = match fs::read(git_dir.join("packed-refs")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         packed => packed?,
     };
     let mut is_hidden = false;
@@ -500,13 +505,13 @@ fn hide_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
         // A line that begins with `^` belongs to the annotated tag in the line before it.
         if !line.starts_with(b"^") {
             let name = line.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
-            is_hidden = REFS_OF_ATTEMPTS.iter().any(|refs| name.starts_with(refs.as_bytes()));
+            is_hidden = refs::OUR_REFS.iter().any(|refs| name.starts_with(refs.as_bytes()));
         }
         if !is_hidden {
             shown.extend_from_slice(line);
         }
     }
-    if shown.len() < packed.len() { fs::write(upper.join("packed-refs"), shown) } else { Ok(()) }
+    fs::write(upper.join("packed-refs"), shown)
 }
 
 impl Drop for SealedCheckouts<'_> {
