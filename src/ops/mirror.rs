@@ -16,9 +16,6 @@ use crate::oracle::pool;
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// The directory of all mirrors in the user's cache.
-const MIRRORS: &str = "git-frites-remotes";
-
 /// The time for which an unused mirror is kept.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -79,7 +76,7 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     let real = Path::new(url).canonicalize();
     let url = real.as_deref().map_or(url.as_bytes(), tree::path_bytes);
     let key = digest(&[host.as_bytes(), b" ", url].concat());
-    let directory = all().join(format!("{}{}", &key[..16], kind.suffix()));
+    let directory = pool::mirrors().join(format!("{}{}", &key[..16], kind.suffix()));
     for number in 1..=MOST_MIRRORS {
         let lock_file = directory.join(format!("{number}.lock"));
         let Some(lock) = lock::attempt(&lock_file)? else { continue };
@@ -94,11 +91,6 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
     }
     Err(Error::fatal(format!("all {MOST_MIRRORS} mirrors in '{}' are in use", directory.display()))
         .hint("wait until other processes have ended"))
-}
-
-/// The directory of all mirrors.
-pub fn all() -> PathBuf {
-    tree::nearest_real(&pool::cache_dir()).join(MIRRORS)
 }
 
 /// Opens the mirror at `path`. If it does not exist, or cannot be opened because a killed process left it
@@ -141,7 +133,7 @@ impl IdleMirror {
 /// attempt.
 pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
-    let files = listed(&all()).flat_map(|directory| listed(&directory.path()));
+    let files = listed(&pool::mirrors()).flat_map(|directory| listed(&directory.path()));
     files
         .filter_map(|file| {
             let lock_file = file.path();

@@ -397,6 +397,11 @@ pub fn cache_dir() -> PathBuf {
     places().into_iter().next().unwrap_or_else(std::env::temp_dir)
 }
 
+/// The directory of all mirrors: bare repositories in which the runs of other repositories are judged.
+pub fn mirrors() -> PathBuf {
+    tree::nearest_real(&cache_dir()).join("git-frites-remotes")
+}
+
 /// Fails if files in `dir` cannot share blocks. Leaves two files in `dir`.
 pub fn share_blocks(dir: &Path) -> io::Result<()> {
     let [from, to] = ["reflink-from", "reflink-to"].map(|name| dir.join(name));

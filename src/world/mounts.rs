@@ -36,7 +36,7 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     mounts.sort_by_key(|mount| mount.at().components().count());
     let mut done: Vec<&Path> = Vec::new();
     for mount in mounts {
-        match make(mount, &sources, &done) {
+        match make(mount, spec, &sources, &done) {
             Ok(()) => done.push(mount.at()),
             Err(_) if is_optional(mount) => {
                 if show_lowest(mount, &sources, &done).is_ok() {
@@ -123,11 +123,11 @@ impl Sources {
     }
 }
 
-fn make(mount: &Mount, sources: &Sources, done: &[&Path]) -> Result<(), Refusal> {
+fn make(mount: &Mount, spec: &WorldSpec, sources: &Sources, done: &[&Path]) -> Result<(), Refusal> {
     let at = mount.at();
     let exists = fs::symlink_metadata(at).is_ok();
     match mount {
-        Mount::Hidden { .. } if exists => hide(at).step("hiding paths"),
+        Mount::Hidden { .. } if exists => hide(at, &shown_in(at, spec)).step("hiding paths"),
         Mount::Hidden { .. } => Ok(()),
         Mount::Devices => devices::mount().step("making /dev"),
         Mount::Overlay { lower, upper, work, .. } => {
@@ -240,13 +240,22 @@ fn require_writable(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Covers a directory by an empty one, and anything else by `/dev/null`.
-fn hide(at: &Path) -> io::Result<()> {
+/// The existing directories inside a hidden one that other mounts show.
+fn shown_in<'a>(hidden: &Path, spec: &'a WorldSpec) -> Vec<&'a Path> {
+    let shown = spec.mounts.iter().filter(|mount| !matches!(mount, Mount::Hidden { .. }));
+    let inside = shown.map(Mount::at).filter(|at| at.starts_with(hidden) && *at != hidden);
+    inside.filter(|at| at.is_dir()).collect()
+}
+
+/// Covers a directory by one with nothing but these mount points, and anything else by `/dev/null`.
+fn hide(at: &Path, mount_points: &[&Path]) -> io::Result<()> {
     if !fs::metadata(at).is_ok_and(|meta| meta.is_dir()) {
         return Ok(rustix::mount::mount_bind("/dev/null", at)?);
     }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
-    Ok(rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?)
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
+    mount_points.iter().try_for_each(fs::create_dir_all)?;
+    make_read_only(at, flags)
 }
 
 /// The mounts of this namespace, with the flags that a remount must repeat.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::common::sealed::{sealed, stale_project};
+use crate::common::spread::{on_node, open, replay, with_remote};
 use crate::common::{World, kill, poll};
 use crate::tool::{
     MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials, without_namespaces,
@@ -23,6 +24,7 @@ trials! {
     a_stale_output_is_named_also_after_a_further_round: [NAMESPACES, MAKE];
     without_the_network_there_is_the_loopback_device_alone: [NAMESPACES];
     a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too: [NAMESPACES];
+    no_world_shows_anything_else_in_the_cache: [NAMESPACES];
     a_world_has_no_more_mounts_with_more_worktrees: [NAMESPACES];
     what_a_killed_judge_leaves_is_removed_by_the_next_command: [NAMESPACES];
     an_interrupted_judge_leaves_nothing_of_the_tree_that_it_prepared: [NAMESPACES];
@@ -239,6 +241,32 @@ fn a_repository_without_a_checkout_and_a_linked_worktree_have_worlds_too() {
             world.run(&dir, "git", ["frites", "judge", "--json", "--test", script]).expect(0);
         assert_eq!(answer.json()["terms"]["world"], "sealed");
     }
+}
+
+fn no_world_shows_anything_else_in_the_cache() {
+    let world = sealed();
+    let test = r#"
+        find ~/cache -name README -o -name HEAD > all
+        ! grep -v -e "^$PWD/" -e "^$(git rev-parse --git-common-dir)/" all"#;
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("configured");
+    let url = with_remote(&world);
+    world.attempts(&["echo 1 > README", "echo 2 > README"]);
+    open(&world);
+    let both = serde_json::json!(["c1", "c2"]);
+    // A mirror is in the cache, and so is the directory in place of a missing checkout.
+    on_node(&world, &url, &["judge", "-j", "2", "1", "1/1"]).expect(0);
+    let collected = replay(&world, &["--json"]).expect(0).json();
+    assert_eq!(collected["passed"], both, "{collected:#}");
+    let bare = world.home().join("bare.git");
+    world.git(["clone", "-q", "--mirror", ".", bare.to_str().unwrap()]);
+    for dir in [&bare, &world.repo] {
+        let judge = ["judge", "-j", "2", "--no-cache", "--json", "--test", test, "1"];
+        let verdict = world.frites_in(dir, judge).expect(0).json();
+        assert_eq!(verdict["passed"], both, "{verdict:#}");
+        assert_eq!(verdict["terms"]["world"], "sealed");
+    }
+    world.assert_clean();
 }
 
 fn a_world_has_no_more_mounts_with_more_worktrees() {

@@ -19,7 +19,6 @@ use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;
 use crate::ops::attempt_times::when_attempts_ran;
-use crate::ops::mirror;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::restricted::{PrivateDirectories, Restrictions};
@@ -379,7 +378,7 @@ fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     let mut all = worktree::checkouts(repo)?;
     all.push(store.dir().path().to_owned());
     all.push(pool::home_of_all(repo)?);
-    all.push(mirror::all());
+    all.push(pool::mirrors());
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 

@@ -9,6 +9,7 @@ use crate::error::{IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::refs;
 use crate::git::repo::Repo;
+use crate::oracle::pool;
 use crate::oracle::sealed::plan::Surroundings;
 use crate::world::user_directories::{user_home, variable, written_by_commands};
 
@@ -158,8 +159,6 @@ pub fn of(
     let sessions = std::fs::read_dir(SESSIONS).into_iter().flatten().flatten();
     hidden.extend(sessions.map(|entry| entry.path()).filter(|path| !temporary.contains(path)));
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
-    hidden.extend(cache.parent().map(Path::to_owned));
-    hidden.push(repo.state_dir().path().to_owned());
     hidden.extend(worktrees);
     let mut hidden = distinct(
         hidden
@@ -167,6 +166,10 @@ pub fn of(
             .map(|path| nearest_real(&path))
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
+    // The world is shown inside of these directories if the checkout or the git directory is there.
+    let ours = cache.parent().map(Path::to_owned).into_iter().chain([pool::mirrors()]);
+    let ours = ours.chain([repo.state_dir().path().to_owned()]).map(|path| nearest_real(&path));
+    hidden.extend(ours.filter(|path| path.exists()));
     // Each world has these directories, because a ref in them can be made while commands run.
     hidden.extend(directories_of_our_refs(&git_dir));
     let writable = named(&options.write, Some(&checkout));
