@@ -10,6 +10,26 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
+/// The problems of git-fsck(1) that fetched objects may have: a mirror fetches the whole history of the base,
+/// and old commits and trees may have them. None of them changes what git reads from a tree.
+const HARMLESS_PROBLEMS: [&str; 15] = [
+    "badDate",
+    "badDateOverflow",
+    "badEmail",
+    "badName",
+    "badTimezone",
+    "extraHeaderEntry",
+    "missingEmail",
+    "missingNameBeforeEmail",
+    "missingSpaceBeforeDate",
+    "missingSpaceBeforeEmail",
+    "missingTaggerEntry",
+    "multipleAuthors",
+    "nulInCommit",
+    "zeroPaddedDate",
+    "zeroPaddedFilemode",
+];
+
 /// Another repository, or a bundle.
 pub struct Remote<'r> {
     repo: &'r Repo,
@@ -76,7 +96,11 @@ impl<'r> Remote<'r> {
         let specs = names
             .iter()
             .map(|name| format!("+{name}:{}", self.fetched(&RefName::new(name.as_str()))));
-        let call = self.git().call("fetch").args(options).args(["--end-of-options", &self.place]);
+        let mut call = self.git().call("-c").arg("fetch.fsckObjects=true");
+        for problem in HARMLESS_PROBLEMS {
+            call = call.arg("-c").arg(format!("fetch.fsck.{problem}=ignore"));
+        }
+        let call = call.arg("fetch").args(options).args(["--end-of-options", &self.place]);
         let call = call.args(specs);
         // If another process in this repository fetches the same refs, this waits and tries again.
         let pauses = PAUSES.map(|pause| pause * 4);

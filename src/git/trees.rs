@@ -195,6 +195,52 @@ fn collect(
     Some(())
 }
 
+/// Says which tree in `to` (a tree or commit), and not at the same path in `from`, git would not write: its
+/// entries are not sorted, or one is there twice. What git reads from such a tree depends on the command,
+/// so another tree could be judged than the one that lands.
+pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
+    let reader = (repo, &repo.gix());
+    let (from, to) = (tree_of(reader, from), tree_of(reader, to)?);
+    let tree = disordered(reader, from, to, &mut BTreeSet::new())?;
+    Some(format!("the tree {tree} has an entry twice, or not in its place"))
+}
+
+/// The first tree in `to` whose entries are not in git's order.
+fn disordered(
+    reader: Reader<'_>,
+    from: Option<ObjectId>,
+    to: ObjectId,
+    seen: &mut BTreeSet<ObjectId>,
+) -> Option<ObjectId> {
+    if from == Some(to) || !seen.insert(to) {
+        return None;
+    }
+    let bytes = reader.0.any_object(reader.1, &to, Kind::Tree)?;
+    let before = from.and_then(|from| entries(reader, from)).unwrap_or_default();
+    let mut last = Vec::new();
+    let mut names = BTreeSet::new();
+    for entry in TreeRefIter::from_bytes(&bytes, to.kind()) {
+        let Ok(entry) = entry else { return Some(to) };
+        let is_directory = entry.mode.is_tree();
+        let mut name = entry.filename.to_vec();
+        if is_directory {
+            name.push(b'/');
+        }
+        if name <= last || !names.insert(entry.filename) {
+            return Some(to);
+        }
+        if is_directory {
+            let from = before.get(&name).map(|(_, id)| *id);
+            let found = disordered(reader, from, entry.oid.to_owned(), seen);
+            if found.is_some() {
+                return found;
+            }
+        }
+        last = name;
+    }
+    None
+}
+
 /// True if git would check out an entry with this name: the name is not `..` or `.git`, and has no slash
 /// except the one at the end of a directory's name.
 fn is_safe(name: &[u8]) -> bool {

@@ -11,6 +11,7 @@ use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::own_dir::{self, OwnGitDir};
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
+use crate::git::trees;
 use crate::git::worktree;
 use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture, State};
@@ -317,6 +318,7 @@ impl Session {
             message: words.map(str::to_owned),
         };
         self.store.record_event(&candidate.run.run, &event)?;
+        let problem = self.damage(&record, base, &tree);
         Ok(Captured {
             candidate: record,
             capture: Some(capture),
@@ -325,7 +327,7 @@ impl Session {
             blast,
             gone: false,
             omissions: snapshot.omissions,
-            problem: None,
+            problem,
         })
     }
 
@@ -415,8 +417,14 @@ impl Session {
         };
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
         let fresh = false;
-        let problem = None;
+        let problem = capture.as_ref().and_then(|c| self.damage(&candidate, base, &c.tree));
         Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
+    }
+
+    /// The reason why a captured tree that can be read is not used.
+    fn damage(&self, candidate: &Candidate, base: &Oid, tree: &Oid) -> Option<String> {
+        let damage = trees::damage(&self.repo, base, tree)?;
+        Some(format!("{}: {damage}", candidate.address()))
     }
 
     /// Prints the parts that a capture left out, or the reason why there is no capture.

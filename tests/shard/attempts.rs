@@ -241,6 +241,42 @@ fn capture_that_the_record_does_not_list_is_named_and_not_judged() {
     assert!(opened.stderr.contains(words), "{}", opened.stderr);
 }
 
+/// What git makes of such a tree depends on the command, so another tree could be judged than lands.
+#[test]
+fn capture_with_an_entry_twice_is_neither_fetched_nor_judged_nor_landed() {
+    let (world, url) = later("seq $FRITES_INDEX > new");
+    resume(&world, &url, "c1").expect(0);
+    resume(&world, &url, "c2").expect(0);
+    let there = Path::new(&url);
+    let mut tree = Vec::new();
+    for capture in ["c1", "c2"] {
+        let file = world.git_in(there, ["rev-parse", &format!("refs/frites/fix/{capture}:new")]);
+        let digits = (0..file.len()).step_by(2).map(|at| &file[at..at + 2]);
+        tree.extend_from_slice(b"100644 new\0");
+        tree.extend(digits.map(|two| u8::from_str_radix(two, 16).unwrap()));
+    }
+    write(&world.home().join("tree"), tree);
+    let push = "t=$(git hash-object -t tree -w --literally \"$HOME/tree\")
+        c=$(git cat-file commit refs/frites/fix/c1 | sed \"s/^tree .*/tree $t/\" |
+            git hash-object -t commit -w --stdin)
+        git update-ref refs/frites/fix/c1 $c";
+    world.sh(there, push).expect(0);
+    let open = ["shard", "open", "--remote", "origin", "--test", "true", "fix"];
+    world.frites(open).refuses(128, "duplicateEntries: contains duplicate file entries");
+    // The user may have fetched it by other means.
+    world.git(["fetch", "-q", &url, "+refs/frites/fix/*:refs/frites/fix/*"]);
+    let answer = world.frites(["judge", "--json", "--test", "true", "fix"]).expect(0);
+    assert_eq!(answer.json()["passed"], serde_json::json!(["c2"]), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains(" has an entry twice, or not in its place"),
+        "{}",
+        answer.stderr
+    );
+    world
+        .frites(["apply", "--no-switch", "--allow-unverified", "-m", "land", "fix/c1"])
+        .refuses(1, "fix/c1 cannot land: the tree ");
+}
+
 /// A clone that is used by the name of its remote works as a mirror does, and so does the place where
 /// the run was made.
 #[test]

@@ -238,6 +238,25 @@ fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
     assert!(named.stderr.contains(words), "{}", named.stderr);
 }
 
+/// git-fsck(1) finds errors in the old history of some projects, and a mirror fetches all of it.
+#[test]
+fn old_faults_in_the_history_of_the_base_stop_no_judge() {
+    let world = World::new();
+    let script = "export LC_ALL=C
+        t=$(git cat-file tree HEAD: | sed 's/40000 src/040000 src/' |
+            git hash-object -t tree -w --stdin --literally)
+        c=$(git cat-file commit HEAD | sed \"s/^tree .*/tree $t/; s/> />/\" |
+            git hash-object -t commit -w --stdin --literally)
+        git reset -q --soft $(git commit-tree HEAD^{tree} -p $c -m later)
+        git fsck 2>&1 | grep zeroPaddedFilemode && git fsck 2>&1 | grep missingSpaceBeforeDate";
+    world.sh(&world.repo, script).expect(0);
+    let url = with_remote(&world);
+    world.attempts(&["seq 3 > new"]);
+    world.frites(["shard", "open", "--remote", "origin", "--test", "true", "1"]).expect(0);
+    on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
+    assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
+}
+
 /// The nodes' clones may be cut off, and need not have any file.
 #[test]
 fn shallow_and_partial_clones_judge_too() {

@@ -10,6 +10,7 @@ use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::git::protect::{Restore, put_back};
 use crate::git::refs;
 use crate::git::repo::Repo;
+use crate::git::trees;
 use crate::integrity::trust;
 use crate::model::candidate::Capture;
 use crate::model::count::some_of;
@@ -103,6 +104,11 @@ impl Plan {
         let why = || why_unverified(&run, &candidate, Some(&capture.tree), verdict.as_ref());
         if !verified && !options.allow_unverified {
             return Err(unverified(&run, &candidate, iteration, verdict.as_ref(), &why()));
+        }
+        if let Some(damage) = trees::damage(&session.repo, &run.base, &tree) {
+            return Err(Error::no(format!("{}/{candidate} cannot land: {damage}", run.run)).hint(
+                format!("choose another candidate: `{}`", session.store.judge_command(&run.run)),
+            ));
         }
         guards::require_usable_configuration(session, &run, &candidate, &tree)?;
         let reason = (!verified).then(why);
