@@ -413,12 +413,32 @@ impl<'t> BaseProject<'t> {
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines
     /// that contain the file's name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
+        let mut tests =
+            lines.iter().filter(|(test, line)| test_data::is_read_in(test, line, path)).peekable();
         let is_used = |lines: &[(String, String)]| {
             lines.iter().any(|(other, line)| test_data::is_used_in(other, line, path))
         };
-        Ok(lines.iter().any(|(test, line)| test_data::is_read_in(test, line, path))
-            && !is_used(lines)
-            && !is_used(&self.lines.find(LineSearch::of(test_data::words_of_use(path)))?))
+        if tests.peek().is_none() || self.begins_crate(path)? || is_used(lines) {
+            return Ok(false);
+        }
+        let more = self.lines.find(LineSearch::of(test_data::words_of_use(path)))?;
+        // Data may have the name for another reason than that a test reads the file.
+        let is_code = tests.all(|(test, _)| test_data::is_data(test))
+            && more.iter().any(|(test, line)| test_data::is_imported_in(test, line, path));
+        Ok(!is_code && !is_used(&more))
+    }
+
+    /// True if Cargo compiles a file as the root of a crate, by its place in a package.
+    fn begins_crate(&self, path: &str) -> Result<bool> {
+        let is_rust = language_of(path).is_some_and(|language| language.declares_modules());
+        if !is_rust || LoadedName::of(path).is_some() {
+            return Ok(false);
+        }
+        let directory = directory_of(path);
+        let sources = directory.strip_suffix("/bin").unwrap_or(directory);
+        let package = sources.strip_suffix("src").filter(|p| p.is_empty() || p.ends_with('/'));
+        let code = self.code()?;
+        Ok(package.is_some_and(|package| code.has_file(&format!("{package}Cargo.toml"))))
     }
 
     /// Returns the other paths that lead to `path` through symbolic links of the base.

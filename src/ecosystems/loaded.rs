@@ -187,8 +187,8 @@ impl<'p> LoadedName<'p> {
     }
 }
 
-/// True for a comment, but not for an attribute of Rust or an include of C, which begin with `#`, too.
-fn is_comment(line: &str) -> bool {
+/// True for a comment, but not for an attribute of Rust or an include of C.
+pub fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }

@@ -1,6 +1,7 @@
 //! Source files that only tests use, as data: expected output with a language's extension.
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::loaded::{LoadedName, is_comment};
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::touched::is_test_path;
 
@@ -13,6 +14,20 @@ const LOADS_OR_RUNS: [&str; 13] = [
     "run", "spawn", "system",
 ];
 
+/// Words in a line of a test that loads a module by its name.
+const IMPORTS: [&str; 10] = [
+    "alias",
+    "from",
+    "import",
+    "import_module",
+    "include",
+    "package",
+    "require",
+    "require_relative",
+    "use",
+    "using",
+];
+
 /// If a line of a test has one of these words, it runs a file. If a word is missing here, a file that a test
 /// runs counts as data, and an honest change of the file may stay unverified.
 const RUNS: [&str; 10] =
@@ -20,7 +35,8 @@ const RUNS: [&str; 10] =
 
 /// True if a line of a test reads a file as data: it names the file and its directory, is no comment, and
 /// does not load or run the file. The line is in the base, so no attempt can write it. A file in the root
-/// does not count, because it is probably the program itself.
+/// does not count, because it is probably the program itself. In a file that is not code, a position in the
+/// file is a part of an error message.
 pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
     let directory = file_name(directory_of(path));
@@ -30,9 +46,40 @@ pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     };
     is_test_path(test)
         && !is_comment
+        && !(is_data(test) && is_position(&line[at + file_name(path).len()..]))
         && !directory.is_empty()
         && place_of_word(&line[..at], directory).is_some()
         && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))
+}
+
+/// True if a file of the tests has an extension, and not that of a language. Its lines may be lists of files
+/// that a test reads, but also messages.
+pub fn is_data(test: &str) -> bool {
+    language_of(test).is_none() && file_name(test).contains('.')
+}
+
+/// True if a text that follows the name of a file begins with a line's number: `:3`, `(3,5)`, `", line 3`.
+fn is_position(rest: &str) -> bool {
+    let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
+    let rest = rest.trim_start_matches(['"', '\'', ',', ' ']);
+    rest.strip_prefix([':', '(']).is_some_and(is_number)
+        || ["line ", "on line "].iter().any(|word| rest.strip_prefix(word).is_some_and(is_number))
+}
+
+/// True if a line of a test in the file's language imports the file's module, by the name of the file or by
+/// that of its directory where this is the module.
+pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
+    let Some((own, other)) = language_of(path).zip(language_of(test)) else { return false };
+    let name = file_name(path);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let module = LoadedName::of(path).map_or(stem, |file| file.module());
+    let directory = file_name(directory_of(path));
+    is_test_path(test)
+        && own.is(other)
+        && !is_comment(line)
+        && words(line).any(|word| IMPORTS.contains(&word))
+        && (place_of_word(line, module).is_some()
+            || !own.loads_files_by_name() && place_of_word(line, directory).is_some())
 }
 
 /// True if a line in another file of the base uses this file, which is then more than test data. Such a line
@@ -104,8 +151,41 @@ mod tests {
         for (line, expected) in cases {
             assert_eq!(is_read_in("tests/a.py", line, "site/page.html"), expected, "{line}");
         }
+        // In data, a line may also be a part of a message.
+        let cases = [
+            ("- site/page.html", true),
+            ("{\"line\": 3, \"path\": \"site/page.html\"}", true),
+            (" --> site/page.html:3:5", false),
+            ("site/page.html(3,5): error", false),
+            ("  File \"/x/site/page.html\", line 3, in add", false),
+            ("Warning: x in site/page.html on line 3", false),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(is_read_in("tests/a.yaml", line, "site/page.html"), expected, "{line}");
+        }
+        assert!(is_read_in("tests/a.py", "goto('site/page.html:3')", "site/page.html"));
         assert!(!is_read_in("tests/a.py", "open('page.html').read()", "page.html"));
         assert!(!is_read_in("a.py", "open('site/page.html')", "site/page.html"));
+    }
+
+    #[test]
+    fn test_imports_a_module() {
+        let cases = [
+            ("tests/a.py", "from app.calc import add", "app/calc.py", true),
+            ("tests/a.py", "calc = json.load(f)", "app/calc.py", false),
+            ("tests/a.py", "import app", "app/calc.py", false),
+            ("tests/a.py", "import app", "app/__init__.py", true),
+            ("tests/a.txt", "from app.calc import add", "app/calc.py", false),
+            ("tests/a.sh", "from app.calc import add", "app/calc.py", false),
+            ("app/b.py", "from app.calc import add", "app/calc.py", false),
+            ("test/a.js", "const x = require('../lib/calc')", "lib/calc.js", true),
+            ("calc/a_test.go", "package calc_test", "calc/add.go", false),
+            ("calc/a_test.go", "package calc", "calc/add.go", true),
+            ("tests/a.c", "#include \"../src/calc.h\"", "src/calc.c", true),
+        ];
+        for (test, line, path, expected) in cases {
+            assert_eq!(is_imported_in(test, line, path), expected, "{test}: {line}");
+        }
     }
 
     #[test]

@@ -920,9 +920,12 @@ fn expected_output_in_a_language_is_not_source() {
     const SHELL: &str =
         "cd \"$(dirname \"$0\")/..\"\nfor f in site/*.html; do\n  diff a.py \"$f\"\ndone\n";
     const MAKE: &str = "test: out\n\tcmp out site/page.html\nout: a.py\n\tcp $< $@\n";
+    // The test finds the expected output in a list.
+    const LISTED: &str = "import json\nout, = json.load(open('tests/list.json'))\n\
+                          raise SystemExit(open('a.py').read() != open(out).read())\n";
     /// The expected output, more files, and the test.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
-    let cases: [Case<'_>; 9] = [
+    let cases: [Case<'_>; 12] = [
         ("site/page.html", &[], "cat a.py > out; diff out site/page.html"),
         ("site/page.html", &[], "mkdir out; cp a.py out/page.html; diff -r out site"),
         ("site/page.html", &[], "cd site && cat ../a.py | cmp - page.html"),
@@ -930,6 +933,21 @@ fn expected_output_in_a_language_is_not_source() {
         ("site/page.html", &[("tests/all.sh", SHELL)], "sh tests/all.sh"),
         ("site/page.html", &[("Makefile", MAKE)], "make test"),
         ("site/page.html", &[("tests/test_a.py", READS)], "python3 tests/test_a.py"),
+        (
+            "site/page.html",
+            &[("tests/list.json", "[\"site/page.html\"]\n"), ("tests/test_a.py", LISTED)],
+            "python3 tests/test_a.py",
+        ),
+        (
+            "site/out.py",
+            &[("tests/list.json", "[\"site/out.py\"]\n"), ("tests/test_a.py", LISTED)],
+            "python3 tests/test_a.py",
+        ),
+        (
+            "site/src/lib.rs",
+            &[("tests/list.json", "[\"site/src/lib.rs\"]\n"), ("tests/test_a.py", LISTED)],
+            "python3 tests/test_a.py",
+        ),
         ("golden/out.js", &[], "[ \"$(cat a.py)\" = \"$(cat golden/out.js)\" ]"),
         ("test-expected/x.py", &[], "[ \"$(cat a.py)\" = \"$(cat test-expected/x.py)\" ]"),
     ];
@@ -945,7 +963,8 @@ fn expected_output_in_a_language_is_not_source() {
 fn source_that_tests_name_stays_source() {
     /// A path beside `a.py`, more files, and the test.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
-    let cases: [Case<'_>; 6] = [
+    const NAMED: &str = "{\"file\": \"app/x.py\"}\n";
+    let cases: [Case<'_>; 12] = [
         ("src/x.c", &[], "[ \"$(cat a.py)\" = \"$(cat src/x.c)\" ]"),
         ("app/x.js", &[("tests/x.test.js", "const x = require('../app/x.js')\n")], "true"),
         ("app/x.py", &[("tests/test_x.py", "subprocess.run(['python3', 'app/x.py'])\n")], "true"),
@@ -954,6 +973,28 @@ fn source_that_tests_name_stays_source() {
             &[
                 ("b.py", "render('page.html')\n"),
                 ("tests/test_b.py", "open('templates/page.html')\n"),
+            ],
+            "true",
+        ),
+        (
+            "app/x.py",
+            &[("tests/test_x.py", "from app.x import add\n"), ("tests/data/e.json", NAMED)],
+            "true",
+        ),
+        ("app/x.py", &[("tests/trace.txt", "  File \"app/x.py\", line 2, in add\n")], "true"),
+        ("app/x.go", &[("tests/trace.txt", "\t/home/app/x.go:12 +0x1d\n")], "true"),
+        (
+            "app/x.go",
+            &[("app/x_test.go", "package app\n"), ("tests/e.json", "[\"app/x.go\"]\n")],
+            "true",
+        ),
+        ("app/x.ts", &[("tests/out.snap", "app/x.ts(3,4): error TS2304\n")], "true"),
+        (
+            "core/src/lib.rs",
+            &[
+                ("core/Cargo.toml", "[package]\nname = \"core\"\n"),
+                ("core/tests/t.rs", "version_sync::assert_contains!(\"src/lib.rs\");\n"),
+                ("core/tests/ui/e.stderr", " --> core/src/lib.rs\n"),
             ],
             "true",
         ),
