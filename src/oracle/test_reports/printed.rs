@@ -90,6 +90,8 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
     let mut binary = String::new();
     let mut is_there = false;
     let mut in_docs = false;
+    // The number of passing names before those of the current binary.
+    let mut before = 0;
     for (at, line) in lines.iter().enumerate() {
         let named = |name: &str| match binary.as_str() {
             "" => name.to_owned(),
@@ -112,9 +114,14 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
             let ignored = number_before(line, &["ignored"]);
             report.doctests += if in_docs { tests - ignored } else { 0 };
             report.skipped += ignored;
+            let passed = number_before(line, &["passed"]);
+            drop_printed_by_tests(&mut report.passing, before, passed);
+            before = report.passing.len();
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
         {
+            // A line that a test prints may not have ended when the harness prints its own.
+            let name = name.rsplit(" ... test ").next().unwrap_or(name);
             report.name_passing(&named(name));
         } else if let Some((name, end)) =
             line.strip_prefix("test ").and_then(|l| l.split_once(" ... "))
@@ -124,6 +131,23 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
         }
     }
     is_there.then_some(report)
+}
+
+/// Removes the names from index `first` on that tests of one binary printed, as trybuild does in the form of
+/// the harness: those that are no paths of Rust, if exactly the others are as many as the tests that passed.
+fn drop_printed_by_tests(names: &mut Vec<String>, first: usize, passed: u64) {
+    let is_path = |name: &str| {
+        let name = name.strip_suffix(" - should panic").unwrap_or(name);
+        name.chars().all(|c| c.is_alphanumeric() || "_:#".contains(c))
+    };
+    let of_binary = names.split_off(first);
+    let (paths, others): (Vec<String>, Vec<String>) =
+        of_binary.into_iter().partition(|name| is_path(name));
+    let are_all = paths.len() as u64 == passed;
+    names.extend(paths);
+    if !are_all {
+        names.extend(others);
+    }
 }
 
 fn nextest(lines: &[String]) -> Option<TestReport> {
@@ -635,6 +659,34 @@ mod tests {
             error: test failed, to rerun pass `--lib`\n   Doc-tests tiny\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         assert_read(log, (3, 1), &["tiny::inner::bad"], "cargo test");
         assert_eq!(read(log).expect("a summary").passing, ["tiny::fine"]);
+    }
+
+    #[test]
+    fn lines_that_tests_print_like_the_harness_of_rust_name_no_tests() {
+        let read_names = |printed: &str, passed: usize| {
+            let log = format!(
+                "     Running tests/c.rs (target/debug/deps/c-1)\n\nrunning {passed} tests\n{printed}\n\
+                 test result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 92.58s\n"
+            );
+            read(&log).expect("a summary").passing
+        };
+        let cases: [(&str, &[&str]); 5] = [
+            ("test ui/a.rs ... ok\ntest ui/b.rs ... ok\n\ntest pass ... ok", &["c::pass"]),
+            (
+                "test ui/a.rs ... test pass has been running for over 60 seconds\nok\ntest ui/b.rs ... ok\n\ntest pass ... ok",
+                &["c::pass"],
+            ),
+            (
+                "test ui/a.rs ... test pass ... ok\nok\ntest no - should panic ... ok",
+                &["c::no - should panic", "c::pass"],
+            ),
+            // Other harnesses name tests by files.
+            ("test ui/a.rs ... ok\ntest unit ... ok", &["c::ui/a.rs", "c::unit"]),
+            ("test ui/a.rs ... ok\ntest ui/b.rs ... ok", &["c::ui/a.rs", "c::ui/b.rs"]),
+        ];
+        for (printed, names) in cases {
+            assert_eq!(read_names(printed, names.len()), names, "{printed}");
+        }
     }
 
     #[test]
