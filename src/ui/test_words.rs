@@ -1,7 +1,7 @@
 //! Puts single tests into words: which tests fail, how the failing tests end on the base, and how many tests
 //! are skipped.
 use crate::model::count::count;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{Outcome, StageResult};
 use crate::model::rationale::no_failure;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::{TestReport, shortened, some_tests};
@@ -16,6 +16,16 @@ const NAMED: usize = 4;
 pub fn summary(result: &StageResult) -> Option<String> {
     let report = result.tests.as_ref()?;
     let TestReport { total, problem, failing, .. } = report;
+    if let Outcome::MissingTests { reported, .. } = result.outcome
+        && problem.is_none()
+        && failing.is_empty()
+    {
+        // The outcome says how many tests ran.
+        let tests = count(*total, "test");
+        let words = "skipped ones, doctests and names that the base lacks do not count";
+        return (0 < reported && reported < *total)
+            .then(|| format!("its report has {tests}: {words}"));
+    }
     Some(match problem {
         Some(problem) => problem.clone(),
         None if failing.is_empty() => {

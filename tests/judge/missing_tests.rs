@@ -54,6 +54,30 @@ fn report_with_fewer_tests_than_the_base_leaves_the_place_to_another_candidate()
 }
 
 #[test]
+fn tests_that_do_not_count_are_told_apart_from_those_that_ran() {
+    let world = World::new();
+    world.attempts(&["echo other >> src/lib.txt", "echo fewer >> src/lib.txt"]);
+    let test = "name() { echo \"test $1 ... ok\"; }; name a; if grep -q other src/lib.txt; then name c; else name b; fi; \
+                n=2; if grep -q fewer src/lib.txt; then n=1; fi; echo \"test result: ok. $n passed; 0 failed\"";
+    let answer = world.frites(["judge", "--test", test]).expect(3);
+    for (candidate, ends) in [
+        (
+            "1/c1",
+            "; its report has 2 tests: skipped ones, doctests and names that the base lacks do not count",
+        ),
+        ("1/c2", ")"),
+    ] {
+        let starts = format!(
+            "{candidate}: test exit 0, but by its report only 1 of the base's 2 tests ran ("
+        );
+        let mut lines = answer.stderr.lines().filter(|line| line.starts_with(&starts));
+        let line = lines.next().unwrap_or_else(|| panic!("{candidate}: {}", answer.stderr));
+        assert!(line.ends_with(ends), "{line}");
+    }
+    world.assert_clean();
+}
+
+#[test]
 fn parts_are_compared_where_the_verdict_is_decided() {
     let world = World::new();
     world.attempts(&["echo fewer >> src/lib.txt"]);
