@@ -117,7 +117,7 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
         leaky,
         cached,
         changed,
-        tests: _,
+        tests,
         earlier,
         warm,
         obstacle,
@@ -125,7 +125,14 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     } = result;
     let time = if *cached { "cached".to_owned() } else { table::duration(*seconds) };
     let time = if *warm { format!("{time}, with the base's build outputs") } else { time };
-    let mut line = format!("{name}: {stage} {outcome} ({time})");
+    // A report with a failed test contradicts the word `passed`, even if the exit code decides.
+    let has_failed = tests.as_ref().is_some_and(|report| !report.failing.is_empty());
+    let end = if has_failed && *outcome == Outcome::Passed {
+        "exit 0".to_owned()
+    } else {
+        outcome.to_string()
+    };
+    let mut line = format!("{name}: {stage} {end} ({time})");
     if !earlier.is_empty() {
         let ends: Vec<String> = earlier.iter().map(|a| a.outcome.to_string()).collect();
         line.push_str(&format!(", before that {}", ends.join(", ")));

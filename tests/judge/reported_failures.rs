@@ -152,6 +152,10 @@ fn summary_that_a_test_prints_is_not_that_of_the_runner() {
         let answer = world.frites(["judge", "--test", test]).expect(0);
         assert!(!answer.stderr.contains("although"), "{test}: {}", answer.stderr);
     }
+    let told = "1/c1: test exit 0 (";
+    let answer = world.frites(["judge", "--test", "printf 'not ok 1 - a\\n1..1\\n'; echo end"]);
+    assert!(answer.stderr.contains(told), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("test passed"), "{}", answer.stderr);
     world.assert_clean();
 }
 
