@@ -1,5 +1,6 @@
 //! Trash directories. A directory that will be deleted is first moved into a trash directory, so that no
 //! process finds a half-deleted directory at the old path.
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -81,17 +82,28 @@ pub fn is_little(root: &Path) -> bool {
 /// Deletes all trash in `root`, including what killed removals have left. Does nothing if another process is
 /// deleting the trash. If something cannot be deleted, goes on with the rest, and fails at the end.
 pub fn empty(root: &Path) -> Result<()> {
-    if bins(root).is_empty() {
-        return Ok(());
-    }
     let lock = root.join(LOCK);
-    let Some(_lock) = lock::attempt(&lock)? else { return Ok(()) };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
-    let pool = pool.map_err(|e| Error::internal(format!("no threads: {e}")))?;
-    // The trash is listed again under the lock, because there may be more by now.
-    let done = pool.install(|| parallel::map(&bins(root), |bin| delete(bin)));
-    let _ = fs::remove_file(&lock);
-    done.map(drop)
+    let mut tried = BTreeSet::new();
+    let mut done = Ok(());
+    let untried = |tried: &BTreeSet<PathBuf>| {
+        let mut found = bins(root);
+        found.retain(|bin| !tried.contains(bin));
+        found
+    };
+    // The trash is listed again after the lock was released, because removals that found the lock held leave
+    // their trash to this process.
+    while !untried(&tried).is_empty() {
+        let Some(_lock) = lock::attempt(&lock)? else { break };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
+        let pool = pool.map_err(|e| Error::internal(format!("no threads: {e}")))?;
+        // The trash is listed again under the lock, because there may be more by now.
+        let found = untried(&tried);
+        let deleted = pool.install(|| parallel::map(&found, |bin| delete(bin)));
+        done = done.and(deleted.map(drop));
+        tried.extend(found);
+        let _ = fs::remove_file(&lock);
+    }
+    done
 }
 
 /// True while a process deletes trash in `root`.
@@ -150,6 +162,29 @@ mod tests {
         assert_eq!(left, [".trash-link", ".trash-new", "1", "kept"]);
         assert!(root.join("kept/file").exists());
         Ok(())
+    }
+
+    /// The second removal finds the lock held by the first, which has listed the trash before.
+    #[test]
+    fn trash_that_is_added_while_other_trash_is_deleted_is_deleted_too() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let root = directory.path();
+        let old = root.join(".trash-old/worktree");
+        fs::create_dir_all(&old)?;
+        for at in 0..4 * FEW {
+            fs::write(old.join(at.to_string()), "")?;
+        }
+        let left = || fs::read_dir(&old).map_or(0, Iterator::count);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| empty(root));
+            while left() == 4 * FEW {}
+            fs::create_dir_all(root.join(".trash-new/worktree"))?;
+            empty(root).expect("nothing to do");
+            first.join().expect("no panic").expect("everything can be deleted");
+            assert!(!root.join(".trash-old").exists());
+            assert!(!root.join(".trash-new").exists());
+            Ok(())
+        })
     }
 
     #[test]
