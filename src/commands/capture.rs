@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
+use crate::model::candidate::State;
 use crate::model::verdict::GONE;
 use crate::ops::capture::Captured;
 use crate::ops::corrected;
@@ -69,6 +70,14 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
                 "{candidate} is open now: its files have changed since its command ended"
             ));
             session.ui.hint(format!("judge it: `{}`", session.store.judge_command(&run.run)));
+        }
+        let is_unchanged =
+            captured.problem.is_none() && !captured.fresh && captured.blast.files > 0;
+        if may_open
+            && is_unchanged
+            && matches!(captured.candidate.state, State::Failed | State::TimedOut)
+        {
+            session.ui.hint(corrected::acceptance_hint(&candidate.address()));
         }
         session.print_omissions(&captured);
         failed |= captured.problem.is_some() || captured.gone && captured.capture.is_none();

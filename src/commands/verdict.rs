@@ -137,6 +137,9 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
             "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
             verdict.terms.judge_command(&run.run, "")
         ));
+        if entry.blast.files > 0 {
+            hints.push(corrected::acceptance_hint(&address));
+        }
     }
     hints
 }

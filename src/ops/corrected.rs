@@ -53,6 +53,12 @@ pub fn hint(candidate: CandidateRef<'_>) -> String {
     )
 }
 
+/// The hint how to have a failed attempt judged whose files are right, such as one of a program that exits
+/// non-zero because it could not fix everything.
+pub fn acceptance_hint(address: &str) -> String {
+    format!("if its files are right as they are, `git frites retry {address} -- true` accepts them")
+}
+
 /// Prints [`hint`] if the attempt is corrected. Reads only records, not the worktree.
 pub fn tell(ui: &Ui, candidate: CandidateRef<'_>) -> Result<()> {
     let newest = candidate.latest()?.map(|capture| capture.tree);

@@ -238,6 +238,29 @@ fn checkpoints_at_an_interval_can_be_configured() {
 }
 
 #[test]
+fn failed_attempt_whose_files_are_right_as_they_are_can_be_accepted() {
+    let world = World::new();
+    let fixes_some = "echo good > work; exit 1";
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", fixes_some]).expect(4);
+    let judge = ["judge", "--test", "grep -q good work"];
+    let accept = "if its files are right as they are, `git frites retry 1/c1 -- true` accepts them";
+    for answer in [
+        world.frites(judge).expect(4),
+        world.frites(["capture", "1/c1"]).expect(0),
+        world.frites(["apply", "1/c1"]).expect(1),
+    ] {
+        assert_eq!(answer.stderr.matches(accept).count(), 1, "{}", answer.stderr);
+    }
+    // Its author said that it failed, and nobody has changed it.
+    assert_eq!(world.first_candidate("1")["state"], "failed");
+    assert!(!world.frites(["capture"]).expect(0).stderr.contains(accept));
+    world.frites(["retry", "-q", "1/c1", "--", "true"]).expect(0);
+    world.frites(judge).expect(0);
+    world.frites(["apply", "1"]).expect(0);
+    world.assert_clean();
+}
+
+#[test]
 fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name() {
     let world = World::new();
     let fails = "echo bad > work; exit 3";

@@ -6,6 +6,7 @@ use crate::model::oid::Oid;
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, without_own_tests};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
+use crate::ops::corrected::acceptance_hint;
 use crate::ui::next_steps::look_at_own_tests;
 
 /// The reason why the candidate `name` is not verified. `tree` is the tree that would land, if it is known.
@@ -74,7 +75,8 @@ pub(super) fn unverified(
     let cold = if entry.is_some_and(is_unconfirmed) { " --cold" } else { "" };
     let terms = verdict.map(|verdict| verdict.terms.clone()).unwrap_or_default();
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
-    let address = format!("{}/{name}{iteration}", run.run);
+    let candidate = format!("{}/{name}", run.run);
+    let address = format!("{candidate}{iteration}");
     let error = Error::no(format!("nothing verified to land: {why}"));
     let better = verdict.filter(|verdict| verdict.verified());
     let error = match better.and_then(|verdict| verdict.decision.recommended.as_ref()) {
@@ -88,7 +90,8 @@ pub(super) fn unverified(
         .hint(match entry {
             Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address),
             Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
-                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {address}`"
+                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
+                acceptance_hint(&candidate)
             ),
             Some(entry) if entry.results.stopped_at().is_some() => {
                 format!("see why: `git frites output {address}`")
