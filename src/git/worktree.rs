@@ -195,18 +195,20 @@ pub fn link_to(admin: &Path) -> Vec<u8> {
 }
 
 /// Makes the `.git` file of a worktree name its administrative entry, if it names another path. Gives that
-/// path; it is empty if there was no such file.
+/// path; it is empty if there was no such file. Does nothing if a link leads from `root` to the worktree.
 ///
 /// Commands of attempts can write to this file, and git runs programs that the configuration of the
 /// repository there names. If a command made a directory in place of the file, that directory stays,
 /// because it may have commits.
-pub fn connect(worktree: &Path, admin: &Path) -> Result<Option<PathBuf>> {
+pub fn connect(root: &Path, worktree: &Path, admin: &Path) -> Result<Option<PathBuf>> {
     let link = worktree.join(".git");
     let named = named_by(worktree).map(|named| worktree.join(named)).unwrap_or_default();
     // git can write relative paths.
     let is_right =
         gix::path::normalize((&*named).into(), worktree).is_some_and(|path| path == admin);
-    if is_right || !worktree.is_dir() || fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_dir())
+    if is_right
+        || !is_real_directory(root, worktree)
+        || fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_dir())
     {
         return Ok(None);
     }

@@ -122,7 +122,7 @@ impl Session {
         let own = own_git(candidate);
         let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
         if candidate.record()?.state != State::Running {
-            self.leave_own_git(candidate, own)?;
+            self.leave_own_git(candidate, own.as_ref())?;
         }
         Ok(special)
     }
@@ -135,16 +135,16 @@ impl Session {
         if let Some(line) = special {
             self.ui.warn(format!("{candidate}: {line}"));
         }
-        self.leave_own_git(candidate, own)
+        self.leave_own_git(candidate, own.as_ref())
     }
 
     /// Connects the worktree with the repository again after a command has ended. Deletes the attempt's own
     /// git directory, unless something in it could not be read.
-    fn leave_own_git(&self, candidate: CandidateRef<'_>, own: Option<OwnGitDir>) -> Result<()> {
+    fn leave_own_git(&self, candidate: CandidateRef<'_>, own: Option<&OwnGitDir>) -> Result<()> {
         let worktree = candidate.worktree();
         if let Some(admin) = worktree::admin_of(&self.repo, &worktree)?
-            && let Some(named) = worktree::connect(&worktree, &admin)?
-            && own.as_ref().is_none_or(|own| own.entry() != named)
+            && let Some(named) = worktree::connect(&candidate.worktree_root(), &worktree, &admin)?
+            && own.is_none_or(|own| own.entry() != named)
         {
             let line =
                 "a command had changed the worktree's .git file, which names its repository again";
