@@ -406,7 +406,9 @@ fn judge_in_place_is_never_verified() {
         world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(),
         ""
     );
-    world.frites(["apply"]).refuses(1, "nothing verified to land");
+    let why = "nothing verified to land: run 1 was judged in place, where other files";
+    let refused = world.frites(["apply"]).refuses(1, why);
+    assert!(refused.stderr.contains("judge with `git frites judge 1 --test 'test -e built'`"));
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!((&json["verified"], &json["terms"]["in_place"]), (&false.into(), &true.into()));
     world.frites(["judge", "--test", "test -e built"]).expect(1);

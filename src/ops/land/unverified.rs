@@ -38,6 +38,12 @@ pub(super) fn why_unverified(
                 run.run
             )
         }
+        Some(v) if v.terms.settings.in_place && v.entry(name).is_some_and(Entry::passed) => {
+            format!(
+                "run {} was judged in place, where other files in the worktrees may have affected the result",
+                run.run
+            )
+        }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
         Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
             format!("{address} was built, but nothing tests the change")
