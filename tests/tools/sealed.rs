@@ -324,9 +324,9 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
     world.frites(["judge", "--test", "make -s test"]).expect(0);
     let refused = world.frites(["apply", "1/c2"]).refuses(
         1,
-        "nothing verified to land: 1/c2 passed only with what the base's commands left behind",
+        "nothing verified to land: 1/c2 passed with what the base's commands left behind, and was not judged without",
     );
-    let again = "`git frites judge 1 --cold --test 'make -s test'`";
+    let again = "confirm it: `git frites judge 1 --cold --test 'make -s test'`";
     assert!(refused.stderr.contains(again), "{}", refused.stderr);
     world.frites(["apply", "--no-switch", "1"]).expect(0);
 }

@@ -56,7 +56,9 @@ pub(super) fn why_unverified(
                 "{address} was not judged without its added tests, which could switch others off"
             ),
             Some(entry) if is_unconfirmed(entry) => {
-                format!("{address} passed only with what the base's commands left behind")
+                format!(
+                    "{address} passed with what the base's commands left behind, and was not judged without"
+                )
             }
             Some(entry) => format!("{address} {}", failed_at(entry)),
             None => format!("{address} was not judged"),
@@ -78,7 +80,6 @@ pub(super) fn unverified(
     why: &str,
 ) -> Error {
     let entry = verdict.and_then(|verdict| verdict.entry(name));
-    let cold = if entry.is_some_and(is_unconfirmed) { " --cold" } else { "" };
     let terms = verdict.map(|verdict| verdict.terms.clone()).unwrap_or_default();
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let candidate = format!("{}/{name}", run.run);
@@ -102,9 +103,12 @@ pub(super) fn unverified(
             Some(entry) if entry.results.stopped_at().is_some() => {
                 format!("see why: `git frites output {address}`")
             }
+            Some(entry) if is_unconfirmed(entry) => {
+                format!("confirm it: `{}`", terms.judge_command(&run.run, " --cold"))
+            }
             _ => format!(
                 "look at it with `git frites diff {address}`; judge with `{}`",
-                terms.judge_command(&run.run, cold)
+                terms.judge_command(&run.run, "")
             ),
         })
         .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
