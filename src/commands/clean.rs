@@ -70,6 +70,9 @@ pub struct CleanArgs {
     pub quiet: bool,
 }
 
+/// From this size on, the kept build outputs are mentioned after `--all`.
+const LARGE_LAYERS: u64 = 1_000_000_000;
+
 /// The result of removing one candidate.
 struct Removal {
     address: String,
@@ -128,6 +131,9 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     if !(args.forget || args.dry_run || args.json) {
         hint_at_captures(session, &removals)?;
     }
+    if args.all && !args.dry_run {
+        hint_at_layers(session)?;
+    }
     if !(args.all || args.expired || args.dry_run || args.json) {
         note_others(session, &cleaned)?;
     }
@@ -159,6 +165,19 @@ fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
             ));
             break;
         }
+    }
+    Ok(())
+}
+
+/// Hints at the kept build outputs of this repository if they are large. Their sizes are recorded, so nothing
+/// is measured.
+fn hint_at_layers(session: &Session) -> Result<()> {
+    let bytes = UserCache::of(&session.repo)?.layers();
+    if bytes >= LARGE_LAYERS {
+        session.ui.hint(format!(
+            "{} of build outputs stay in the cache: `git frites clean --cache` removes them",
+            table::size(bytes)
+        ));
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! A disk that is nearly or wholly full (SCOREBOARD row 11): nothing starts that has no room, and nothing old is lost.
-use crate::common::World;
+use std::fs;
+
+use crate::common::{World, write};
 
 #[test]
 fn judge_with_too_little_free_disk_is_refused() {
@@ -21,6 +23,25 @@ fn judge_with_too_little_free_disk_is_refused() {
     world.git(["config", "frites.limits.min-free-disk", "1KiB"]);
     world.frites(["judge", "--test", "true"]).expect(0);
     world.assert_clean();
+}
+
+#[test]
+fn large_build_outputs_that_stay_in_the_cache_are_mentioned_when_all_runs_are_cleaned() {
+    let world = World::new();
+    world.attempts(&["echo x > x"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let repositories = fs::read_dir(world.home().join("cache/git-frites")).unwrap();
+    let repository = repositories.map(|entry| entry.unwrap().path()).next().unwrap();
+    let size = repository.join("layers/0123/size");
+    write(&size, "900000000");
+    let hint = "hint: 1.0 GiB of build outputs stay in the cache: `git frites clean --cache` removes them\n";
+    assert!(!world.frites(["clean", "--all"]).expect(0).stderr.contains("clean --cache"));
+    write(&size, "1073741824");
+    for words in [&["clean", "--all"][..], &["clean", "--all", "--forget"]] {
+        assert!(world.frites(words).expect(0).stderr.contains(hint), "{words:?}");
+    }
+    world.frites(["clean", "--cache"]).expect(0);
+    assert!(!world.frites(["clean", "--all"]).expect(0).stderr.contains("clean --cache"));
 }
 
 #[test]
