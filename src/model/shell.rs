@@ -38,7 +38,7 @@ const UNREADABLE: [&str; 20] = [
     "for", "while", "until", "do", "done", "case", "esac", "select", "time",
 ];
 
-/// The programs without which this line cannot exit 0, in their order.
+/// The programs without which this line cannot exit 0, in their order, each once.
 ///
 /// They are the first words of the simple commands whose failure makes the line fail: after the last `;`, the
 /// commands that `&&` joins, and of a pipeline only the last command.
@@ -50,7 +50,10 @@ pub fn programs(line: &str) -> Vec<String> {
     let mut first: Option<Option<String>> = None;
     for token in tokens.into_iter().chain([Token::Operator("&&")]) {
         match token {
-            Token::Operator("&&") => needed.extend(first.take().flatten()),
+            Token::Operator("&&") => {
+                let next = first.take().flatten();
+                needed.extend(next.filter(|program| !needed.contains(program)));
+            }
             // A pipeline has the exit code of its last command.
             Token::Operator("|") => first = None,
             // If a program before the `||` is missing, the command after it may still pass.
@@ -379,8 +382,9 @@ mod tests {
 
     #[test]
     fn programs_are_the_first_words_whose_failure_is_the_lines() {
-        let cases: [(&str, &[&str]); 24] = [
+        let cases: [(&str, &[&str]); 25] = [
             ("pytest -q", &["pytest"]),
+            ("cmake -B build && cmake --build build", &["cmake"]),
             ("make -j2 && ./check", &["make", "./check"]),
             ("cd sub && CC=gcc make test", &["make"]),
             ("'my tool' a", &["my tool"]),
