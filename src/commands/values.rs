@@ -43,7 +43,10 @@ pub fn synthesis(text: &str) -> std::result::Result<SynthesisMode, &'static str>
 
 /// The name of a new candidate. Fails for the names of a run's records.
 pub fn new_candidate(text: &str) -> Result<Name> {
-    let name = name(text)?;
+    let name = name(text).map_err(|error| match text.contains(',') {
+        true => error.hint("put spaces between names: `-c one two`"),
+        false => error,
+    })?;
     if RECORDS.iter().any(|record| record.eq_ignore_ascii_case(name.as_str())) {
         return Err(Error::usage(format!("'{name}' is the name of a run's record"))
             .hint("give the candidate another name"));

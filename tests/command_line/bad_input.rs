@@ -146,6 +146,7 @@ fn invalid_names_are_refused_with_the_rule() {
         "'two' and 'Two' are the same name",
         "a name of its own",
     );
+    refused(&world, &["spawn", "-c", "one,two"], 2, "'one,two' is not a valid name", "put spaces");
     let twice = ["spawn", "-c", "one", "-c", "one"];
     refused(&world, &twice, 2, "the name 'one' is given twice", "a name of its own");
     assert!(!world.repo.join(".frites").exists());
