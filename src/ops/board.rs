@@ -337,7 +337,11 @@ pub fn live<T>(
             while let Err(RecvTimeoutError::Timeout) = looks.recv_timeout(rest) {
                 let began = Instant::now();
                 for name in board.changing() {
-                    board.counted_lines(&name, session.peek(session.store.candidate(run, &name)));
+                    let lines = session.peek(session.store.candidate(run, &name));
+                    // Counts that began before the attempt ended are out of date.
+                    if board.changing().contains(&name) {
+                        board.counted_lines(&name, lines);
+                    }
                 }
                 rest = BETWEEN_LOOKS.max(began.elapsed() * REST);
             }

@@ -135,9 +135,11 @@ fn run_all(
         board.attempt_began(name);
         let one = OneAttempt { session, candidate, command, terms: &terms };
         let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
-        board.ended(name, ending(&done));
         if let Ok(captured) = &done {
             board.counted_lines(name, capture::lines_of(&captured.changes));
+        }
+        board.ended(name, ending(&done));
+        if let Ok(captured) = &done {
             beside.attempt_ended(name);
             hooks::tell_ended(session, candidate, captured);
         }
