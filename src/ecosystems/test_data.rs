@@ -44,9 +44,10 @@ pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let starts = |starts: &[&str]| {
         words(line).any(|word| starts.iter().any(|s| word.to_ascii_lowercase().starts_with(s)))
     };
+    let is_message = is_data(test) && is_position(&line[at + file_name(path).len()..]);
     is_test_path(test)
         && !is_comment
-        && !(is_data(test) && is_position(&line[at + file_name(path).len()..]))
+        && !is_message
         && !directory.is_empty()
         && place_of_word(&line[..at], directory).is_some()
         && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))

@@ -164,7 +164,7 @@ impl Session {
 
     /// Notes that this process has moved the user's checkout from one commit or tree to another.
     pub fn note_landing(&self, from: &Oid, to: &Oid) {
-        self.landed.get_or_init(|| (from.clone(), to.clone()));
+        self.landed.get_or_init(|| (*from, *to));
     }
 
     /// The files that this process has changed in the user's checkout by a landing.
