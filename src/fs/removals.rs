@@ -19,13 +19,17 @@ impl Removals {
             remove();
         }
     }
+
+    /// Waits for the removal in the background.
+    pub fn wait(&self) {
+        // If a removal failed, the next command repeats it.
+        let _ = self.0.lock().take().map(JoinHandle::join);
+    }
 }
 
 impl Drop for Removals {
     fn drop(&mut self) {
-        let last = self.0.get_mut().take();
-        // If a removal failed, the next command repeats it.
-        let _ = last.map(JoinHandle::join);
+        self.wait();
     }
 }
 

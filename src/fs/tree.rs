@@ -43,14 +43,21 @@ pub fn is_empty(dir: &Path) -> bool {
 /// The disk space of a file or of a directory with its content, in bytes. A file with several names (hard
 /// links) counts once.
 pub fn disk_usage(path: &Path) -> u64 {
+    disk_usage_and_files(path)[0]
+}
+
+/// The size of a directory on disk, in bytes, and the number of its files and directories; a file with
+/// several names counts once.
+pub fn disk_usage_and_files(path: &Path) -> [u64; 2] {
     let mut seen = std::collections::HashSet::new();
-    let mut total = 0;
+    let [mut bytes, mut files] = [0, 0];
     everything_at(path, &mut |state| {
         if state.names() == 1 || state.is_dir() || seen.insert(state.identity()) {
-            total += state.disk_usage();
+            bytes += state.disk_usage();
+            files += 1;
         }
     });
-    total
+    [bytes, files]
 }
 
 /// The latest mtime of a path and everything below it; `None` if the path does not exist. Creating or

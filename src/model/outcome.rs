@@ -88,6 +88,9 @@ pub enum Outcome {
     WroteTooMuch {
         /// The limit in bytes, or the space that the command took when the disk was full.
         bytes: u64,
+        /// The number of files that it made when the disk could hold no more of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        files: Option<u64>,
     },
     /// Could not be started on this tree.
     CouldNotStart {
@@ -151,7 +154,12 @@ impl fmt::Display for Outcome {
             ),
             Outcome::TimedOut => write!(f, "timed out"),
             Outcome::Signalled { signal } => write!(f, "signal {signal}"),
-            Outcome::WroteTooMuch { bytes } => write!(f, "wrote more than {}", size(*bytes)),
+            Outcome::WroteTooMuch { bytes, files: None } => {
+                write!(f, "wrote more than {}", size(*bytes))
+            }
+            Outcome::WroteTooMuch { files: Some(files), .. } => {
+                write!(f, "made more than {}", count(*files, "file"))
+            }
             Outcome::CouldNotStart { reason } => write!(f, "could not start: {reason}"),
             Outcome::CannotTell => write!(f, "skipped: cannot tell"),
             Outcome::Skipped => write!(f, "skipped"),

@@ -11,10 +11,14 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use crate::fs::tree;
+use crate::process::protocol::TooMuch;
 use crate::process::world_spec::DiskLimit;
 
 /// The shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// The pause between two looks at how many files the disk can hold. One takes a microsecond.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Each pause is this many times as long as the measurement before it, so measuring takes little of the time.
 const SHARE: u32 = 20;
@@ -22,6 +26,10 @@ const SHARE: u32 = 20;
 /// If fewer bytes than this are free on the disk, a command that has taken more bytes than this is ended,
 /// whatever its limit is, because other programs need the disk, too.
 const RESERVE: u64 = 256 << 20;
+
+/// If fewer files can be made on the disk, or than a fifth of all that it can hold, a command that made at
+/// least as many is ended, too: empty files take no space.
+const RESERVED_FILES: u64 = 50_000;
 
 /// The field of a confinement's description that has the limit.
 #[derive(Deserialize)]
@@ -36,26 +44,44 @@ pub(super) fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
     Ok(limited.disk)
 }
 
-/// If the command has taken more than its limit, returns the limit. If the disk is nearly full because of the
-/// command, returns the space that the command takes. Otherwise returns `None`.
-pub(super) fn exceeded(limit: &DiskLimit) -> Option<u64> {
-    let taken = tree::disk_usage(&limit.dir).saturating_sub(limit.before);
-    if taken > limit.bytes {
-        return Some(limit.bytes);
+/// The limit that the command has exceeded or, if the disk is nearly full, the space or the files that it
+/// takes. `None` if it has exceeded nothing.
+pub(super) fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
+    let [bytes, files] = tree::disk_usage_and_files(&limit.dir);
+    let bytes = bytes.saturating_sub(limit.before[0]);
+    let files = files.saturating_sub(limit.before[1]);
+    if bytes > limit.bytes {
+        return Some(TooMuch { bytes: limit.bytes, files: None });
     }
-    let is_full = taken > RESERVE && tree::free_space(&limit.dir).is_ok_and(|free| free < RESERVE);
-    is_full.then_some(taken)
+    if bytes > RESERVE && tree::free_space(&limit.dir).is_ok_and(|free| free < RESERVE) {
+        return Some(TooMuch { bytes, files: None });
+    }
+    let is_full = files_are_short(limit).is_some_and(|reserve| files > reserve);
+    is_full.then_some(TooMuch { bytes, files: Some(files) })
 }
 
-/// Waits until [`exceeded`] returns a number, and returns it. This may take for ever. Begins with a pause,
-/// because the space is measured anyway when the command has ended.
-pub(super) fn wait(limit: &DiskLimit) -> u64 {
+/// The number of files that are kept free on the disk, if fewer can be made there; `None` if there are more.
+fn files_are_short(limit: &DiskLimit) -> Option<u64> {
+    let disk = rustix::fs::statvfs(&limit.dir).ok()?;
+    // File systems that have no limit, such as Btrfs, say 0.
+    let reserve = RESERVED_FILES.min(disk.f_files / 5);
+    (disk.f_favail < reserve).then_some(reserve)
+}
+
+/// Waits until [`exceeded`] returns a size, and returns it. This may take for ever. Begins with a pause,
+/// because the space is measured anyway when the command has ended. If the disk gets short of files, measures at once: many of them are
+/// made in a moment.
+pub(super) fn wait(limit: &DiskLimit) -> TooMuch {
     let mut pause = PAUSE;
     loop {
-        thread::sleep(pause);
+        let begin = Instant::now();
+        let was_short = files_are_short(limit).is_some();
+        while begin.elapsed() < pause && (was_short || files_are_short(limit).is_none()) {
+            thread::sleep(GLANCE);
+        }
         let start = Instant::now();
-        if let Some(bytes) = exceeded(limit) {
-            return bytes;
+        if let Some(too_much) = exceeded(limit) {
+            return too_much;
         }
         pause = PAUSE.max(start.elapsed() * SHARE);
     }

@@ -48,13 +48,22 @@ pub struct SupervisorReport {
     pub ended_from_outside: Option<i32>,
     /// True if the command exceeded a time limit.
     pub timed_out: bool,
-    /// If the command took too much disk space: it took more than this number of bytes.
+    /// If the command took too much of the disk: the size that it exceeded.
     #[serde(default)]
-    pub wrote_more_than: Option<u64>,
+    pub wrote_more_than: Option<TooMuch>,
     /// True if git-frites ordered the supervisor to end the command.
     pub cancelled: bool,
     /// True if the command ended by itself and left processes behind.
     pub leaky: bool,
+}
+
+/// The part of the disk that a command may not exceed, or that it took when the disk was full.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct TooMuch {
+    /// The space in bytes.
+    pub bytes: u64,
+    /// The number of files, if their number was the reason.
+    pub files: Option<u64>,
 }
 
 impl SupervisorReport {
@@ -65,8 +74,8 @@ impl SupervisorReport {
                 Outcome::CouldNotStart { reason: reason.clone() }
             }
             SupervisorReport { timed_out: true, .. } => Outcome::TimedOut,
-            SupervisorReport { wrote_more_than: Some(bytes), .. } => {
-                Outcome::WroteTooMuch { bytes: *bytes }
+            SupervisorReport { wrote_more_than: Some(TooMuch { bytes, files }), .. } => {
+                Outcome::WroteTooMuch { bytes: *bytes, files: *files }
             }
             SupervisorReport { code: Some(0), .. } => Outcome::Passed,
             SupervisorReport { code: Some(code), .. } => Outcome::Failed { code: *code },

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::process::descendants::descendants;
-use crate::process::protocol::{SupervisorReport, order};
+use crate::process::protocol::{SupervisorReport, TooMuch, order};
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -37,8 +37,8 @@ pub(super) enum TreeEvent {
     /// git-frites has ended or was killed.
     Orphaned,
     /// The command has taken more than this number of bytes of disk space.
-    WroteTooMuch(u64),
-    /// The command itself has ended: with this exit code, or by this signal.
+    WroteTooMuch(TooMuch),
+    /// The command itself has ended, with this exit code or by this signal.
     Exited {
         code: Option<i32>,
         signal: Option<i32>,
@@ -122,8 +122,8 @@ impl SupervisedTree {
                     self.orphaned = true;
                     self.obey(order::KILL);
                 }
-                Ok(TreeEvent::WroteTooMuch(bytes)) => {
-                    self.report.wrote_more_than.get_or_insert(bytes);
+                Ok(TreeEvent::WroteTooMuch(too_much)) => {
+                    self.report.wrote_more_than.get_or_insert(too_much);
                     self.kill();
                 }
                 Ok(TreeEvent::Exited { code, signal }) => {

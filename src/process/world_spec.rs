@@ -132,9 +132,9 @@ pub struct DiskLimit {
     /// The directory that gets all writes.
     #[serde(with = "paths")]
     pub dir: PathBuf,
-    /// The disk space in bytes that the directory took before the first command.
-    pub before: u64,
-    /// The maximum number of bytes that commands may add.
+    /// The disk space that it took before the first command, in bytes, and the number of its files.
+    pub before: [u64; 2],
+    /// The maximum that commands may add, in bytes.
     pub bytes: u64,
 }
 

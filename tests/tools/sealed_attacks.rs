@@ -6,12 +6,13 @@ use serde_json::Value;
 
 use crate::common::World;
 use crate::common::sealed::sealed;
-use crate::tool::{LANDLOCK_SIGNALS, NAMESPACES, ORDINARY_USER, PYTHON, trials};
+use crate::tool::{LANDLOCK_SIGNALS, LOOP_DEVICES, NAMESPACES, ORDINARY_USER, PYTHON, trials};
 use crate::traces::{assert_untouched, frites_as_ordinary_user, shared_lines, user_files};
 
 trials! {
     filling_the_disk_ends_its_candidate_and_no_other: [NAMESPACES];
     a_command_that_wrote_too_much_before_it_ended_has_not_passed: [NAMESPACES];
+    a_command_that_leaves_no_room_for_files_ends_with_its_candidate: [NAMESPACES, LOOP_DEVICES];
     a_fork_bomb_ends_with_its_candidate: [NAMESPACES, ORDINARY_USER];
     signals_to_everything_reach_nobody_else: [NAMESPACES];
     no_process_can_be_traced_and_no_mount_changed: [NAMESPACES, PYTHON];
@@ -68,6 +69,28 @@ fn a_command_that_wrote_too_much_before_it_ended_has_not_passed() {
     let verdict = judged(&world, "head -c 2M /dev/zero > big");
     assert_good_wins(&verdict);
     assert_eq!(verdict["candidates"][0]["results"][0]["outcome"], "wrote-too-much");
+}
+
+fn a_command_that_leaves_no_room_for_files_ends_with_its_candidate() {
+    let world = sealed();
+    let script = r#"
+        truncate -s 200M image; mkfs.ext4 -q -F -N 6000 image; mkdir disk; mount -o loop image disk
+        mkdir disk/home; export HOME=$PWD/disk/home XDG_CACHE_HOME=$PWD/disk/home/cache
+        git init -q -b main disk/repo; cd disk/repo; git config frites.limits.min-free-disk 1
+        echo base > README; git add README; git commit -qm base
+        git-frites spawn -q -c bad -c good -- sh -c 'seq $FRITES_INDEX > new; echo $FRITES_CANDIDATE > README'
+        exec git-frites judge --json -j 1 --test "$1"
+    "#;
+    let test = "grep -q bad README || exit 0
+        while n=$((n+1)); do true > /tmp/$n || sleep 1; done";
+    let shell = ["--mount", "sh", "-euc", script, "sh", test];
+    let answer = world.run(&world.home(), "unshare", shell).expect(0);
+    let json = answer.out();
+    let verdict: Value = serde_json::from_str(&json[json.find('{').unwrap()..]).unwrap();
+    assert_good_wins(&verdict);
+    let result = &verdict["candidates"][0]["results"][0];
+    assert_eq!(result["outcome"], "wrote-too-much", "{result}");
+    assert!(answer.stderr.contains("1/bad: test made more than "), "{}", answer.stderr);
 }
 
 fn a_fork_bomb_ends_with_its_candidate() {

@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 
 use crate::config::value::Network;
 use crate::ecosystems::downloads;
-use crate::error::{IoContext, Result};
+use crate::error::{Cause, IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::tree::disk_usage;
+use crate::fs::tree::disk_usage_and_files;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
@@ -178,8 +178,19 @@ impl<'a> SealedCheckouts<'a> {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
-    /// Checks out the tree of a commit in a world of its own.
+    /// Checks out the tree of a commit in a world of its own. If the disk is full, waits until the rooms of commands that have
+    /// ended are gone, and tries once more: such a command may have filled it.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
+        match self.make(commit, warmth) {
+            Err(e) if e.cause == Cause::StorageFull => {
+                self.store.removals().wait();
+                self.make(commit, warmth)
+            }
+            made => made,
+        }
+    }
+
+    fn make(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
         let room = WorldRoom::at(guard.path());
         for (directory, mode) in room.directories(&self.surroundings) {
@@ -226,7 +237,7 @@ impl<'a> SealedCheckouts<'a> {
             processes: self.options.processes,
             memory: self.options.memory,
             disk: Some(DiskLimit {
-                before: disk_usage(guard.path()),
+                before: disk_usage_and_files(guard.path()),
                 bytes: self.options.disk,
                 dir: guard.path().to_owned(),
             }),
