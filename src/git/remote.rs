@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Cause, Error, Result};
 use crate::git::cli::{Git, PAUSES, repeat};
 use crate::git::refs::FETCHED;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, is_partial_clone};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -96,7 +96,9 @@ impl<'r> Remote<'r> {
         let specs = names
             .iter()
             .map(|name| format!("+{name}:{}", self.fetched(&RefName::new(name.as_str()))));
-        let mut call = self.git().call("-c").arg("fetch.fsckObjects=true");
+        // git cannot check objects in a partial clone: those that they name may be missing.
+        let checks = !is_partial_clone(&self.repo.gix());
+        let mut call = self.git().call("-c").arg(format!("fetch.fsckObjects={checks}"));
         for problem in HARMLESS_PROBLEMS {
             call = call.arg("-c").arg(format!("fetch.fsck.{problem}=ignore"));
         }

@@ -701,3 +701,11 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     }
     error
 }
+
+/// True if objects may be missing that a remote has promised.
+pub fn is_partial_clone(gix: &gix::Repository) -> bool {
+    let config = gix.config_snapshot();
+    let remotes = config.plumbing().sections_by_name("remote");
+    config.string("extensions.partialClone").is_some()
+        || remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
+}

@@ -200,8 +200,8 @@ fn collect(
 /// so another tree could be judged than the one that lands.
 pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     let reader = (repo, &repo.gix());
-    let (from, to) = (tree_of(reader, from), tree_of(reader, to)?);
-    let tree = disordered(reader, from, to, &mut BTreeSet::new())?;
+    let from = tree_of(reader, from);
+    let tree = disordered(reader, from, tree_of(reader, to)?, &mut BTreeSet::new())?;
     Some(format!("the tree {tree} has an entry twice, or not in its place"))
 }
 

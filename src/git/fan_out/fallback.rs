@@ -1,7 +1,7 @@
 //! Tells whether git itself must write the files of a checkout.
 use crate::fs::regular;
 use crate::git::program;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, is_partial_clone};
 
 /// The reason why git must check out the files of a repository; `None` if the fan-out writer writes the same
 /// files. `gix` was opened in a new worktree, whose configuration may differ from that of the user's
@@ -10,12 +10,8 @@ pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
     let has = |key: &str| config.string(key).is_some();
-    let promisor = || {
-        let remotes = config.plumbing().sections_by_name("remote");
-        remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
-    };
     let reasons: [(&str, bool); 7] = [
-        ("it is a partial clone", has("extensions.partialClone") || promisor()),
+        ("it is a partial clone", is_partial_clone(gix)),
         ("its checkouts are sparse", is("core.sparseCheckout", true)),
         ("core.fileMode is false", is("core.fileMode", false)),
         ("core.symlinks is false", is("core.symlinks", false)),
