@@ -77,9 +77,8 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
 /// The refs of a git directory that have an object. They are read from the files, without git and without
 /// the attempt's settings. Adds the paths of files that are too long to `too_long`.
 pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
-    let is_other = |path: &Path| path != Path::new("packed-refs");
     let mut refs = BTreeMap::new();
-    for packed in files::read(dir, is_other, too_long).values() {
+    for packed in files::read(dir, |path| path != Path::new("packed-refs"), too_long).values() {
         refs.extend(parse_packed(packed));
     }
     for (path, id) in loose(&dir.join("refs"), too_long) {
@@ -94,8 +93,7 @@ pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, 
 
 /// The loose refs below a directory, relative to it.
 fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
-    let is_lock = |path: &Path| path.extension().is_some_and(|end| end == "lock");
-    let read = files::read(dir, is_lock, too_long);
+    let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"), too_long);
     let refs = read.into_iter().filter_map(|(path, bytes)| {
         let value = Oid::parse(std::str::from_utf8(&bytes).ok()?.trim())?;
         Some((path.to_str()?.to_owned(), value))
