@@ -13,7 +13,7 @@ pub struct BuiltInAgent {
     /// Patterns of what the agent prints when its account has reached a limit, as reported in its issue
     /// tracker.
     pub limit: &'static [&'static str],
-    /// What the agent prints when a fault of its environment keeps it from working.
+    /// The words that the agent prints when a fault of its environment keeps it from working.
     pub faults: &'static [FaultWording],
     /// The variable that lets the agent run as root; `None` if it needs none for that.
     pub root_variable: Option<&'static str>,
@@ -31,7 +31,7 @@ pub struct FaultWording {
     pub fault: AgentFault,
     /// Patterns of the words, as in [`BuiltInAgent::limit`].
     pub words: &'static [&'static str],
-    /// What a person can do about the fault.
+    /// The remedy for the fault, which only a person can apply.
     pub remedy: &'static str,
 }
 

@@ -71,13 +71,13 @@ pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     StopPatterns { limits, faults }
 }
 
-/// What a person can do about a fault of an agent's environment; `None` if nothing is known.
+/// The remedy for a fault of an agent's environment; `None` if none is known.
 pub fn remedy(name: &Name, fault: AgentFault) -> Option<&'static str> {
     built_in(name.as_str())?.remedy(fault)
 }
 
 impl BuiltInAgent {
-    /// What a person can do about a fault of this agent's environment; `None` if nothing is known.
+    /// The remedy for a fault of this agent's environment; `None` if none is known.
     pub fn remedy(&self, fault: AgentFault) -> Option<&'static str> {
         let known = |known: &&FaultWording| known.fault == fault;
         Some(self.faults.iter().find(known)?.remedy)

@@ -252,7 +252,7 @@ fn print_landed(
     Ok(())
 }
 
-/// What the output adds about a landed candidate that is not verified; empty if it is verified.
+/// The addition to the output about a landed candidate that is not verified; empty if it is verified.
 fn reservation(plan: &Plan) -> &'static str {
     if plan.verified { "" } else { ", unverified" }
 }

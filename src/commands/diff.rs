@@ -91,7 +91,7 @@ fn parse_sides(text: &str) -> Result<DiffSides> {
     Ok(DiffSides { first, second: Some(second) })
 }
 
-/// What is shown about one candidate or one range.
+/// The output about one candidate or one range.
 struct View {
     address: String,
     from: Oid,

@@ -1,4 +1,4 @@
-//! What the base shows about the files that an attempt changes, e.g. whether a changed file is source of the
+//! Facts in the base about the files that an attempt changes, e.g. whether a changed file is source of the
 //! product or only data of tests.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, names_end_of};
+use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
 use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, only_looks};
 use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
 use crate::ecosystems::run_files::NamedFiles;
@@ -424,7 +424,7 @@ impl<'t> BaseProject<'t> {
         let more = self.lines.find(LineSearch::of(test_data::words_of_use(path)))?;
         // Data may have the name for another reason than that a test reads the file.
         let is_code = tests.all(|(test, _)| test_data::is_data(test))
-            && more.iter().any(|(test, line)| test_data::is_imported_in(test, line, path));
+            && more.iter().any(|(test, line)| is_imported_in(test, line, path));
         Ok(!is_code && !is_used(&more))
     }
 

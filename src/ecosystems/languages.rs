@@ -78,7 +78,7 @@ pub fn source_extension(path: &str) -> Option<&'static str> {
 const SET_UP: [&str; 4] =
     ["rails_helper.rb", "spec_helper.rb", "test_helper.exs", "test_helper.rb"];
 
-/// What the paths of a base show about its code.
+/// The code of a base, as far as its paths show.
 #[derive(Default)]
 pub struct KnownCode {
     places: CodePlaces,

@@ -18,6 +18,20 @@ pub const BESIDE_MODULES: [&str; 7] =
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
+/// Words in a line of a test that loads a module by its name.
+const IMPORTS: [&str; 10] = [
+    "alias",
+    "from",
+    "import",
+    "import_module",
+    "include",
+    "package",
+    "require",
+    "require_relative",
+    "use",
+    "using",
+];
+
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
@@ -187,8 +201,24 @@ impl<'p> LoadedName<'p> {
     }
 }
 
+/// True if a line of a test in the file's language imports the file's module, by the name of the file or by
+/// that of its directory where this is the module.
+pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
+    let Some((own, other)) = language_of(path).zip(language_of(test)) else { return false };
+    let name = file_name(path);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let module = LoadedName::of(path).map_or(stem, |file| file.module());
+    let directory = file_name(directory_of(path));
+    is_test_path(test)
+        && own.is(other)
+        && !is_comment(line)
+        && IMPORTS.iter().any(|word| place_of_word(line, word).is_some())
+        && (place_of_word(line, module).is_some()
+            || !own.loads_files_by_name() && place_of_word(line, directory).is_some())
+}
+
 /// True for a comment, but not for an attribute of Rust or an include of C.
-pub fn is_comment(line: &str) -> bool {
+fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
@@ -295,6 +325,26 @@ mod tests {
         }
         for path in ["calc.py", "src/main.rs", "src/bin/calc.rs", "src/calc.c", "src/calc.go"] {
             assert!(LoadedName::of(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn test_imports_a_module() {
+        let cases = [
+            ("tests/a.py", "from app.calc import add", "app/calc.py", true),
+            ("tests/a.py", "calc = json.load(f)", "app/calc.py", false),
+            ("tests/a.py", "import app", "app/calc.py", false),
+            ("tests/a.py", "import app", "app/__init__.py", true),
+            ("tests/a.txt", "from app.calc import add", "app/calc.py", false),
+            ("tests/a.sh", "from app.calc import add", "app/calc.py", false),
+            ("app/b.py", "from app.calc import add", "app/calc.py", false),
+            ("test/a.js", "const x = require('../lib/calc')", "lib/calc.js", true),
+            ("calc/a_test.go", "package calc_test", "calc/add.go", false),
+            ("calc/a_test.go", "package calc", "calc/add.go", true),
+            ("tests/a.c", "#include \"../src/calc.h\"", "src/calc.c", true),
+        ];
+        for (test, line, path, expected) in cases {
+            assert_eq!(is_imported_in(test, line, path), expected, "{test}: {line}");
         }
     }
 

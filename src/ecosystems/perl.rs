@@ -23,6 +23,6 @@ fn prove(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
         files.paths().iter().any(|path| path.starts_with(start) && path.ends_with(end))
     };
     let source = files.first(&PROJECT_FILES).filter(|_| has("t/", ".t") && !has("", ".xs"));
-    let test = |source| command(Stage::Test, &["prove", "-lr", "t"], source);
-    Ok(source.map(test).into_iter().collect())
+    let test = source.map(|source| command(Stage::Test, &["prove", "-lr", "t"], source));
+    Ok(test.into_iter().collect())
 }

@@ -14,7 +14,7 @@ use crate::ecosystems::touched::{
 };
 use crate::error::Result;
 
-/// What to do with a changed path.
+/// The treatment of a changed path in the second judging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutBack {
     /// Nothing: the file is source, a document or a list of dependencies.

@@ -25,7 +25,7 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// What is at a path of a tree.
+/// The kind of entry at a path of a tree.
 pub enum InTree {
     /// A file, with its text.
     File(String),
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// What a word of a command can be.
+/// The meaning of a word of a command.
 #[derive(Clone, Copy, Default)]
 struct Part {
     /// True if the word can only be a file that is run: then the file counts whatever its name is.

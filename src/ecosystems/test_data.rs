@@ -1,7 +1,6 @@
 //! Source files that only tests use, as data: expected output with a language's extension.
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{LoadedName, is_comment};
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::touched::is_test_path;
 
@@ -12,20 +11,6 @@ const READS: [&str; 4] = ["include_", "open", "read", "slurp"];
 const LOADS_OR_RUNS: [&str; 13] = [
     "call", "check_", "command", "exec", "fork", "from", "import", "mock", "popen", "require",
     "run", "spawn", "system",
-];
-
-/// Words in a line of a test that loads a module by its name.
-const IMPORTS: [&str; 10] = [
-    "alias",
-    "from",
-    "import",
-    "import_module",
-    "include",
-    "package",
-    "require",
-    "require_relative",
-    "use",
-    "using",
 ];
 
 /// If a line of a test has one of these words, it runs a file. If a word is missing here, a file that a test
@@ -44,10 +29,9 @@ pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let starts = |starts: &[&str]| {
         words(line).any(|word| starts.iter().any(|s| word.to_ascii_lowercase().starts_with(s)))
     };
-    let is_message = is_data(test) && is_position(&line[at + file_name(path).len()..]);
     is_test_path(test)
         && !is_comment
-        && !is_message
+        && (!is_data(test) || !is_position(&line[at + file_name(path).len()..]))
         && !directory.is_empty()
         && place_of_word(&line[..at], directory).is_some()
         && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))
@@ -65,22 +49,6 @@ fn is_position(rest: &str) -> bool {
     let rest = rest.trim_start_matches(['"', '\'', ',', ' ']);
     rest.strip_prefix([':', '(']).is_some_and(is_number)
         || ["line ", "on line "].iter().any(|word| rest.strip_prefix(word).is_some_and(is_number))
-}
-
-/// True if a line of a test in the file's language imports the file's module, by the name of the file or by
-/// that of its directory where this is the module.
-pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
-    let Some((own, other)) = language_of(path).zip(language_of(test)) else { return false };
-    let name = file_name(path);
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    let module = LoadedName::of(path).map_or(stem, |file| file.module());
-    let directory = file_name(directory_of(path));
-    is_test_path(test)
-        && own.is(other)
-        && !is_comment(line)
-        && words(line).any(|word| IMPORTS.contains(&word))
-        && (place_of_word(line, module).is_some()
-            || !own.loads_files_by_name() && place_of_word(line, directory).is_some())
 }
 
 /// True if a line in another file of the base uses this file, which is then more than test data. Such a line
@@ -167,26 +135,6 @@ mod tests {
         assert!(is_read_in("tests/a.py", "goto('site/page.html:3')", "site/page.html"));
         assert!(!is_read_in("tests/a.py", "open('page.html').read()", "page.html"));
         assert!(!is_read_in("a.py", "open('site/page.html')", "site/page.html"));
-    }
-
-    #[test]
-    fn test_imports_a_module() {
-        let cases = [
-            ("tests/a.py", "from app.calc import add", "app/calc.py", true),
-            ("tests/a.py", "calc = json.load(f)", "app/calc.py", false),
-            ("tests/a.py", "import app", "app/calc.py", false),
-            ("tests/a.py", "import app", "app/__init__.py", true),
-            ("tests/a.txt", "from app.calc import add", "app/calc.py", false),
-            ("tests/a.sh", "from app.calc import add", "app/calc.py", false),
-            ("app/b.py", "from app.calc import add", "app/calc.py", false),
-            ("test/a.js", "const x = require('../lib/calc')", "lib/calc.js", true),
-            ("calc/a_test.go", "package calc_test", "calc/add.go", false),
-            ("calc/a_test.go", "package calc", "calc/add.go", true),
-            ("tests/a.c", "#include \"../src/calc.h\"", "src/calc.c", true),
-        ];
-        for (test, line, path, expected) in cases {
-            assert_eq!(is_imported_in(test, line, path), expected, "{test}: {line}");
-        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// What to do with a changed path.
+/// The treatment of a changed path.
 pub enum Restore {
     /// Keep the change.
     Keep,

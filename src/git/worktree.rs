@@ -230,7 +230,8 @@ pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
         let checkouts = entries_in(&common)?.into_iter().filter_map(|admin| points_to(&admin));
         let mut checkouts = checkouts.filter_map(|link| Some(link.parent()?.to_owned()));
         if let Some(checkout) = checkouts.find(|checkout| dir.starts_with(checkout)) {
-            let (checkout, above) = (checkout.display(), above.display());
+            let checkout = checkout.display();
+            let above = above.display();
             let found = repo.git_dir().display();
             return Err(Error::fatal(format!(
                 "'{checkout}' is a worktree of the repository in '{above}', but git finds '{found}' there"

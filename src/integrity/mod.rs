@@ -26,7 +26,7 @@ use crate::oracle::pool;
 use crate::store::Store;
 use crate::ui::Ui;
 
-/// What the functions of this module need.
+/// The parts of a session that the functions of this module need.
 #[derive(Clone, Copy)]
 pub struct IntegrityContext<'a> {
     /// The repository and its state.

@@ -23,7 +23,7 @@ pub enum Health {
 /// One thing that was checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// What was checked, e.g. `git`.
+    /// The thing that was checked, e.g. `git`.
     pub what: String,
     /// How much the finding matters.
     pub health: Health,

@@ -493,7 +493,7 @@ pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     Some(format!("judged twice: {} {are} not source", some_of(files)))
 }
 
-/// What was different in the second judging, in words: `with the base's check.sh`.
+/// The difference of the second judging, in words: `with the base's check.sh`.
 fn what_was_put_back(second: &BaseTestsResult) -> String {
     if let Some(path) = second.failed_beside() {
         return format!("with its source and {path} alone");
@@ -517,7 +517,7 @@ fn single(winner: &Entry) -> String {
     )
 }
 
-/// What the best candidate by a rule does better than the others, in words.
+/// The advantage of the best candidate by a rule over the others, in words.
 fn excels(rank: Rank) -> &'static str {
     match rank {
         Rank::Agreement => "covers most of what the others do",

@@ -99,7 +99,7 @@ impl JudgedTree {
     }
 }
 
-/// What an outcome depends on, in addition to its terms, the tree and the submodules. These conditions are
+/// The conditions on which an outcome depends, in addition to its terms, the tree and the submodules. They are
 /// specific to one machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {

@@ -57,7 +57,7 @@ pub struct Downloads {
     pub have_failed: Cell<bool>,
 }
 
-/// What the commands on one tree need to run.
+/// The surroundings that the commands on one tree run in.
 pub struct ExecContext<'a> {
     /// The place in which the commands run.
     pub place: &'a JudgedPlace<'a>,

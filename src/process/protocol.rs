@@ -1,4 +1,4 @@
-//! What git-frites and a supervisor tell each other: the limits and orders to the supervisor, and its report.
+//! The messages between git-frites and a supervisor: the limits and orders to the supervisor, and its report.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

@@ -467,7 +467,7 @@ fn subject(message: Option<&str>) -> String {
     table::printable(first.unwrap_or_default())
 }
 
-/// What a run starts from, in words: its base, or a candidate of another run.
+/// The start of a run, in words: its base, or a candidate of another run.
 fn origin(run: &Run) -> String {
     match &run.parent {
         None => run.base.short().to_owned(),

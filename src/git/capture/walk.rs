@@ -52,7 +52,7 @@ pub(super) struct Listing {
     pub listed: ListedDirectories,
 }
 
-/// What a walk found in one directory.
+/// The result of the walk through one directory.
 #[derive(Default)]
 struct Contents {
     /// The positions in the index of the files that exist.
@@ -244,8 +244,9 @@ fn known_contents(
             found.changed.push(*at);
         }
     }
-    let is_directory = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    let there = of.directories.iter().filter(|(name, _)| stat(name).is_some_and(is_directory));
+    let there = of.directories.iter().filter(|(name, _)| {
+        stat(name).is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+    });
     found.entered.extend(there.map(|(_, at)| *at));
     (found.names() == count).then_some(found)
 }

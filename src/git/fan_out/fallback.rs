@@ -9,14 +9,13 @@ use crate::git::repo::{Repo, is_partial_clone};
 pub fn reason(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
-    let has = |key: &str| config.string(key).is_some();
     let reasons: [(&str, bool); 7] = [
         ("it is a partial clone", is_partial_clone(gix)),
         ("its checkouts are sparse", is("core.sparseCheckout", true)),
         ("core.fileMode is false", is("core.fileMode", false)),
         ("core.symlinks is false", is("core.symlinks", false)),
         ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
-        ("core.sharedRepository is set", has("core.sharedRepository")),
+        ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
         // git tests the file system in the same way when it makes a repository.
         ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
     ];

@@ -80,7 +80,7 @@ struct Unit<'a> {
 /// If this number of blobs in a row were not loose, the thread no longer looks for loose objects.
 const MOST_MISSED: usize = 32;
 
-/// What one thread reuses for all its files.
+/// The buffers that one thread reuses for all its files.
 struct Worker {
     gix: gix::Repository,
     loose: LooseObjects,

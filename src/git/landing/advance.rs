@@ -265,7 +265,7 @@ pub(super) fn install(git: &Git) -> Result<()> {
         .context(|| format!("could not rename '{}'", lock.display()))
 }
 
-/// What a rollback found in the checkout that the landing did not write.
+/// The files that a rollback found in the checkout and that the landing did not write.
 #[derive(Debug, Default)]
 pub struct Rollback {
     /// The commit with versions of files that neither the user nor the landing wrote, but e.g. a hook.

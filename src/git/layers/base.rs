@@ -272,7 +272,7 @@ fn are_in_use(layers: &Path) -> bool {
     found.map(|entry| entry.path()).any(|layer| !is_empty(&layer))
 }
 
-/// What a tree has at a path.
+/// The entry that a tree has at a path.
 enum Tracked {
     File,
     Directory,

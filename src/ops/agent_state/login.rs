@@ -35,7 +35,7 @@ pub(super) struct CopiedLogin {
     digest: String,
 }
 
-/// What removing a copy did to the user's login.
+/// The effect that removing a copy had on the user's login.
 pub(super) enum Settled {
     /// The login is unchanged.
     Kept,

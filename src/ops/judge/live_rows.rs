@@ -1,4 +1,4 @@
-//! What a candidate's row on the terminal shows after judging.
+//! The text of a candidate's row on the terminal after judging.
 use crate::model::board::Standing;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::verdict::Entry;

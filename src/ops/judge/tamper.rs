@@ -43,7 +43,7 @@ struct WatchState {
     cached: Vec<JudgedTree>,
 }
 
-/// What the end of a watch tells.
+/// The changes that were found at the end of a watch.
 pub struct WatchEnd {
     /// True if outcomes cannot be compared: some commands ran before a change that affects
     /// outcomes, some after it.

@@ -19,7 +19,7 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::store::events::MoveDetails;
 
-/// What a landing leaves behind on its branch.
+/// The form in which a change lands on its branch.
 pub enum LandedAs<'a> {
     /// The branch is at a commit that was made before the branch moves.
     At {

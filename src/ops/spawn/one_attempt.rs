@@ -36,7 +36,7 @@ const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directo
                             `git config frites.spawn.home shared` it can, and judging sees what it \
                             writes there";
 
-/// What all commands that are started together have in common.
+/// The terms that all commands have that are started together.
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
     pub limits: Limits,

@@ -16,7 +16,7 @@ use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
-/// What resuming a run does with one of its candidates.
+/// The way in which `run --resume` goes on with one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resumption {
     /// The candidate stays as it is: it has no command, or its command has ended or is not needed.

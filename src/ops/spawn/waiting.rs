@@ -70,7 +70,7 @@ struct WaitWatch<'a> {
     rest: Vec<u8>,
 }
 
-/// What the output since the last check says about the agent.
+/// The agent's state by its output since the last check.
 enum Said {
     Nothing,
     Waits,

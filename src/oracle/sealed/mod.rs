@@ -84,7 +84,7 @@ pub struct BaseInUse {
     guard: LayerGuard,
 }
 
-/// What keeps the directory of layers from being removed.
+/// The lock that keeps the directory of layers from being removed.
 #[derive(Debug)]
 enum LayerGuard {
     /// The layers are in a room of this process, and are deleted together with the room.

@@ -33,7 +33,7 @@ pub struct TestReports {
     outputs: Option<OutputPlaces>,
 }
 
-/// What is known about the reports before one try of a command.
+/// The state of the report files before one try of a command.
 pub struct ExpectedTests<'a> {
     reports: &'a TestReports,
     /// The report files that exist before the try. A file that does not change is not a report of this try.

@@ -136,18 +136,18 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
 /// Removes the names from index `first` on that tests of one binary printed, as trybuild does in the form of
 /// the harness: those that are no paths of Rust, if exactly the others are as many as the tests that passed.
 fn drop_printed_by_tests(names: &mut Vec<String>, first: usize, passed: u64) {
-    let is_path = |name: &str| {
-        let name = name.strip_suffix(" - should panic").unwrap_or(name);
-        name.chars().all(|c| c.is_alphanumeric() || "_:#".contains(c))
-    };
-    let of_binary = names.split_off(first);
-    let (paths, others): (Vec<String>, Vec<String>) =
-        of_binary.into_iter().partition(|name| is_path(name));
-    let are_all = paths.len() as u64 == passed;
-    names.extend(paths);
-    if !are_all {
-        names.extend(others);
+    let paths: Vec<String> =
+        names[first..].iter().filter(|name| is_path_of_rust(name)).cloned().collect();
+    if paths.len() as u64 == passed {
+        names.truncate(first);
+        names.extend(paths);
     }
+}
+
+/// True for the name of a test that Rust's own harness runs.
+fn is_path_of_rust(name: &str) -> bool {
+    let name = name.strip_suffix(" - should panic").unwrap_or(name);
+    name.chars().all(|c| c.is_alphanumeric() || "_:#".contains(c))
 }
 
 fn nextest(lines: &[String]) -> Option<TestReport> {

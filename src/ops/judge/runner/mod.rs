@@ -69,7 +69,7 @@ type OnEnd<'r> = &'r (dyn Fn(&StageResult) + Sync);
 
 /// Where the results, messages and logs about one tree go.
 struct ReportTo<'r> {
-    /// What messages call the tree, e.g. `RUN/CAND`.
+    /// The name of the tree in messages, e.g. `RUN/CAND`.
     name: String,
     /// The place of the commands' logs.
     logs: JudgingLogs,

@@ -154,7 +154,7 @@ struct Shared<'e> {
     known: BTreeMap<(Group, Place), Results>,
     /// The trees that workers are preparing or running commands on.
     running: BTreeMap<Place, Arc<Cancel>>,
-    /// Those trees in `running` whose commands run or are about to run.
+    /// The trees in `running` whose commands run or are about to run.
     executing: BTreeSet<Place>,
     /// The trees that another process was judging when a worker last tried them.
     elsewhere: BTreeSet<Place>,

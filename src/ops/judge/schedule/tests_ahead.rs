@@ -11,7 +11,7 @@ use crate::model::outcome::Outcome;
 struct Ahead {
     tell: Sender<u32>,
     prepared: Mutex<Receiver<u32>>,
-    /// What preparing the second tree returns.
+    /// The result of preparing the second tree.
     second: fn() -> Result<()>,
     executing: AtomicUsize,
     most: AtomicUsize,
