@@ -27,6 +27,7 @@ trials! {
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
+    many_objects_are_fetched_beside_a_damaged_one_and_few_gits_are_started: [NAMESPACES];
     files_that_are_too_long_for_memory_are_named_and_kept: [NAMESPACES];
     state_that_git_would_stumble_over_is_not_brought_back: [NAMESPACES];
     an_attempt_cannot_take_all_that_the_user_may_have: [NAMESPACES];
@@ -577,6 +578,30 @@ fn an_attempt_cannot_take_all_that_the_user_may_have() {
         git-frites spawn -n 1 -- bash -c 'ulimit -u > limit; ulimit -i >> limit; ulimit -q >> limit'";
     world.run(&world.repo, "bash", ["-c", script]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:limit"]), "3500\n1000\n100000");
+}
+
+fn many_objects_are_fetched_beside_a_damaged_one_and_few_gits_are_started() {
+    // The index lists 400 objects, and HEAD a commit without its tree.
+    let script = r#"
+        for i in $(seq 1001 1400); do printf 'blob\nmark :%s\ndata 4\n%s\n' $((i - 1000)) $i; done |
+            git fast-import --quiet --export-marks=/tmp/marks
+        sed 's/:\(.*\) \(.*\)/100644 \2\tzz\/\1/' /tmp/marks | git update-index --index-info
+        bad=$(printf 'tree 1111111111111111111111111111111111111111\nauthor a <a@a> 1 +0000\ncommitter a <a@a> 1 +0000\n\nx\n' |
+            git hash-object -t commit -w --stdin --literally)
+        echo $bad > $(git rev-parse --git-dir)/HEAD; echo more >> README
+    "#;
+    let mut world = guarded();
+    let log = world.home().join("log");
+    world.set_env("FRITES_LOG", "debug");
+    world.set_env("FRITES_LOG_FILE", &log);
+    limited(&world, ["spawn", "-n", "1", "--", "bash", "-euc", script]).expect(0);
+    let calls = fs::read_to_string(log).unwrap().matches("fetch-pack").count();
+    assert!((2..60).contains(&calls), "{calls}");
+    // The content that is only staged is kept.
+    let kept = world.git(["rev-list", "--objects", "refs/frites/1/c1"]);
+    let staged =
+        world.sh(&world.repo, "echo 1234 | tr -d '\\n' | git hash-object --stdin").expect(0);
+    assert!(kept.contains(staged.out().trim()), "{calls}: {kept}");
 }
 
 fn a_commit_that_cannot_be_read_is_named_and_kept() {

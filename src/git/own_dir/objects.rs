@@ -1,5 +1,5 @@
 //! Fetches objects from the object directory of an attempt's own git directory.
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -42,15 +42,24 @@ pub(super) fn fetch(
     Ok(wanted)
 }
 
+/// The maximum number of fetches in one try. Each fetch starts git, and an attempt decides how many objects are
+/// damaged.
+const MOST_FETCHES: usize = 100;
+
+/// Fetches the objects that are present. If a fetch fails, fetches each half of its objects, so that one damaged
+/// object among many costs few fetches. Fails if that takes more than [`MOST_FETCHES`].
 fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<()> {
-    let present = view.present(repo, wanted)?;
-    if present.is_empty() || is_done(view.fetch(repo, &present))? || present.len() == 1 {
-        return Ok(());
+    let mut groups = VecDeque::from([Vec::from_iter(view.present(repo, wanted)?)]);
+    for _ in 0..MOST_FETCHES {
+        let Some(mut group) = groups.pop_front() else { return Ok(()) };
+        if group.is_empty() || is_done(view.fetch(repo, &group))? || group.len() == 1 {
+            continue;
+        }
+        let second_half = group.split_off(group.len() / 2);
+        groups.extend([group, second_half]);
     }
-    for one in present {
-        is_done(view.fetch(repo, &BTreeSet::from([one])))?;
-    }
-    Ok(())
+    Err(Error::fatal("the attempt's git directory has too many damaged objects")
+        .hint("its worktree is as it was; `git frites clean --discard` removes it"))
 }
 
 /// True if a fetch succeeded, false if it failed because of its objects. Fails if the fetch was interrupted
@@ -142,7 +151,7 @@ impl ObjectView {
         Ok(text.lines().filter_map(Oid::parse).collect())
     }
 
-    fn fetch(&self, repo: &Repo, wanted: &BTreeSet<Oid>) -> Result<()> {
+    fn fetch(&self, repo: &Repo, wanted: &[Oid]) -> Result<()> {
         let call = repo.git().call("-c").arg("fetch.fsckObjects=true");
         let call = call.args(["-c", "protocol.file.allow=always", "fetch-pack", "--quiet"]);
         call.args(["--no-progress", "--stdin"]).arg(self.0.path()).stdin(lines(wanted)).run()
@@ -160,6 +169,6 @@ pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
     Ok([path_bytes(&objects), b"\n"].concat())
 }
 
-fn lines(ids: &BTreeSet<Oid>) -> String {
-    ids.iter().map(|oid| format!("{oid}\n")).collect()
+fn lines<'o>(ids: impl IntoIterator<Item = &'o Oid>) -> String {
+    ids.into_iter().map(|oid| format!("{oid}\n")).collect()
 }
