@@ -216,12 +216,16 @@ pub fn connect(root: &Path, worktree: &Path, admin: &Path) -> Result<Option<Path
     Ok(Some(named))
 }
 
-/// Refuses the repository that was found for the directory `dir` if `dir` is in a worktree that another
-/// repository around it has registered. A command of an attempt has then put another `.git` there, whose
-/// configuration can name programs.
+/// Refuses the repository that was found for the directory `dir` if it was found at the root of a worktree that
+/// another repository has registered. A command of an attempt has then replaced the worktree's `.git`, and the
+/// configuration that git finds there can name programs.
 pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
     let dir = nearest_real(dir);
-    for above in dir.ancestors() {
+    let found_at = dir
+        .ancestors()
+        .find(|above| above.join(".git").symlink_metadata().is_ok() || *above == repo.git_dir());
+    let Some(found_at) = found_at else { return Ok(()) };
+    for above in found_at.ancestors() {
         let named = named_by(above).unwrap_or_else(|| PathBuf::from(".git"));
         let common = nearest_real(&above.join(named));
         if common == repo.common_dir() {
@@ -229,7 +233,7 @@ pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
         }
         let checkouts = entries_in(&common)?.into_iter().filter_map(|admin| points_to(&admin));
         let mut checkouts = checkouts.filter_map(|link| Some(link.parent()?.to_owned()));
-        if let Some(checkout) = checkouts.find(|checkout| dir.starts_with(checkout)) {
+        if let Some(checkout) = checkouts.find(|checkout| nearest_real(checkout) == found_at) {
             let checkout = checkout.display();
             let above = above.display();
             let found = repo.git_dir().display();

@@ -497,7 +497,8 @@ fn another_repository_in_the_place_of_a_worktrees_git_is_refused() {
         world.spawn(["-n", "1"]);
         let dir = world.worktree("1/c1");
         world.sh(&dir, script).expect(0);
-        fs::create_dir(dir.join("below")).unwrap();
+        world.sh(&dir, "mkdir below; git init -q inner").expect(0);
+        world.frites_in(&dir.join("inner"), ["status"]).expect(0);
         let answer = world.frites_in(&dir.join("below"), ["status"]);
         let answer = answer.refuses(128, "is a worktree of the repository in");
         assert!(answer.stderr.contains("worktree repair"), "{}", answer.stderr);
