@@ -50,7 +50,7 @@ fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// The directory in which a rule that matches every target runs make.
+/// The directory in which the catch-all rule (`.DEFAULT` or `%`) runs make; `None` if there is no such rule.
 fn forwards_to(makefile: &str) -> Option<String> {
     let lines = joined_lines(makefile);
     let at =

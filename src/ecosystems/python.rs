@@ -1,5 +1,6 @@
 //! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if the project has a lock file
-//! of one of these, else in a virtual environment of the checkout.
+//! of one of these. Else pytest and unittest run in a virtual environment of the checkout, if there is something
+//! to install.
 use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
@@ -238,8 +239,8 @@ fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     })
 }
 
-/// Tests that only names of files and directories suggest: the tests of a package, the tests beside a list of
-/// requirements, the test files in the root, or all sessions of nox.
+/// Tests that are not configured, but that the names of files and directories suggest: the tests of a package,
+/// the tests beside a list of requirements, the test files in the root, or all sessions of nox.
 fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     named_tests(&Project::of(files)?)
 }
@@ -270,8 +271,8 @@ fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
     Ok(Vec::new())
 }
 
-/// If the tool of the lock file is not installed: the tests in a virtual environment of the checkout. The
-/// error about the missing tool names them as an alternative.
+/// The commands that run the tests in a virtual environment of the checkout; none if the tool that wrote the
+/// lock file (uv or poetry) is installed. The error about the missing tool suggests these commands.
 fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     let mut project = Project::of(files)?;
     let tool = project.environment.run.first();
@@ -404,8 +405,8 @@ fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
     Ok(files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
 }
 
-/// The text that names the directory of tests as the source of a command, if the project is a package with
-/// such a directory.
+/// The source to show for a command that was detected from a directory of tests; `None` unless the project is a
+/// package and has such a directory.
 fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
     let files = settings.files;
     let is_package =
@@ -421,8 +422,8 @@ fn shadows_tool(path: &str) -> bool {
     path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
 }
 
-/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11), without private ones and
-/// games. A file of an attempt can replace a module that the test runner imports.
+/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11) that a test runner may import:
+/// without private ones, games and tools. A file of an attempt can replace a module that the test runner imports.
 const STANDARD_LIBRARY: &str = "\
     abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii
     bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop

@@ -167,7 +167,7 @@ fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// For each edit, a list that says how much of each edit it covers ([`Edit::cover`]).
+/// One list per edit: how much of every edit, itself included, that edit covers ([`Edit::cover`]).
 pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
     let shared = shared(edits);
     edits
@@ -181,7 +181,7 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
 }
 
 /// The number of runs that each pair of edits shares. To save time, paths that only one edit touches are
-/// skipped, and runs that each edit has equally often are counted together.
+/// skipped, and runs that occur in the same edits, with the same counts, are counted as one group.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {
@@ -216,8 +216,8 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     shared
 }
 
-/// The score of each edit among the edits of distinct trees: the mean of how much it covers each other edit,
-/// rounded to 1e-9. `None` if there is no other edit.
+/// The score of each edit: the mean of how much it covers of the other edits, rounded to 1e-9. `None` if there
+/// is no other edit. The edits must come from distinct trees.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |(at, mut covers): (usize, Vec<f64>)| {
         covers.remove(at);

@@ -1,12 +1,13 @@
 //! The second judging of a candidate: its change with the base's tests and commands put back.
 //!
 //! If a candidate changes the tests or commands that judge it, its pass proves little. If it also passes
-//! with exactly those changes put back, that is evidence for it. Suspicious changes alone are no
+//! with exactly those changes reverted, that is evidence for it. Suspicious changes alone are no
 //! evidence against it.
 //!
 //! There is no complete list of the files that can switch off tests. So every changed file that is not
-//! source is put back, too. But such a file may be data of the product. So the source must also pass with
-//! each such file alone, where no other file can hide that the source is broken.
+//! source is put back, too. But such a file may be data of the product, which the source needs to pass. So
+//! the source is also judged together with each such file in turn, while the others stay reverted; no other
+//! file can then hide that the source is broken.
 use serde::{Deserialize, Serialize};
 
 use crate::model::oid::Oid;
@@ -39,15 +40,15 @@ pub struct BaseTestsResult {
     /// The tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths of the files that are put back to the base's version, as a whole or only in their deciding
-    /// part. If only the mode of a file is put back, [`MODE_OF`] is before its path.
+    /// The paths of the files that are put back to the base's version, either whole, or only the part that
+    /// decides which commands run. If only the mode of a file is put back, [`MODE_OF`] is before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The entries of `put_back` and `taken_out` that are neither source nor, by their names, tests or files
-    /// that decide which commands run. A submodule has [`SUBMODULE`] before its path.
+    /// The entries of `put_back` and `taken_out` that are not source, and whose names do not mark them as tests
+    /// or as files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order. Each has the candidate's source, and in addition
@@ -103,7 +104,7 @@ impl BaseTestsResult {
     /// The files beside the source ([`TreeBeside::path`]) in the tree of the result at this position; `None`
     /// for the first tree, which has only the source.
     pub fn beside(&self, result: usize) -> Option<&str> {
-        // The results of each tree begin with the first stage again, so the stage goes down only between two
+        // The results of each tree begin with the first stage again, so the stage rises except between two
         // trees.
         let before = self.results.get(..=result)?.windows(2);
         let tree = before.filter(|pair| pair[1].stage <= pair[0].stage).count().checked_sub(1)?;

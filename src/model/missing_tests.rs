@@ -20,8 +20,8 @@ use crate::model::verdict::{Baseline, Entry};
 /// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]. Returns true if there
 /// was such a pass.
 ///
-/// A candidate that changes tests itself may drop some, but not all: so its first judging is compared only if
-/// there is no report, or a report without tests. Its second judging, with the base's tests, is always
+/// A candidate that changes tests itself may drop some, but not all. So for its first judging, only a missing
+/// report, or a report without tests, counts against it. Its second judging, with the base's tests, is always
 /// compared.
 pub fn contradict(
     entries: &mut [Entry],

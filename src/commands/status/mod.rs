@@ -58,7 +58,7 @@ pub struct StatusArgs {
     /// print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
-    /// Measure the disk space that runs and the cache use, instead of showing it as it was last measured
+    /// Measure how much disk space the runs and the cache use, instead of showing the last measurement
     #[arg(long, conflicts_with = "watch")]
     pub disk: bool,
     /// Print one JSON document

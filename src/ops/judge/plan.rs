@@ -1,6 +1,6 @@
-//! The plan of a judging, for `judge --dry-run`: the commands, the detected commands that are not used,
-//! missing programs, the seeds, the world, and the cached outcomes. Making the plan runs no command of the
-//! project.
+//! The plan that `judge --dry-run` prints: the commands, the detected commands that are not used, missing
+//! programs, the seeds, the world (how the commands are confined), and the cached outcomes. Making the plan
+//! runs no command of the project.
 use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
 use crate::ecosystems::downloads;
@@ -44,7 +44,7 @@ pub struct OraclePlan {
     pub settings: JudgeSettings,
     /// The commands that would download the base's dependencies, if there is no setup command for that.
     pub downloads: Vec<OracleCommand>,
-    /// The trees that are known to pass; `None` if there is no command.
+    /// The cached passes and build outputs; `None` if there is no command, or if the world keeps no outcomes.
     pub known: Option<KnownPasses>,
 }
 
@@ -59,8 +59,7 @@ pub struct KnownPasses {
     pub candidates: (usize, usize),
 }
 
-/// The ledger that judging a base on these terms would use, and the kept build outputs from which the judging
-/// would start.
+/// The ledger of outcomes for judging this base on these terms, and the kept build outputs to start from.
 fn kept_for<'m>(
     session: &'m Session,
     base: &JudgedTree,
@@ -163,7 +162,7 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        // In other worlds, downloads are not kept, so nothing is downloaded in advance.
+        // Only a sealed world keeps downloads, so only for that world is anything downloaded in advance.
         let downloads = match world {
             WorldKind::Sealed => downloads::of_base(repo, base, &planned.oracle.commands)?,
             WorldKind::Landlock | WorldKind::Open => Vec::new(),

@@ -136,8 +136,8 @@ impl WriteTimes {
     fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
         let run = candidate.run;
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        // A commit that a capture made of staged files has the time of the capture, not the times of the
-        // files, so it is left out.
+        // Captures also commit staged files. Such a commit has the time of the capture, not of the files, so it
+        // is left out.
         let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
         let heads = heads
             .filter(|oid| {
@@ -154,9 +154,9 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// The time at which the attempt gave a path its content in the newest capture: the time of the attempt's
-    /// own commit with this content, else the file's modification time. For a deleted file, it is the time of
-    /// the first capture that does not have it.
+    /// The time at which the attempt wrote the content that a path has in the newest capture: the time of the
+    /// attempt's own commit with this content, else the file's modification time, else (e.g. for a deleted file)
+    /// the time of the first capture with this content.
     fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())

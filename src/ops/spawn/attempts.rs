@@ -61,8 +61,8 @@ impl AttemptOptions {
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
-    /// The result of each command, in the order of the commands. The results of further rounds that were
-    /// added meanwhile come last.
+    /// The result of each command, in the order of the commands. Commands that were added meanwhile, as
+    /// further rounds in existing worktrees, come last.
     pub results: Vec<Captured>,
     /// The changes that happened outside of the worktrees while the commands ran, in words.
     pub escaped: Vec<String>,
@@ -73,8 +73,9 @@ pub struct AttemptReport {
 /// Runs commands in worktrees, and captures each worktree when its command ends. The caller holds the run's
 /// lock, and the run is marked as running.
 ///
-/// Meanwhile, `beside` does its work under the same watch. It opens the gate that the commands wait for, and
-/// can add further rounds. Fails if `beside` locks the gate before any command has started.
+/// Meanwhile, `beside` does its work. Changes outside of the worktrees are watched during both. `beside` opens
+/// the gate that the commands wait for, and can add further rounds. Fails if `beside` locks the gate before any
+/// command has started.
 pub fn run_attempts(
     session: &Session,
     run: &Run,
@@ -159,11 +160,11 @@ fn run_all(
             })
         })
     });
-    // The watch reports what has changed even after an error, because a changed configuration may be the
+    // Even after an error, the watch reports what has changed, because a changed configuration may be the
     // cause of the error.
     let watched = watch.end(session.integrity(), run);
-    // If a candidate's record still says that its command runs, the run stays marked as active, so that the
-    // next git-frites command recovers it.
+    // After an error, if a candidate's record still says that its command runs, the run stays marked as active,
+    // so that the next git-frites command recovers it.
     let done = if results.is_ok() || !store.candidates(run).any(is_running) {
         store.clear_active(&run.run)
     } else {
@@ -229,8 +230,8 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     let _ = marked;
 }
 
-/// Runs further commands in candidates' existing worktrees. Captures each worktree first, so that the work
-/// from before its command is an iteration of its own.
+/// Runs further commands in candidates' existing worktrees. Captures each worktree before its new command
+/// starts, so that the earlier work is an iteration of its own.
 pub fn rerun_all(
     session: &Session,
     run: &Run,
