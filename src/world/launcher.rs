@@ -67,6 +67,7 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     nix::sched::unshare(namespaces).step("making namespaces")?;
     map.write().step("mapping the user's ids")?;
     refuse_cgroup_namespaces().step("refusing namespaces of cgroups")?;
+    limit_inotify().step("limiting inotify instances")?;
     mounts::mount_all(&spec)?;
     keep_capabilities_for_init().step("keeping capabilities")?;
     rustix::io::fcntl_setfd(status, FdFlags::empty()).step("handing over the descriptor")?;
@@ -90,6 +91,18 @@ fn refuse_cgroup_namespaces() -> io::Result<()> {
             Ok(())
         }
         other => other,
+    }
+}
+
+/// Limits the world to a quarter of the inotify instances of the user, which the system counts for all worlds of
+/// the user together: a command that takes all of them would make the tests in other worlds fail.
+fn limit_inotify() -> io::Result<()> {
+    let Ok(text) = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances") else {
+        return Ok(());
+    };
+    match text.trim().parse::<u64>() {
+        Ok(most) => fs::write("/proc/sys/user/max_inotify_instances", (most / 4).to_string()),
+        Err(_) => Ok(()),
     }
 }
 

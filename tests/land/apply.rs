@@ -1046,6 +1046,27 @@ fn tracked_file_that_a_made_hook_runs_is_a_hook() {
 }
 
 #[test]
+fn tracked_file_to_which_a_hook_links_is_a_hook() {
+    for directory in [".git/hooks", "hooks"] {
+        let world = World::new();
+        world.write("scripts/check", "#!/bin/sh\n");
+        make_executable(&world.repo.join("scripts/check"));
+        fs::create_dir_all(world.repo.join(directory)).unwrap();
+        let target = world.repo.join("scripts/check");
+        std::os::unix::fs::symlink(target, world.repo.join(directory).join("pre-commit")).unwrap();
+        world.commit("hooks");
+        world.git(["config", "core.hooksPath", directory]);
+        let ran = world.home().join("ran");
+        world.attempts(&[&format!("echo \"touch '{}'\" >> scripts/check", ran.display())]);
+        world.frites(["judge", "--test", "true"]).expect(0);
+        world
+            .frites(["apply", "-m", "x"])
+            .refuses(1, "1/c1 changes 'scripts/check', a hook that git would run");
+        assert!(!ran.exists(), "{directory}");
+    }
+}
+
+#[test]
 fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
     let world = World::new();
     let ran = world.home().join("ran");

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::sealed::{sealed, stale_project};
 use crate::common::spread::{on_node, open, replay, with_remote};
-use crate::common::{World, kill, poll};
+use crate::common::{World, kill, poll, write};
 use crate::tool::{
     MAKE, NAMESPACES, SECCOMP, UNREADABLE_DIRECTORY, WITHOUT_LANDLOCK, trials, without_namespaces,
 };
@@ -79,6 +79,9 @@ fn nothing_that_commands_write_is_left() {
     let world = sealed();
     fs::create_dir(world.home().join(".ssh")).unwrap();
     fs::write(world.home().join(".ssh/id"), "secret").unwrap();
+    for login in [".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"] {
+        write(&world.home().join(login), "token");
+    }
     world.write(".gitignore", "node_modules\n");
     world.commit("ignore");
     world.write("node_modules/left.js", "mine");
@@ -86,6 +89,7 @@ fn nothing_that_commands_write_is_left() {
     let before = user_files(&world);
     let script = r#"
         cat ~/.ssh/id && exit 7
+        cat ~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json | grep token && exit 7
         rm -rf ~/.ssh ~/.gitconfig ~/shared/.. node_modules 2>/dev/null
         echo x > ~/dropped; echo x > /tmp/dropped-by-a-test; echo x > dropped
         git config --file .git/config core.hooksPath /evil

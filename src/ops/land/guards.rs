@@ -1,4 +1,5 @@
 //! Checks that fail if a landing is not allowed.
+use std::fs;
 use std::path::Path;
 
 use crate::config::{self, Config};
@@ -48,21 +49,28 @@ pub fn refuse_overwrite(
 
 /// A git hook in the user's checkout that differs between the trees `from` and `to`. git would run the
 /// attempt's version of the hook with the user's permissions. Hooks are in the checkout if `core.hooksPath`
-/// is a directory in it. If this directory is not tracked, a tool such as husky has generated its files,
-/// which run hooks in the parent directory. Then the files of the parent directory are compared.
+/// is a directory in it, or if a hook is a link to a file of the checkout. If the directory is not tracked, a
+/// tool such as husky has generated its files, which run hooks in the parent directory. Then the files of the
+/// parent directory are compared.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
-    let Some(root) = session.repo.work_tree() else { return Ok(None) };
+    let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
     let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
-    let Ok(inside) = hooks.strip_prefix(nearest_real(root)) else { return Ok(None) };
-    if inside.starts_with(".git") {
+    let mut places = Vec::new();
+    for hook in fs::read_dir(&hooks).into_iter().flatten().flatten() {
+        places.extend(nearest_real(&hook.path()).strip_prefix(&root).map(Path::to_owned));
+    }
+    if let Ok(inside) = hooks.strip_prefix(&root) {
+        let is_tracked = session.repo.has_directory(from, &inside.to_string_lossy())?;
+        let above = inside.parent().filter(|above| !is_tracked && *above != Path::new(""));
+        places.push(above.unwrap_or(inside).to_owned());
+    }
+    places.retain(|place| !place.starts_with(".git"));
+    if places.is_empty() {
         return Ok(None);
     }
-    let is_tracked = session.repo.has_directory(from, &inside.to_string_lossy())?;
-    let above = inside.parent().filter(|above| !is_tracked && *above != Path::new(""));
-    let directory = above.unwrap_or(inside);
     let changes = diff::changes(&session.repo, from, from, to)?;
     let mut paths = changes.into_iter().map(|change| change.path);
-    Ok(paths.find(|path| path.on_disk(Path::new("")).starts_with(directory)))
+    Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
 }
 
 /// Fails if a commit in the user's checkout would run a git hook that differs between the trees `from` and

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::agents;
 use crate::config::value::Network;
 use crate::error::{IoContext, Result};
 use crate::fs::tree::nearest_real;
@@ -78,7 +79,9 @@ pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
         paths.iter().filter(|path| !shows(path)).map(|path| (*path).to_owned()).collect()
     };
     if !configured.is_empty() && configured.iter().all(|entry| entry.starts_with(SHOWN)) {
-        return [not_shown(&KEYS_AND_TOKENS), not_shown(&[NPM_SETTINGS])];
+        let logins = agents::login_files();
+        let logins: Vec<&str> = logins.iter().map(String::as_str).collect();
+        return [not_shown(&[&KEYS_AND_TOKENS[..], &logins].concat()), not_shown(&[NPM_SETTINGS])];
     }
     let named: Vec<&str> = configured.iter().map(String::as_str).collect();
     let mut hidden = not_shown(&named);
