@@ -127,7 +127,7 @@ pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     Ok((read_all((file, meta.clone()))?, meta))
 }
 
-/// Reads the bytes of a file that [`open_own`] opens; one of more than `most` bytes is an error.
+/// Reads a file that [`open_own`] opens. Fails if the file has more than `most` bytes.
 pub fn read_own_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_at_most(open_own(path)?, most)
 }
@@ -160,7 +160,7 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads an open file to its end. It is an error if it has more than `most` bytes; then it is not read.
+/// Reads an open file to its end. Fails without reading if the file has more than `most` bytes.
 pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // The length alone is not enough, because another process may append to the file meanwhile.

@@ -195,9 +195,9 @@ fn collect(
     Some(())
 }
 
-/// Says which tree in `to` (a tree or commit), and not at the same path in `from`, git would not write: its
-/// entries are not sorted, or one is there twice. What git reads from such a tree depends on the command,
-/// so another tree could be judged than the one that lands.
+/// Names a tree below `to` (a tree or a commit) that git would not write: its entries are not sorted, or it has
+/// one name twice. Trees that are at the same path in `from` are not checked. Git's commands read different
+/// files from such a tree, so the tree that is judged could differ from the tree that lands.
 pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     let reader = (repo, &repo.gix());
     let from = tree_of(reader, from);

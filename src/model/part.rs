@@ -198,8 +198,8 @@ impl PartOutcome {
         self.candidate.as_ref()?.base_tests.as_ref()
     }
 
-    /// The reason why no judging on its terms has these results: a command has one result on each tree, and
-    /// the terms limit its tries. `None` if one could have them.
+    /// The reason why no judging on these terms can have these results: each command has one result on each tree,
+    /// and the terms limit its tries. `None` if a judging can have them.
     pub fn excess(&self) -> Option<&'static str> {
         let most = self.terms.oracle.len();
         let trees = self.second().map_or(0, |second| second.trees().count());

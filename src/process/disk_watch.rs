@@ -27,8 +27,8 @@ const SHARE: u32 = 20;
 /// whatever its limit is, because other programs need the disk, too.
 const RESERVE: u64 = 256 << 20;
 
-/// If fewer files can be made on the disk, or than a fifth of all that it can hold, a command that made at
-/// least as many is ended, too: empty files take no space.
+/// If the disk has room for fewer files than this (or than a fifth of all files that it can hold, if that is
+/// less), a command that has made at least as many files is ended, too: empty files take no space.
 const RESERVED_FILES: u64 = 50_000;
 
 /// The field of a confinement's description that has the limit.
@@ -68,9 +68,9 @@ fn files_are_short(limit: &DiskLimit) -> Option<u64> {
     (disk.f_favail < reserve).then_some(reserve)
 }
 
-/// Waits until [`exceeded`] returns a size, and returns it. This may take for ever. Begins with a pause,
-/// because the space is measured anyway when the command has ended. If the disk gets short of files, measures at once: many of them are
-/// made in a moment.
+/// Waits until [`exceeded`] returns a size, and returns it. This may take for ever. Begins with a pause, because
+/// the space is measured anyway when the command has ended. If the disk gets short of files, measures at once,
+/// because a command can make many files in a moment.
 pub(super) fn wait(limit: &DiskLimit) -> TooMuch {
     let mut pause = PAUSE;
     loop {

@@ -130,15 +130,15 @@ pub(super) fn add_unlisted_files(
     Ok(())
 }
 
-/// Files whose content tells git what to do with others.
+/// The names of files whose content tells git what to do with other files.
 pub(super) const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
-/// The most bytes that the files of rules in a worktree may have together: git reads them into memory. It leaves
-/// out a file of more than 100 MiB, but not many files.
+/// The files of rules in a worktree may have at most this many bytes together, because git reads them into
+/// memory. git skips one file of more than 100 MiB, but has no limit for many files.
 const MOST_RULES: u64 = 16 << 20;
 
-/// Refuses a worktree in which a file of rules that git reads is not a regular file, or in which these files are
-/// too long together: git would wait for ever when it opens a FIFO, and need too much memory.
+/// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket or a device: git
+/// would wait for ever when it opens a FIFO. Also fails if these files together are longer than [`MOST_RULES`].
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut left = MOST_RULES;
     let mut waiting = vec![source.worktree.to_owned()];

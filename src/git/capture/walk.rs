@@ -32,8 +32,8 @@ const LONGEST_PATH: usize = 3000;
 /// The deepest directory that is read in process.
 const DEEPEST: usize = 100;
 
-/// The longest file of rules that is read in process: those of all directories above a file are in memory at the
-/// same time, and each line of them takes many times its length.
+/// Files of rules that are longer than this are left to git. In process, the rules of all directories above a
+/// file are in memory at the same time, and each line takes many times its length.
 const LONGEST_RULES: u64 = 64 << 10;
 
 /// The differences between a worktree and its private index, as `git ls-files` would list them.

@@ -79,7 +79,8 @@ impl OwnGitDir {
     /// worktree's administrative entry in the repository; `None` if it is gone. `branch` is the candidate's
     /// branch; no other ref of the repository moves.
     ///
-    /// Commits that cannot be read, and files that are too long, are noted in the room; see [`unread`](super::unread).
+    /// The commits that cannot be read, and the files that are too long, are written to a file in `self.room`; see
+    /// [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {

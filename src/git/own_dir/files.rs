@@ -83,12 +83,13 @@ pub(super) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// The most bytes of the files below one directory that are read: an attempt can make long files without disk
-/// space, but our memory is limited. An index of this length has more than two million files.
+/// At most this many bytes are read of the files below one directory, because an attempt can make long files
+/// that take no disk space, and git-frites would hold them in memory. An index of this length has more than two
+/// million files.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The regular files below a directory with their contents, by relative paths. Links are not followed. Adds
-/// the paths of files that are too long to `too_long`.
+/// The contents of the regular files below a directory. The keys are the relative paths. Links are not
+/// followed. Adds the paths of files that are too long to `too_long`.
 pub(super) fn read(
     dir: &Path,
     leaves_out: impl Fn(&Path) -> bool,

@@ -41,7 +41,7 @@ const SHARED_OBJECTS: &str = "frites-objects";
 /// branch last.
 const BRANCH: &str = "branch";
 
-/// The note about commits and files that could not be brought back.
+/// The file in [`OwnGitDir::room`] that names the commits and files that could not be brought back.
 const UNREAD: &str = "unread";
 
 /// The files of the common git directory that are copied to an own git directory.
@@ -67,8 +67,8 @@ const LEFT_OUT: [&str; 12] = [
     gc::PACKED,
 ];
 
-/// The line about commits and files of an attempt that could not be brought back and stay in its git directory;
-/// `None` if there are none. `room` is the candidate's directory for notes.
+/// A line for people about the commits and files that could not be brought back, and that are only in the
+/// attempt's git directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
 pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
 }
@@ -125,7 +125,8 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Notes the commits that could not be brought back, and the files that are too long to be read.
+    /// Writes a note about the commits that could not be brought back, and about the files that are too long to be
+    /// read. If there are none, deletes the note.
     fn note_unread<'a>(
         &self,
         commits: impl Iterator<Item = &'a Oid>,

@@ -74,8 +74,8 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
     lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
 }
 
-/// The refs of a git directory that have an object. They are read from the files, without git and without
-/// the attempt's settings. Adds the paths of files that are too long to `too_long`.
+/// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
+/// attempt's settings have no effect. Adds the paths of files that are too long to `too_long`.
 pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
     let mut refs = BTreeMap::new();
     for packed in files::read(dir, |path| path != Path::new("packed-refs"), too_long).values() {
@@ -91,7 +91,7 @@ pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, 
     refs
 }
 
-/// The loose refs below a directory, relative to it.
+/// The loose refs below a directory. Their names are relative to `dir`.
 fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
     let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"), too_long);
     let refs = read.into_iter().filter_map(|(path, bytes)| {
