@@ -125,7 +125,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 // Account, onboarding, MCP servers, and Claude's data about projects.
                 ".claude.json",
             ],
-            conversations: &["projects", "file-history", "history.jsonl"],
+            conversations: &["projects", "history.jsonl"],
         }]
     },
 };

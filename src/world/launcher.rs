@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use nix::sched::CloneFlags;
@@ -56,6 +56,7 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the supervisor")?;
     close_inherited(status.as_raw_fd()).step("closing inherited descriptors")?;
+    let limits = limits_of_user().step("reading the limits of the user")?;
     let map = IdentityMap::prepare().step("preparing the map of ids")?;
     let mut namespaces = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -66,8 +67,8 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     }
     nix::sched::unshare(namespaces).step("making namespaces")?;
     map.write().step("mapping the user's ids")?;
+    take_a_quarter(&limits).step("limiting what the user's other worlds need, too")?;
     refuse_cgroup_namespaces().step("refusing namespaces of cgroups")?;
-    limit_inotify().step("limiting inotify instances")?;
     mounts::mount_all(&spec)?;
     keep_capabilities_for_init().step("keeping capabilities")?;
     rustix::io::fcntl_setfd(status, FdFlags::empty()).step("handing over the descriptor")?;
@@ -94,16 +95,23 @@ fn refuse_cgroup_namespaces() -> io::Result<()> {
     }
 }
 
-/// Limits the world to a quarter of the inotify instances of the user, which the system counts for all worlds of
-/// the user together: a command that takes all of them would make the tests in other worlds fail.
-fn limit_inotify() -> io::Result<()> {
-    let Ok(text) = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances") else {
-        return Ok(());
-    };
-    match text.trim().parse::<u64>() {
-        Ok(most) => fs::write("/proc/sys/user/max_inotify_instances", (most / 4).to_string()),
-        Err(_) => Ok(()),
+/// The resources that the system counts for each user, such as namespaces and inotify instances
+/// (namespaces(7), inotify(7)): the files with the limits in the current user namespace, and the limits.
+fn limits_of_user() -> io::Result<Vec<(PathBuf, u64)>> {
+    let mut limits = Vec::new();
+    for file in fs::read_dir("/proc/sys/user")? {
+        let path = file?.path();
+        if let Ok(most) = fs::read_to_string(&path)?.trim().parse() {
+            limits.push((path, most));
+        }
     }
+    Ok(limits)
+}
+
+/// Gives the new user namespace a quarter of each of these limits. The system counts what a world takes for the
+/// user, too: a command that takes all would keep other worlds from being made, or make their tests fail.
+fn take_a_quarter(limits: &[(PathBuf, u64)]) -> io::Result<()> {
+    limits.iter().try_for_each(|(path, most)| fs::write(path, (most / 4).to_string()))
 }
 
 fn keep_capabilities_for_init() -> io::Result<()> {

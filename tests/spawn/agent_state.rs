@@ -55,7 +55,7 @@ fn in_home(world: &World, path: &str, text: &str) -> PathBuf {
 
 #[test]
 fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
-    let keep = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects; echo kept > projects/talk; cat projects/talk > "$OLDPWD/seen""#;
+    let keep = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects; echo kept > projects/talk.json; cat projects/talk.json > "$OLDPWD/seen""#;
     let codex = r#"echo kept > "$CODEX_HOME/state.sqlite""#;
     let gemini = r#"mkdir "$GEMINI_CLI_HOME/.gemini"; echo kept > "$GEMINI_CLI_HOME/.gemini/x""#;
     let opencode = r#"for of in "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME"
@@ -72,7 +72,7 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     let words = agents.iter().flat_map(|agent| ["--agent", agent]);
     world.frites(["spawn", "-p", "x"].into_iter().chain(words)).expect(0);
     for (agent, files) in [
-        ("claude", &["CLAUDE_CONFIG_DIR/projects/talk"][..]),
+        ("claude", &["CLAUDE_CONFIG_DIR/projects/talk.json"][..]),
         ("codex", &["CODEX_HOME/state.sqlite"]),
         ("gemini", &["GEMINI_CLI_HOME/.gemini/x"]),
         ("opencode", &["XDG_CONFIG_HOME/opencode/x", "XDG_DATA_HOME/opencode/x"]),
@@ -95,15 +95,19 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     let names = world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/claude-1"]);
     assert!(names.contains("seen") && !names.contains("talk"), "{names}");
     // A later round goes on with it, and so does a person.
-    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/projects/talk""#);
+    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/projects/talk.json""#);
     let again = ["retry", "1/claude-1", "--agent", "claude", "-p", "more"];
     world.frites(again).expect(0);
-    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/talk"];
+    let show =
+        ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/talk.json"];
     assert_eq!(world.frites(show).expect(0).out(), "kept\nagain\n");
-    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk")), "kept\nagain\n");
+    assert_eq!(
+        read(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk.json")),
+        "kept\nagain\n"
+    );
     // It goes with the records.
     world.frites(["clean", "1"]).expect(0);
-    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk").exists());
+    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk.json").exists());
     world.frites(["clean", "1", "--forget"]).expect(0);
     assert!(!world.repo.join(".frites/runs/1").exists());
     world.assert_clean();
@@ -327,7 +331,7 @@ fn variables_of_other_agents_are_configured() {
 fn a_person_goes_on_with_the_conversation_and_obeys_nothing_that_the_attempt_wrote() {
     let script = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects/p plugins; echo one > projects/p/1.jsonl
         echo evil > settings.json; echo evil > settings.local.json; echo evil > plugins/p
-        ln -s "$HOME/secret" projects/p/2.jsonl; echo evil > projects/p/run; chmod +x projects/p/run"#;
+        ln -s "$HOME/secret" projects/p/2.jsonl; echo evil > projects/p/run; echo evil > projects/p/MEMORY.md"#;
     let world = world_with(&[("claude", script)]);
     in_home(&world, ".claude/settings.json", "mine");
     in_home(&world, "secret", "secret");
@@ -340,16 +344,12 @@ fn a_person_goes_on_with_the_conversation_and_obeys_nothing_that_the_attempt_wro
     let fresh = "./projects/p/1.jsonl\n./settings.json\nmine";
     assert_eq!(person(&format!("{list}; echo two >> projects/p/1.jsonl; echo > own")), fresh);
     // Nothing is lost, and what the person did stays while no command of the attempt runs.
-    let old = state(&world, "claude", "CLAUDE_CONFIG_DIR.1");
-    assert_eq!(read(old.join("settings.json")), "evil\n");
+    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR/settings.json")), "evil\n");
     assert_eq!(person("ls"), "own\nprojects\nsettings.json\n");
     set_agent(&world, "claude", "echo three >> \"$CLAUDE_CONFIG_DIR/projects/p/1.jsonl\"");
     world.frites(["retry", "1/claude-1", "--agent", "claude", "-p", "more"]).expect(0);
-    assert_eq!(
-        person(&format!("{list}; cat projects/p/1.jsonl")),
-        format!("{fresh}one\ntwo\nthree\n")
-    );
-    assert_eq!(read(state(&world, "claude", "CLAUDE_CONFIG_DIR.2/own")), "\n");
+    assert_eq!(person(&format!("{list}; cat projects/p/1.jsonl")), format!("{fresh}one\nthree\n"));
+    assert_eq!(read(state(&world, "claude", "person/CLAUDE_CONFIG_DIR.1/own")), "\n");
 }
 
 #[test]

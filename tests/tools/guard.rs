@@ -578,7 +578,7 @@ fn an_attempt_cannot_take_all_that_the_user_may_have() {
         git-frites spawn -n 1 -- bash -c 'ulimit -u > limit; ulimit -i >> limit; ulimit -q >> limit
         cat /proc/sys/user/max_inotify_instances >> limit'";
     world.run(&world.repo, "bash", ["-c", script]).expect(0);
-    let most = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+    let most = fs::read_to_string("/proc/sys/user/max_inotify_instances").unwrap();
     let quarter = most.trim().parse::<u64>().unwrap() / 4;
     let limits = format!("3500\n1000\n100000\n{quarter}");
     assert_eq!(world.git(["show", "refs/frites/1/c1:limit"]), limits);

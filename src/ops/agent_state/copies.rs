@@ -19,14 +19,18 @@ const MOST_LINKS: usize = 10_000;
 /// Directories that are not copied, because tools fill them, and they hold no settings.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
+/// The extensions of files in which agents store conversations.
+const OF_CONVERSATIONS: [&str; 5] = ["db", "db-shm", "db-wal", "json", "jsonl"];
+
 /// Who wrote the files that are copied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writer {
     /// The user. Symbolic links are followed, because many people keep their settings elsewhere and link to
     /// them.
     User,
-    /// A command of an attempt. Symbolic links and executable files are not copied: an attempt may have
-    /// linked to any file of the user, or put a program where an agent looks for one.
+    /// A command of an attempt. Only regular files with the extensions of conversations are copied, no programs
+    /// and no instructions (`MEMORY.md`). Symbolic links are not followed, because an attempt may have linked to
+    /// any file of the user.
     Attempt,
 }
 
@@ -62,8 +66,9 @@ impl Copies {
         if meta.is_dir() {
             return self.copy_directory(writer, from, to, depth);
         }
-        let mode = meta.permissions().mode();
-        if !meta.is_file() || writer == Writer::Attempt && mode & 0o111 != 0 {
+        let extension = from.extension().and_then(|extension| extension.to_str());
+        let is_conversation = extension.is_some_and(|end| OF_CONVERSATIONS.contains(&end));
+        if !meta.is_file() || writer == Writer::Attempt && !is_conversation {
             return Ok(());
         }
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
@@ -77,7 +82,11 @@ impl Copies {
             fs::create_dir_all(above)?;
         }
         let mut file = regular::create_own(to)?;
-        file.set_permissions(fs::Permissions::from_mode(mode & 0o700))?;
+        let mode = match writer {
+            Writer::User => meta.permissions().mode() & 0o700,
+            Writer::Attempt => 0o600,
+        };
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.write_all(&bytes)
     }
 

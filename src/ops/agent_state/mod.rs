@@ -37,10 +37,13 @@ struct AgentStateRecord {
     /// The copied logins that are in the state directories now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins: Vec<CopiedLogin>,
-    /// True if no command of the attempt has run since the directories were made for a person.
+    /// True if the last directories were prepared for a person, and no command of the attempt has run since.
     #[serde(default)]
     is_for_person: bool,
 }
+
+/// The directory of the state directories of persons, beside those of the attempt.
+const OF_PERSON: &str = "person";
 
 /// Makes the state directories of an agent for its next command, with a copy of the user's current login.
 /// Returns the environment variables that name the directories. Returns none if there is no agent, or if no
@@ -61,16 +64,17 @@ pub fn prepare(
         record.agents.push(agent.clone());
     }
     record.is_for_person = false;
-    StateDirectories { session, candidate, agent, is_made_anew: false }
+    let root = candidate.directory().agent_state();
+    StateDirectories { session, candidate, agent, root, is_made_anew: false }
         .make(&variables, &mut record)
 }
 
-/// Prepares a candidate's existing state directories for a person, whose commands are not guarded. Returns
-/// the environment variables that name them.
+/// Prepares state directories for a person who goes on working in a candidate's worktree, and whose commands
+/// are not guarded. Returns the environment variables that name them.
 ///
-/// An agent runs and obeys files in its state directory, and the attempt could write there. So a directory in
-/// which a command of the attempt has run is made anew, with the user's settings and the attempt's
-/// conversations. The old directory is kept beside it. If git-frites does not know which files are
+/// An agent runs and obeys files in its state directory, and the attempt can write to its own. So the person has
+/// other directories, with the user's settings and the attempt's conversations. They are made anew if a command
+/// of the attempt has run since; the old ones are kept beside them. If git-frites does not know which files are
 /// conversations, the variable is not set.
 pub fn prepare_for_person(
     session: &Session,
@@ -88,7 +92,8 @@ pub fn prepare_for_person(
             let directory = candidate.directory().agent_state().join(&name);
             session.ui.note(format!("{name} is not set: the attempt could write to '{}', where the agent '{agent}' may find programs and settings", directory.display()));
         }
-        let made = StateDirectories { session, candidate, agent, is_made_anew };
+        let root = candidate.directory().agent_state().join(OF_PERSON);
+        let made = StateDirectories { session, candidate, agent, root, is_made_anew };
         variables.extend(made.make(&known, &mut record)?);
     }
     Ok(variables)
@@ -99,6 +104,8 @@ struct StateDirectories<'a> {
     session: &'a Session,
     candidate: CandidateRef<'a>,
     agent: &'a Name,
+    /// The directory in which they are.
+    root: PathBuf,
     /// True if directories that exist are replaced.
     is_made_anew: bool,
 }
@@ -111,10 +118,9 @@ impl StateDirectories<'_> {
         variables: &[StateVariable],
         record: &mut AgentStateRecord,
     ) -> Result<Vec<(String, OsString)>> {
-        let StateDirectories { session, candidate, agent, .. } = *self;
-        let root = candidate.directory().agent_state();
+        let StateDirectories { session, candidate, agent, ref root, .. } = *self;
         let failed = || format!("could not make the state directory of the agent '{agent}'");
-        make_private(&root).context(failed)?;
+        make_private(root).context(failed)?;
         let users = UsersState::of(session);
         let mut copies = Copies::default();
         for variable in variables {
@@ -131,7 +137,7 @@ impl StateDirectories<'_> {
         record.logins.extend(logins.iter().map(|(login, _)| login.clone()));
         write_toml(&candidate.directory().agent_record(), record)?;
         for (login, bytes) in &logins {
-            login.write(&root, bytes).context(failed)?;
+            login.write(root, bytes).context(failed)?;
         }
         Ok(variables
             .iter()
@@ -140,15 +146,15 @@ impl StateDirectories<'_> {
     }
 
     /// Makes the directory of one variable with copies of the user's settings. If other programs share this
-    /// directory, adds links to the user's other entries. A directory that replaces an old one gets its
-    /// conversations, and the old one is kept under another name.
+    /// directory, adds links to the user's other entries. If the attempt has a directory for this variable, adds
+    /// its conversations. An old directory is kept under another name.
     fn begin(
         &self,
         variable: &StateVariable,
         users: &UsersState,
         copies: &mut Copies,
     ) -> io::Result<()> {
-        let root = self.candidate.directory().agent_state();
+        let root = &self.root;
         let directory = root.join(&variable.name);
         let exists = fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir());
         if exists && !self.is_made_anew {
@@ -162,8 +168,9 @@ impl StateDirectories<'_> {
             for (from, path) in users.settings(known) {
                 copies.copy(Writer::User, &from, &new.join(path));
             }
+            let of_attempt = self.candidate.directory().agent_state().join(&variable.name);
             for path in known.conversations {
-                copies.copy(Writer::Attempt, &directory.join(path), &new.join(path));
+                copies.copy(Writer::Attempt, &of_attempt.join(path), &new.join(path));
             }
             if let (Some(own), Some(of_user)) = (known.own, users.directory(known)) {
                 copies::link_others(&of_user, own, &new)?;
@@ -205,8 +212,10 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
         return;
     }
     let users = UsersState::of(session);
+    let attempts = candidate.directory().agent_state();
+    let root = if record.is_for_person { attempts.join(OF_PERSON) } else { attempts };
     for login in std::mem::take(&mut record.logins) {
-        match login.settle(&candidate.directory().agent_state(), &users) {
+        match login.settle(&root, &users) {
             Ok(Settled::Kept) => {}
             Ok(Settled::GivenBack(file)) => {
                 let file = file.display();
@@ -215,7 +224,7 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
                     .note(format!("{candidate}: its agent has refreshed the login in '{file}'"));
             }
             Err(e) => {
-                let path = login.in_state(&candidate.directory().agent_state());
+                let path = login.in_state(&root);
                 let error = Error::io(format!("could not remove '{}'", path.display()), e);
                 session.ui.warn(format!("{candidate}: {}", error.message));
             }
