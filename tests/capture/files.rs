@@ -1056,3 +1056,20 @@ fn sparse_checkout_of_an_attempt_deletes_nothing_outside_of_its_cone() {
         }
     }
 }
+
+#[test]
+fn a_fifo_in_a_repository_inside_the_worktree_stops_no_sibling() {
+    for script in [
+        "git init -q in; rm in/.git/HEAD; mkfifo in/.git/HEAD",
+        "git init -q in; ln -s /dev/zero in/.git/commondir",
+        "git init -q in; cd in; git commit -q --allow-empty -m x; cd ..; git add in; rm in/.git/config; mkfifo in/.git/config",
+    ] {
+        let world = World::new();
+        let script = format!("echo x >>README; case $FRITES_CANDIDATE in bad) {script};; esac");
+        let words = ["60", "git-frites", "run", "-q", "-c", "bad", "good", "--test", "true", "--"];
+        let words = [&words[..], &["sh", "-euc", &script]].concat();
+        let answer = world.run(&world.repo, "timeout", words).expect(0);
+        assert!(answer.stderr.contains("is not a regular file"), "{}", answer.stderr);
+        assert_eq!(answer.out(), "1/good\n", "{script}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
@@ -148,7 +148,13 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
             let kind = entry.file_type();
             let path = entry.path();
             let relative = path.strip_prefix(source.worktree).map(tree::path_bytes);
-            if name == ".git" || relative.is_ok_and(|path| source.hidden.hides(path)) {
+            if relative.is_ok_and(|path| source.hidden.hides(path)) {
+                continue;
+            }
+            if name == ".git" {
+                if directory != source.worktree {
+                    require_readable_repository(path)?;
+                }
                 continue;
             }
             if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
@@ -158,12 +164,8 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
             if !RULES.iter().any(|rules| name == *rules) {
                 continue;
             }
-            let Ok(meta) = fs::metadata(&path) else { continue };
+            let Some(meta) = metadata_of_file(&path)? else { continue };
             let shown = path.display();
-            if special_kind(meta.file_type()).is_some() {
-                return Err(Error::fatal(format!("'{shown}' is not a regular file"))
-                    .hint("git would wait for ever when it reads that: remove it"));
-            }
             let bytes = if meta.is_file() { meta.len() } else { 0 };
             left = left.checked_sub(bytes).ok_or_else(|| {
                 let most = size(MOST_RULES);
@@ -173,6 +175,37 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Fails if the git directory of a repository inside the worktree has a FIFO or a device, or a link to one: git
+/// reads these files when a capture lists or adds the repository. The objects are not read then.
+fn require_readable_repository(git_dir: PathBuf) -> Result<()> {
+    let mut waiting = vec![git_dir];
+    while let Some(path) = waiting.pop() {
+        let is_directory = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
+        if !is_directory {
+            metadata_of_file(&path)?;
+            continue;
+        }
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let is_of_objects = path.file_name().is_some_and(|name| name == "objects");
+            if !is_of_objects || entry.file_name() == "info" {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The metadata of a file, or of the file to which a link leads; `None` if there is no such file. Fails if it is
+/// a FIFO, a socket or a device.
+fn metadata_of_file(path: &Path) -> Result<Option<fs::Metadata>> {
+    let Ok(meta) = fs::metadata(path) else { return Ok(None) };
+    if special_kind(meta.file_type()).is_some() {
+        return Err(Error::fatal(format!("'{}' is not a regular file", path.display()))
+            .hint("git would wait for ever when it reads that: remove it"));
+    }
+    Ok(Some(meta))
 }
 
 /// The reason why git cannot hold the file at a path; `None` if git can hold it.
