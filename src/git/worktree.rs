@@ -235,13 +235,14 @@ pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
         let mut checkouts = checkouts.filter_map(|link| Some(link.parent()?.to_owned()));
         if let Some(checkout) = checkouts.find(|checkout| nearest_real(checkout) == found_at) {
             let checkout = checkout.display();
-            let above = above.display();
             let found = repo.git_dir().display();
+            let owner = above.to_string_lossy();
             return Err(Error::fatal(format!(
-                "'{checkout}' is a worktree of the repository in '{above}', but git finds '{found}' there"
+                "'{checkout}' is a worktree of the repository in '{owner}', but git finds '{found}' there"
             ))
             .hint(format!(
-                "a command replaced '{checkout}/.git': move that away, and then: `git -C {above} worktree repair`"
+                "a command replaced '{checkout}/.git': move that away, and then: `git -C {} worktree repair`",
+                shell_words::quote(&owner)
             )));
         }
     }
