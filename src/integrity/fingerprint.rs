@@ -276,14 +276,13 @@ impl Fingerprint {
     fn refs(&mut self, repo: &Repo) {
         let call =
             repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
-        let list = match call.args(["refs/frites/", "refs/heads/frites/"]).bytes() {
+        let list = match call.arg("refs/frites/").bytes() {
             Ok(list) => list,
             Err(e) => return self.put_unreadable(FactKind::Ref, "", e.message),
         };
         for line in String::from_utf8_lossy(&list).lines() {
             let Some((name, value)) = line.split_once(' ') else { continue };
-            let is_transient = name.starts_with(refs::JUDGING) || name.starts_with(refs::FETCHED);
-            if is_transient || refs::run_of(name).is_none() {
+            if refs::run_of(name).is_none() {
                 continue;
             }
             let value = match value.trim_end().split_once(' ') {

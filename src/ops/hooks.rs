@@ -21,6 +21,7 @@ use crate::model::layout::AGENT;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
 use crate::ops::log_excerpt;
+use crate::ops::named_files::named_files;
 use crate::ops::session::Session;
 use crate::process::environment::Policy;
 use crate::process::{self, End, Job, Limits};
@@ -101,11 +102,7 @@ struct Failure {
 /// attempt's version would run with the user's permissions. Also reads the words of scripts (`sh -c`).
 fn refuse_landed_program(session: &Session, dir: &Path, argv: &[String]) -> Result<()> {
     let changed = session.changed_by_landing()?;
-    let script_words = argv.iter().filter_map(|word| shell_words::split(word).ok()).flatten();
-    let words: Vec<PathBuf> = script_words
-        .chain(argv.iter().cloned())
-        .map(|word| nearest_real(&dir.join(word)))
-        .collect();
+    let words: Vec<PathBuf> = argv.iter().flat_map(|word| named_files(word, dir)).collect();
     let dir = nearest_real(dir);
     match changed.into_iter().find(|path| words.contains(&path.on_disk(&dir))) {
         None => Ok(()),

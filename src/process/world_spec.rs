@@ -13,9 +13,6 @@ pub const LAUNCHER_VERB: &str = "__world";
 /// The hidden first argument of the first process of the new PID namespace.
 pub const INIT_VERB: &str = "__init";
 
-/// The hidden first argument of the process that maps all ids if the user is root.
-pub const MAP_VERB: &str = "__map";
-
 /// The hidden first argument of the process that restricts itself by Landlock and then becomes the command.
 pub const RESTRICT_VERB: &str = "__restrict";
 

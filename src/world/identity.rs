@@ -3,16 +3,17 @@
 //!
 //! A user can map only their own id. But test suites that run as root change the owners of files to other
 //! ids. So if the user is root, a process outside of the new namespace maps every id of the old namespace.
-use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{getegid, geteuid};
 
-use crate::process;
-use crate::process::world_spec::MAP_VERB;
+/// Waits for a line, and then writes the maps of users and groups of a process. This is a script because a
+/// shell starts in half the time of this program, and each world waits for it.
+const WRITE_MAPS: &str =
+    r#"read -r _ && printf %s "$2" >"/proc/$1/uid_map" && printf %s "$3" >"/proc/$1/gid_map""#;
 
 /// The map of ids before it is written. `helper` is the process that maps all ids and waits for an order to
 /// do so; it is `None` if this user may map only one id.
@@ -32,9 +33,10 @@ impl IdentityMap {
         if user != 0 {
             return Ok(IdentityMap { helper: None, user, group });
         }
-        let id = std::process::id().to_string();
-        let helper = Command::new(process::myself())
-            .args([MAP_VERB, &id])
+        let users = to_itself(&fs::read_to_string("/proc/self/uid_map")?);
+        let groups = to_itself(&fs::read_to_string("/proc/self/gid_map")?);
+        let helper = Command::new("/bin/sh")
+            .args(["-c", WRITE_MAPS, "sh", &std::process::id().to_string(), &users, &groups])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -58,22 +60,6 @@ impl IdentityMap {
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
         fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
     }
-}
-
-/// The main function of the process that maps all ids. Waits for a byte on its standard input. Then writes
-/// the maps of users and groups of the process whose id is in `arguments`.
-pub fn main(arguments: &[OsString]) -> ExitCode {
-    let mut byte = [0];
-    let [process] = arguments else { return ExitCode::from(2) };
-    if io::stdin().read_exact(&mut byte).is_err() {
-        return ExitCode::FAILURE;
-    }
-    let process = process.to_string_lossy();
-    let written = ["uid_map", "gid_map"].into_iter().try_for_each(|name| {
-        let own = fs::read_to_string(format!("/proc/self/{name}"))?;
-        fs::write(format!("/proc/{process}/{name}"), to_itself(&own))
-    });
-    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// A map that maps each inner id of `map` to itself.

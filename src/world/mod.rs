@@ -3,7 +3,7 @@
 //!
 //! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands write goes
 //! to a layer that is thrown away; the rest of the file system is read-only (GIT-FACTS, "Worlds"). No
-//! privileges and no helper programs are needed: git-frites starts itself once to unshare namespaces and make
+//! privileges are needed: git-frites starts itself once to unshare namespaces and make
 //! mounts ([`launcher`]), and once as the first process of the new PID namespace ([`init`]). If the system
 //! does not allow namespaces, Landlock can forbid writes ([`landlock`]).
 #[cfg(target_os = "linux")]
@@ -29,7 +29,7 @@ pub mod user_directories;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, MAP_VERB, RESTRICT_VERB};
+use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, RESTRICT_VERB};
 
 /// If these arguments are those of a process of a world, runs that process and returns its exit code.
 /// Otherwise returns `None`.
@@ -40,7 +40,6 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
         LAUNCHER_VERB => Some(launcher::main(rest)),
         INIT_VERB => Some(init::main(rest)),
         RESTRICT_VERB => Some(landlock::main(rest)),
-        MAP_VERB => Some(identity::main(rest)),
         _ => None,
     }
 }
@@ -49,5 +48,5 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;
-    [LAUNCHER_VERB, INIT_VERB, MAP_VERB, RESTRICT_VERB].contains(&verb).then_some(ExitCode::from(2))
+    [LAUNCHER_VERB, INIT_VERB, RESTRICT_VERB].contains(&verb).then_some(ExitCode::from(2))
 }

@@ -1067,6 +1067,35 @@ fn tracked_file_to_which_a_hook_links_is_a_hook() {
 }
 
 #[test]
+fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
+    let world = World::new();
+    world.write("tools/sign", "#!/bin/sh\nexit 1\n");
+    world.write("tools/settings", "");
+    make_executable(&world.repo.join("tools/sign"));
+    std::os::unix::fs::symlink("tools/sign", world.repo.join("signer")).unwrap();
+    world.commit("tools");
+    let ran = world.home().join("ran");
+    let program = format!("echo \"touch '{}'\" >> tools/sign", ran.display());
+    world.attempts(&[&program, "echo '[x]' > tools/settings", "echo x > other"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let cases = [
+        ("gpg.program", "./signer", "1/c1", "tools/sign"),
+        ("trailer.x.command", "sh -c 'exec tools/sign'", "1/c1", "tools/sign"),
+        ("include.path", "../tools/settings", "1/c2", "tools/settings"),
+    ];
+    for (key, value, candidate, path) in cases {
+        world.git(["config", key, value]);
+        let reason = format!("{candidate} changes '{path}', which git's setting {key} names");
+        world.frites(["apply", "-m", "x", "--no-verify", candidate]).refuses(1, &reason);
+        assert!(!ran.exists(), "{key}");
+        world.git(["config", "--unset", key]);
+    }
+    // A candidate that does not change the named file lands.
+    world.git(["config", "trailer.x.command", "tools/sign"]);
+    world.frites(["apply", "-m", "x", "1/c3"]).expect(0);
+}
+
+#[test]
 fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
     let world = World::new();
     let ran = world.home().join("ran");

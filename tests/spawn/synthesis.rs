@@ -262,6 +262,11 @@ fn synthesis_can_be_run_by_hand_and_names_what_was_shortened() {
         .frites(["add", "--synthesize", "1"])
         .refuses(2, "a synthesis needs an agent or a command");
     world.frites(["add", "--synthesize", "--", "true"]).refuses(2, "<RUN>");
+    world.git(["config", "frites.limits.candidates", "3"]);
+    world
+        .frites(["add", "--synthesize", "1", "--", "true"])
+        .refuses(128, "4 candidates are more than limits.candidates = 3");
+    world.git(["config", "--unset", "frites.limits.candidates"]);
     let made = |refs: &str| refs.lines().filter(|l| l.contains("synthesis")).count();
     assert_eq!((made(&before), made(&world.git(["for-each-ref"]))), (0, 0));
 

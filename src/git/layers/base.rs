@@ -92,7 +92,11 @@ impl BaseLayer {
     /// The layer with the files that the base's commands wrote in the checkout; `None` if no outputs were
     /// taken.
     pub fn outputs(&self) -> Option<PathBuf> {
-        Some(self.dir.join("out")).filter(|dir| dir.is_dir())
+        Some(self.outputs_dir()).filter(|dir| dir.is_dir())
+    }
+
+    fn outputs_dir(&self) -> PathBuf {
+        self.dir.join("out")
     }
 
     /// The directory for outputs of an ancestor. It exists if these layers were made from an ancestor's
@@ -168,7 +172,7 @@ impl BaseLayer {
     pub fn take_outputs(&self, checkout: &Path) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
-        fs::rename(checkout, self.dir.join("out")).context(failed)?;
+        fs::rename(checkout, self.outputs_dir()).context(failed)?;
         // Without this wait, an output could have the same time as a file of the judged tree, and `make`
         // would think that the output is up to date.
         wait_for_next_step(&self.dir).context(failed)
@@ -232,7 +236,7 @@ impl BaseLayer {
 
     /// Deletes the outputs that the base's commands left in its checkout.
     pub fn forget_outputs(&self) -> Result<()> {
-        let outputs = self.dir.join("out");
+        let outputs = self.outputs_dir();
         tree::delete_tree(&outputs).context(|| format!("could not delete '{}'", outputs.display()))
     }
 

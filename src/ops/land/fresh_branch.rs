@@ -15,7 +15,9 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::guards::{refuse_candidates_worktree, refuse_changed_hooks};
+use crate::ops::land::guards::{
+    refuse_candidates_worktree, refuse_changed_hooks, refuse_changed_settings,
+};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::land::undo_branch::refuse_merged;
@@ -95,8 +97,12 @@ pub fn land(
         head.refuse_overwrite(session, &plan.tree, hint)?;
     }
     if fresh.commit {
-        if !options.no_verify && !fresh.no_switch {
-            refuse_changed_hooks(session, &from.commit, &plan.tree, &plan.address())?;
+        if !fresh.no_switch {
+            let address = plan.address();
+            refuse_changed_settings(session, &from.commit, &plan.tree, &address)?;
+            if !options.no_verify {
+                refuse_changed_hooks(session, &from.commit, &plan.tree, &address)?;
+            }
         }
         trust::warn_before_commit(session.integrity());
     }

@@ -13,6 +13,7 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
+use crate::ops::named_files::named_files;
 use crate::ops::session::Session;
 
 /// Fails if the current checkout is a candidate's worktree, because a change lands on the user's HEAD.
@@ -71,6 +72,44 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     let changes = diff::changes(&session.repo, from, from, to)?;
     let mut paths = changes.into_iter().map(|change| change.path);
     Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
+}
+
+/// The name of a setting of git, and the quoted path of a changed file that it names.
+fn changed_setting(session: &Session, from: &Oid, to: &Oid) -> Result<Option<[String; 2]>> {
+    let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
+    let changes = diff::changes(&session.repo, from, from, to)?;
+    let list = session.repo.git().call("config").args(["--list", "-z", "--includes"]).bytes()?;
+    for setting in list.split(|byte| *byte == 0) {
+        let setting = String::from_utf8_lossy(setting);
+        let Some((key, value)) = setting.split_once('\n') else { continue };
+        // git does not run the values of our own settings.
+        if key.starts_with("frites.") {
+            continue;
+        }
+        let mut named = named_files(value, &root);
+        named.extend(named_files(value, session.repo.common_dir()));
+        let path = changes.iter().map(|change| &change.path);
+        if let Some(path) = path.into_iter().find(|path| named.contains(&path.on_disk(&root))) {
+            return Ok(Some([key.to_owned(), path.quoted()]));
+        }
+    }
+    Ok(None)
+}
+
+/// Fails if a setting of git names a file that differs between the trees `from` and `to`. The commit in the
+/// user's checkout could run the attempt's version (`gpg.program`, a filter), or read it as configuration
+/// (`include.path`). Every setting that names such a file counts, because only git knows which of them it
+/// runs.
+pub fn refuse_changed_settings(
+    session: &Session,
+    from: &Oid,
+    to: &Oid,
+    address: &str,
+) -> Result<()> {
+    let Some([key, path]) = changed_setting(session, from, to)? else { return Ok(()) };
+    Err(Error::no(format!("{address} changes '{path}', which git's setting {key} names"))
+        .hint(format!("look at it with `git frites diff {address}`"))
+        .hint("then land without touching your checkout (`--no-switch`)"))
 }
 
 /// Fails if a commit in the user's checkout would run a git hook that differs between the trees `from` and

@@ -183,9 +183,9 @@ pub fn synthesize(
     if let Some(reached) = cost_limit::reached(session, run)? {
         return Err(reached.into_error(run));
     }
-    limits::require_room(session, 0, 1)?;
     // While this lock is held, no other process judges the run, adds candidates to it, or removes it.
     let (_lock, mut run) = store.lock_and_read(&run.run)?;
+    limits::require_room(session, run.candidates.len(), 1)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
             .hint(format!("judge it first: `git frites judge {}`", run.run))
