@@ -47,8 +47,10 @@ fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     ])
 }
 
-/// Restores the base's go.mod, but keeps the attempt's versions of the modules and of the language. Other
-/// lines replace a module's code, choose the compiler, or change the run time's behaviour (`godebug`).
+/// Restores the base's go.mod, but keeps the attempt's versions of the modules, and a newer version of the
+/// language, which a module may need. With an older one, variables of loops may have another meaning, so that
+/// tests no longer test each case. Other lines replace a module's code, choose the compiler, or change the run
+/// time's behaviour (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_module = |line: &&str| {
         let code = line.split("//").next().unwrap_or(line);
@@ -62,7 +64,14 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
             _ => false,
         }
     };
-    line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_module))
+    let language = |lines: &[&str]| -> Option<Vec<u32>> {
+        let version = lines.iter().find_map(|line| line.trim().strip_prefix("go "))?;
+        version.trim().split('.').map(|number| number.parse().ok()).collect()
+    };
+    line_hunks(base, own, |hunk| {
+        !hunk.removed.iter().chain(hunk.added).all(names_module)
+            || language(hunk.added) < language(hunk.removed)
+    })
 }
 
 /// The directories in which Go looks for a module that is no longer required: `check` if the main module

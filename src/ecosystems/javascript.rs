@@ -221,13 +221,14 @@ fn is_test_file(stem: &str, extension: &str) -> bool {
 /// Restores the base's package.json, but keeps the attempt's description of the package, its modules and its
 /// dependencies. The package's name is restored, because Node finds a package by its own name before it finds
 /// an installed one (such as an assertion library). The package's programs are restored, because one of them
-/// may be named `node`.
+/// may be named `node`. `browser` is restored, because a bundler of tests replaces files and modules by it, and
+/// `engines` and `browserslist`, because linters check for these versions.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
-        author browser browserslist bugs bundleDependencies bundledDependencies contributors
-        dependencies description devDependencies engines exports files funding homepage keywords
-        license main module optionalDependencies peerDependencies peerDependenciesMeta
-        repository types typings version";
+        author bugs bundleDependencies bundledDependencies contributors dependencies description
+        devDependencies exports files funding homepage keywords license main module
+        optionalDependencies peerDependencies peerDependenciesMeta repository types typings
+        version";
     let mut kept = words(KEPT);
     kept.retain(|key| !leads_to_tests(base, key));
     // A new package keeps its name and scripts, but not its programs (`bin`): they would come before those of
@@ -241,7 +242,7 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
 /// True if `key` is an entry point of the package that leads to a file of the tests. Tests may load that file
 /// by the package's name, so the entry point must not change.
 pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
-    const ENTRY_POINTS: [&str; 4] = ["browser", "exports", "main", "module"];
+    const ENTRY_POINTS: [&str; 3] = ["exports", "main", "module"];
     let parsed = text.and_then(|text| parse_to_serde_value(text, &ParseOptions::default()).ok());
     let Some(document): Option<Value> = parsed else { return false };
     if !ENTRY_POINTS.contains(&key) {

@@ -344,6 +344,7 @@ mod tests {
             ("composer.json", "{}", "{\"require\": {\"b/b\": \"1\"}}"),
             ("deno.json", "{}", "{\"imports\": {\"b\": \"jsr:@b/b\"}}"),
             ("go.mod", "module a\n", "module a\n\nrequire (\n\tb.org/b v1.0.0 // indirect\n)\n"),
+            ("go.mod", "module a\n\ngo 1.9\n", "module a\n\ngo 1.22.1\n"),
             ("Gemfile", "gem 'a'\n", "gem 'a'\ngem \"b\", '~> 1'\n"),
             ("a.gemspec", "x\n", "x\n  s.add_runtime_dependency(\"b\", \">= 1\")\n"),
             (
@@ -395,6 +396,24 @@ mod tests {
             ("composer.json", "{}", "{\"autoload\": {\"psr-4\": {\"PHPUnit\\\\\": \"a\"}}}"),
             ("deno.json", "{}", "{\"imports\": {\"@std/assert\": \"./a.ts\"}}"),
             ("go.mod", "module a\n", "module a\n\ngodebug panicnil=1\n"),
+            ("go.mod", "module a\n\ngo 1.22\n", "module a\n\ngo 1.9\n"),
+            ("go.mod", "module a\n\ngo 1.22\n", "module a\n"),
+            (
+                "pyproject.toml",
+                "[project]\nrequires-python = '>=3.8'\n",
+                "[project]\nrequires-python = '>=3.10'\n",
+            ),
+            (
+                "Cargo.toml",
+                "[package]\nrust-version = \"1.60\"\n",
+                "[package]\nrust-version = \"1.80\"\n",
+            ),
+            ("package.json", "{}", "{\"browser\": {\"./test/same.js\": \"./src/add.js\"}}"),
+            (
+                "package.json",
+                "{\"engines\": {\"node\": \"18\"}}",
+                "{\"engines\": {\"node\": \"22\"}}",
+            ),
             ("go.mod", "module a\n", "module a\n\nreplace b.org/b => ./b\n"),
             ("Gemfile", "gem 'a'\n", "gem 'a', exit\n"),
             ("a.gemspec", "x\n", "x\nexit if \"dependency\"\n"),

@@ -452,14 +452,14 @@ fn shadows_library(path: &str, _: &str) -> bool {
 }
 
 /// Restores the base's pyproject.toml, but keeps the attempt's description of the package and its
-/// dependencies. In a new file, everything else is dropped, because it may configure tools.
+/// dependencies. In a new file, everything else is dropped, because it may configure tools. The Python version
+/// that the package requires (`requires-python`) is restored, because linters check for that version.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-system.requires build-system.build-backend dependency-groups project.authors
         project.classifiers project.dependencies project.description project.dynamic
         project.keywords project.license project.license-files project.maintainers project.name
-        project.optional-dependencies project.readme project.requires-python project.urls
-        project.version tool.pdm.dev-dependencies tool.poetry.authors tool.poetry.dependencies
+        project.optional-dependencies project.readme project.urls project.version tool.pdm.dev-dependencies tool.poetry.authors tool.poetry.dependencies
         tool.poetry.description tool.poetry.dev-dependencies tool.poetry.extras
         tool.poetry.group.*.dependencies tool.poetry.name tool.poetry.readme tool.poetry.version
         tool.uv.dev-dependencies";

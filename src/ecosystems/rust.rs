@@ -279,10 +279,11 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
         bench bin build-dependencies dependencies dev-dependencies example features
         target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
         workspace.dependencies workspace.members workspace.resolver";
-    // The edition is restored, because it changes how Cargo finds tests.
+    // The edition is restored, because it changes how Cargo finds tests; and `rust-version`, because Clippy
+    // checks for that version.
     const DESCRIPTION: &str = "\
         authors categories description documentation exclude homepage include keywords license
-        license-file publish readme repository resolver rust-version version";
+        license-file publish readme repository resolver version";
     // Items that these lists have lost are restored. Added items stay: a new member or default feature
     // removes no test.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];

@@ -11,7 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::error::{Error, IoContext, Result};
+use crate::fs::scratch;
 use crate::git::output::{Output, may_be_moving};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::git::program;
@@ -124,6 +127,8 @@ pub struct Git {
     own_overrides: SettingOverrides,
     settings: CallSettings,
     held: Option<Arc<File>>,
+    /// The world in which [`Call::confined`] runs git.
+    world: Option<Arc<WorldSpec>>,
 }
 
 /// Which of the user's settings a call obeys.
@@ -163,6 +168,7 @@ impl Git {
             own_overrides: SettingOverrides::default(),
             settings: CallSettings::Own,
             held: None,
+            world: None,
         }
     }
 
@@ -228,6 +234,13 @@ impl Git {
         self
     }
 
+    /// Sets the world in which [`Call::confined`] runs git; `None` to run it without a world.
+    #[must_use]
+    pub fn confined_to(mut self, world: Option<WorldSpec>) -> Self {
+        self.world = world.map(Arc::new);
+        self
+    }
+
     /// Switches off the filters in the repository's own configuration, because an attempt may have made the
     /// repository.
     pub fn without_own_filters(mut self) -> Result<Self> {
@@ -274,11 +287,14 @@ impl Call {
         self
     }
 
-    /// Makes [`Call::output`] run git in a world. The standard output then has the world's messages in place
-    /// of git's output.
-    pub fn in_world(mut self, world: &WorldSpec) -> Result<Self> {
-        let words = world.words(LAUNCHER_VERB, "1").context(|| "could not start git".to_owned())?;
-        self.world = [process::myself().into()].into_iter().chain(words).collect();
+    /// Makes [`Call::output`] run git in the world of its [`Git`], if it has one. The standard output then has
+    /// the world's messages in place of git's output.
+    pub fn confined(mut self) -> Result<Self> {
+        if let Some(world) = &self.git.world {
+            let words =
+                world.words(LAUNCHER_VERB, "1").context(|| "could not start git".to_owned())?;
+            self.world = [process::myself().into()].into_iter().chain(words).collect();
+        }
         Ok(self)
     }
 
@@ -302,7 +318,9 @@ impl Call {
         );
         let started = Instant::now();
         let traces = TraceFile::create()?;
-        let expression = traces.iter().fold(self.expression(), |e, file| file.redirect(e));
+        let temporary = self.confines_filters().then(scratch::directory).transpose()?;
+        let expression = self.expression(temporary.as_ref().map(TempDir::path))?;
+        let expression = traces.iter().fold(expression, |e, file| file.redirect(e));
         let expression = match (self.stdin.take(), self.held()?) {
             (Some(bytes), _) => expression.stdin_bytes(bytes),
             (None, Some(file)) => expression.stdin_file(file),
@@ -329,7 +347,7 @@ impl Call {
     /// standard output goes to our standard error. Returns the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
-        let expression = self.expression().stdout_to_stderr();
+        let expression = self.expression(None)?.stdout_to_stderr();
         let expression = match self.held()? {
             Some(file) => expression.stdin_file(file),
             None => expression,
@@ -395,12 +413,21 @@ impl Call {
         Ok(OsString::from_vec(bytes))
     }
 
-    fn expression(&self) -> duct::Expression {
+    /// True if filters that git starts are confined. They are in our own worktrees, and not in the checkouts
+    /// of the user.
+    fn confines_filters(&self) -> bool {
+        let Git { settings, work_tree, overrides, .. } = &self.git;
+        *settings == CallSettings::Own && work_tree.is_some() && overrides.confines_filters()
+    }
+
+    /// The process to start. `temporary` is the directory for temporary files of filters, if filters are
+    /// confined.
+    fn expression(&self, temporary: Option<&Path>) -> Result<duct::Expression> {
         let settings = self.settings().into_iter().flat_map(|setting| ["-c".into(), setting]);
         let git = self.world.iter().cloned().chain([program::to_start().into()]);
         let mut words = git.chain(settings).chain(self.args.iter().cloned());
         let program = words.next().unwrap_or_default();
-        let env = self.environment();
+        let env = self.environment(temporary)?;
         let mut expression = duct::cmd(program, words).unchecked();
         if let Some(dir) = &self.git.work_tree {
             expression = expression.dir(dir);
@@ -414,7 +441,7 @@ impl Call {
         for (name, value) in env {
             expression = expression.env(name, value);
         }
-        expression
+        Ok(expression)
     }
 
     /// The settings (`-c`) that git is started with.
@@ -443,15 +470,15 @@ impl Call {
         all
     }
 
-    /// The variables that git is started with.
-    fn environment(&self) -> BTreeMap<OsString, OsString> {
+    /// The variables that git is started with. `temporary` is that of [`Call::expression`].
+    fn environment(&self, temporary: Option<&Path>) -> Result<BTreeMap<OsString, OsString>> {
         let Git { git_dir, work_tree, index, overrides, own_overrides, settings, .. } = &self.git;
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
         env.insert("GIT_DIR".into(), git_dir.into());
         env.extend(work_tree.as_ref().map(|dir| ("GIT_WORK_TREE".into(), dir.into())));
         env.extend(index.as_ref().map(|file| ("GIT_INDEX_FILE".into(), file.into())));
         if *settings == CallSettings::User {
-            return env;
+            return Ok(env);
         }
         if *settings == CallSettings::Own {
             env.extend(overrides.redirect_environment(git_dir));
@@ -466,8 +493,9 @@ impl Call {
         }
         // A setting that an attempt planted must not decide where a transfer goes, or which program does the
         // transfer.
-        env.extend(overrides.settings_environment(own_overrides));
-        env
+        let places = work_tree.as_deref().zip(temporary).map(|(dir, temporary)| [dir, temporary]);
+        env.extend(overrides.settings_environment(own_overrides, places)?);
+        Ok(env)
     }
 
     fn not_started(&self, e: io::Error) -> Error {

@@ -8,6 +8,7 @@ mod directories;
 mod durable;
 pub mod fan_out;
 pub mod file_times;
+pub mod filters;
 mod gc;
 pub mod held_refs;
 pub mod ignored;

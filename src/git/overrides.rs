@@ -6,16 +6,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use parking_lot::RwLock;
 
+use crate::error::Result;
 use crate::fs::regular;
+use crate::git::filters::ConfinedFilters;
 
 /// The settings, and the git directory, that calls in one repository use instead of the repository's own.
 #[derive(Debug, Default)]
 pub struct Overrides {
     settings: RwLock<SettingOverrides>,
     stand_in: RwLock<Option<StandIn>>,
+    filters: OnceLock<ConfinedFilters>,
 }
 
 /// Settings that replace those of the configuration, and whether git may fetch. Calls in the user's name
@@ -73,14 +77,29 @@ impl Overrides {
         self.stand_in.read().is_some()
     }
 
+    /// From now on, our own calls confine filters in worktrees. Only the first call has an effect.
+    pub(super) fn confine_filters(&self, filters: ConfinedFilters) {
+        self.filters.get_or_init(|| filters);
+    }
+
+    /// True if our own calls confine filters.
+    pub(super) fn confines_filters(&self) -> bool {
+        self.filters.get().is_some()
+    }
+
     /// The environment variables that pass the settings, and `more`, to git. `-c` is not used, because it
-    /// cannot name a key with `=` in it.
+    /// cannot name a key with `=` in it. `places` are the worktree and a temporary directory for filters, if
+    /// filters are confined.
     pub(super) fn settings_environment(
         &self,
         more: &SettingOverrides,
-    ) -> Vec<(OsString, OsString)> {
+        places: Option<[&Path; 2]>,
+    ) -> Result<Vec<(OsString, OsString)>> {
         let mut all = self.settings.read().clone();
         all.values.extend(more.values.clone());
+        if let (Some([dir, temporary]), Some(filters)) = (places, self.filters.get()) {
+            filters.confine(&mut all.values, dir, temporary)?;
+        }
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         for (at, (key, value)) in all.values.iter().enumerate() {
             env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
@@ -94,7 +113,7 @@ impl Overrides {
             env.push(("GIT_NO_LAZY_FETCH".into(), "1".into()));
             env.push(("GIT_ALLOW_PROTOCOL".into(), "none".into()));
         }
-        env
+        Ok(env)
     }
 
     /// The environment variables that redirect a call. `git_dir` is the git directory of the call: the common

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES, repeat};
+use crate::git::filters::{ConfinedFilters, FilterConfinement};
 use crate::git::loose::LooseObjects;
 use crate::git::mode::EntryMode;
 use crate::git::overrides::Overrides;
@@ -129,6 +130,14 @@ impl Repo {
             remembered: Mutex::default(),
             shared: gix.into_sync(),
         })
+    }
+
+    /// From now on, our own calls in this repository's worktrees confine the filters that git starts. A
+    /// filter of a later configuration is not confined.
+    pub fn confine_filters(&self, confinement: FilterConfinement) {
+        if let Some(filters) = ConfinedFilters::of(&self.gix(), &self.common_dir, confinement) {
+            self.overrides.confine_filters(filters);
+        }
     }
 
     /// The git directory that all worktrees share.

@@ -7,6 +7,7 @@ pub mod beside;
 pub mod board;
 pub mod capture;
 pub mod clean;
+pub mod confined_git;
 pub mod corrected;
 pub mod disk_space;
 pub mod doctor;

@@ -20,6 +20,7 @@ use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
+use crate::ops::confined_git;
 use crate::ops::recover::{Recovery, recover};
 use crate::oracle::pool;
 use crate::process::environment::Policy;
@@ -104,6 +105,7 @@ impl ReadSession {
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // This comes first, because the calls of git below use the repository's configuration.
         overrides::update(self.integrity());
+        confined_git::confine_filters(&self.repo);
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));
         let undeleted = pool::sweep(&self.repo, &self.store)?;

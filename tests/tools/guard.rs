@@ -24,6 +24,8 @@ trials! {
     gc_of_the_user_does_not_disturb_a_guarded_attempt: [NAMESPACES];
     codex_has_the_guard_as_its_sandbox: [NAMESPACES];
     filters_can_write_to_the_store_of_git_lfs: [NAMESPACES];
+    filters_that_run_code_of_an_attempt_are_confined: [NAMESPACES];
+    a_merge_into_an_attempt_writes_through_no_link: [NAMESPACES];
     nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache: [NAMESPACES];
     nothing_waits_for_what_is_no_file_in_the_git_directory: [NAMESPACES];
     a_commit_that_cannot_be_read_is_named_and_kept: [NAMESPACES];
@@ -355,29 +357,53 @@ fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
     assert_eq!(world.first_candidate("1")["exit_code"], 0);
 }
 
-/// The filter is in place of another attempt that has the worktree open: it changes a directory into a link
-/// between the moment at which git looked at the directory and the moment at which git writes there.
-fn a_round_that_is_taken_back_writes_through_no_link() {
-    let world = guarded();
-    let hooks = world.repo.join(".git/hooks");
-    let smudge = format!(
-        "if test -e armed; then rm armed; mv dir moved; ln -s {} dir; fi; cat",
-        hooks.display()
+/// Runs `command` in a shell, in a repository with a filter for `*.swap`. While the filter runs in a worktree
+/// that has a file `armed`, something else changes the worktree's `dir` into a link to the repository's hooks, as
+/// another attempt can do that has the worktree open: between the moment at which git looked at the directory
+/// and the moment at which git writes there.
+fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> crate::common::Answer {
+    let pipe = world.home().join("pipe");
+    let pipe = pipe.display();
+    // The shell opens the pipe when the filter does.
+    let script = format!(
+        "mkfifo {pipe}
+         (exec 3>{pipe}; cd {worktree} && rm armed && mv dir moved && ln -s {}/.git/hooks dir) & other=$!
+         {command}; code=$?
+         kill $other 2>/dev/null; exit $code",
+        world.repo.display()
     );
-    world.git(["config", "filter.swap.smudge", &smudge]);
+    world.git(["config", "filter.swap.smudge", &format!("! test -e armed || cat {pipe} >&2; cat")]);
     world.write(".gitattributes", "*.swap filter=swap\n");
     world.commit("attributes");
     fs::write(world.repo.join(".git/info/exclude"), "armed\n").unwrap();
-    let script = r#"
-        if ! test -e built; then mkdir dir; touch built dir/kept dir/planted.swap
-        else rm built dir/planted.swap; touch armed; fi"#;
-    let words = ["run", "-n", "1", "--rounds", "1", "--build", "test -e built", "--test", "false"];
-    let answer = world.frites(words.into_iter().chain(["--", "sh", "-c", script])).expect(3);
-    assert!(!hooks.join("planted.swap").exists(), "{}", answer.stderr);
-    let worktree = world.worktree("1/c1");
+    let answer = world.sh(&world.repo, &script);
+    assert!(!world.repo.join(".git/hooks/planted.swap").exists(), "{}", answer.stderr);
+    let worktree = world.repo.join(worktree);
     assert!(worktree.join("moved").exists() && !worktree.join("armed").exists());
+    answer
+}
+
+fn a_round_that_is_taken_back_writes_through_no_link() {
+    let world = guarded();
+    let script = "if ! test -e built; then mkdir dir; touch built dir/kept dir/planted.swap
+        else rm built dir/planted.swap; touch armed; fi";
+    let run = "git frites run -n 1 --rounds 1 --build 'test -e built' --test false";
+    let command = format!("{run} -- sh -c '{script}'");
+    let answer = with_swapped_directory(&world, ".frites/worktrees/1/c1", &command).expect(3);
     let line = "1/c1: round 1 is not taken back: git read-tree failed: unable to create";
     assert!(answer.stderr.contains(line), "{}", answer.stderr);
+}
+
+fn a_merge_into_an_attempt_writes_through_no_link() {
+    let world = guarded();
+    let script = "
+        git frites spawn -q -n 1 -- sh -c 'mkdir dir; touch dir/kept'
+        git frites spawn -q --from 1/c1 -n 1 -- touch dir/planted.swap
+        git frites judge -q --test true 1; git frites judge -q --test true 2
+        touch .frites/worktrees/1/c1/armed
+        git frites apply --merge --into parent --allow-unverified -m x 2";
+    let answer = with_swapped_directory(&world, ".frites/worktrees/1/c1", script).expect(128);
+    assert!(answer.stderr.contains("git read-tree failed: unable to create"), "{}", answer.stderr);
 }
 
 fn a_bare_repository_and_a_worktree_root_elsewhere_are_guarded() {
@@ -473,6 +499,32 @@ fn filters_can_write_to_the_store_of_git_lfs() {
     assert_eq!(pointer.len(), 40, "{pointer}");
     world.frites(["clean"]).expect(0);
     world.assert_clean();
+}
+
+/// A filter finds programs of the attempt beside the files that it reads: here by its current directory, as
+/// `python3 -m` finds modules.
+fn filters_that_run_code_of_an_attempt_are_confined() {
+    let world = guarded();
+    let filter = "if test -e tool; then . ./tool; fi; printf '<%s>' \"$TMPDIR\" > \"$TMPDIR/x\"; cat; printf '%s %%%%' ";
+    world.git(["config", "filter.own.clean", &format!("{filter} %f")]);
+    world.git(["config", "filter.own.smudge", &format!("{filter} >&2")]);
+    world.git(["config", "filter.own.required", "true"]);
+    world.write(".gitattributes", "*.own filter=own\n");
+    world.commit("attributes");
+    let planted = [".git/hooks/post-checkout", ".frites/planted", "README"];
+    let tool =
+        planted.map(|path| format!("(echo x > {}/{path}) 2>/dev/null", world.repo.display()));
+    let name = "a'$(touch injected) b.own";
+    fs::write(world.home().join("shared/tool"), tool.join("; ")).unwrap();
+    let script = format!("cp ~/shared/tool tool; echo content > \"{}\"", name.replace('$', "\\$"));
+    let before = of_the_user(&world);
+    let words = ["spawn", "-q", "-n", "1", "--", "sh", "-c", &script];
+    world.frites(words).expect(0);
+    let captured = world.git(["show", &format!("refs/frites/1/c1:{name}")]);
+    assert_eq!(captured, format!("content\n{name} %"));
+    assert_eq!(of_the_user(&world), before);
+    assert!(!world.repo.join(".frites/planted").exists());
+    assert!(!world.worktree("1/c1").join("injected").exists());
 }
 
 /// `git-frites` with an end, if a git process waits for a FIFO.

@@ -202,8 +202,10 @@ fn lock_of_lock(git: &Git) -> PathBuf {
 /// Writes the files that differ between two trees, and the index. git checks all files before it writes the
 /// first one. If a write fails, [`put_back`] restores the files.
 fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    let read_tree =
-        || git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]).output();
+    let read_tree = || {
+        let call = git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]);
+        call.confined()?.output()
+    };
     let first = read_tree()?;
     if first.code == 0 {
         return Ok(());
@@ -366,7 +368,7 @@ pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()
     // This index has only the paths to restore, so git looks at no other file.
     let old = ScratchIndex::empty(git)?;
     old.edit(entries)?;
-    old.git().call("checkout-index").args(["--all", "--force", "--quiet"]).run()
+    old.git().call("checkout-index").args(["--all", "--force", "--quiet"]).confined()?.run()
 }
 
 /// The paths that a sparse checkout leaves out.

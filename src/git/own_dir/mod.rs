@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{atomic, regular};
+use crate::git::filters::STORE_OF_LFS;
 use crate::git::repo::Repo;
 use crate::git::{gc, ref_locks, worktree};
 use crate::model::count::some_of;
@@ -27,9 +28,6 @@ use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
 pub(super) use own_refs::{logged, saved};
-
-/// The directory of a git directory in which git-lfs stores files.
-pub const STORE_OF_LFS: &str = "lfs";
 
 /// The file of a git directory that lists further object directories.
 const ALTERNATES: &str = "objects/info/alternates";

@@ -12,7 +12,7 @@ use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::nearest_real;
-use crate::git::own_dir::{OwnGitDir, STORE_OF_LFS};
+use crate::git::own_dir::OwnGitDir;
 use crate::git::worktree;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::oid::Oid;
@@ -284,28 +284,6 @@ impl Guard {
         let wrapping_point = work_of(&home);
         Ok(WorldSpec { dir, mounts, wrapping_point, network: true, ..WorldSpec::default() })
     }
-}
-
-/// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
-/// directory of the index. `None` if no world can be made on this system. The world is then not needed,
-/// because attempts run under Landlock, which keeps an attempt out of another worktree even if it has an open
-/// descriptor of a directory of that worktree.
-pub fn world_of_git(session: &Session, worktree: &Path, index: &Path) -> Option<WorldSpec> {
-    if probe::guard_refusal().is_some() {
-        return None;
-    }
-    let common = session.repo.common_dir();
-    let dir = nearest_real(worktree);
-    // The filters of git-lfs write to this directory.
-    let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
-    let writable = writable.into_iter().filter(|path| path.exists());
-    // Our git also reads the state directory, which has the copy of the configuration that our git uses while
-    // commands run.
-    let read_only = [common, session.store.dir().path()];
-    let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
-    let mounts = [Mount::Devices].into_iter().chain(read_only);
-    let mounts = mounts.chain(writable.map(|at| Mount::Writable { at })).collect();
-    Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
 }
 
 /// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the worktree.

@@ -9,6 +9,7 @@ use crate::git::landing::advance;
 use crate::git::landing::intent::{Holder, Intent};
 use crate::git::landing::recovery::{self, Interrupted};
 use crate::git::worktree::Worktree;
+use crate::ops::confined_git;
 use crate::ops::land::record::{record, record_conflicts};
 use crate::store::Store;
 use crate::store::events::MoveDetails;
@@ -134,5 +135,9 @@ pub fn git_of(store: &Store, holder: Option<&Holder>) -> Result<Option<Git>> {
     if !tree::is_real_directory(&candidate.worktree_root(), &path) {
         return Ok(None);
     }
-    Ok(Worktree::find(store.repo(), &path)?.map(|worktree| worktree.git()))
+    let Some(worktree) = Worktree::find(store.repo(), &path)? else { return Ok(None) };
+    let git = worktree.git();
+    // As in `put_back`, another attempt could replace directories by links while git writes.
+    let world = confined_git::world_of_git(store, &path, git.git_dir());
+    Ok(Some(git.confined_to(world)))
 }

@@ -6,7 +6,7 @@ use crate::git::index::ScratchIndex;
 use crate::model::candidate::Candidate;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
-use crate::ops::guard;
+use crate::ops::confined_git;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
@@ -58,10 +58,8 @@ fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> R
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
     // Refresh the index, so that git does not write unchanged files again.
     let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
-    let call = index.git().call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
-    let call = call.args([now.as_str(), wanted.as_str()]);
-    match guard::world_of_git(session, worktree, index.directory()) {
-        Some(world) => call.in_world(&world)?.run(),
-        None => call.run(),
-    }
+    let world = confined_git::world_of_git(&session.store, worktree, index.directory());
+    let git = index.git().clone().confined_to(world);
+    let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
+    call.args([now.as_str(), wanted.as_str()]).confined()?.run()
 }

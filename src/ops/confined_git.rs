@@ -1,0 +1,41 @@
+//! The confinement of our own git processes in worktrees in which attempts' commands have run.
+use std::path::Path;
+
+use crate::fs::tree::nearest_real;
+use crate::git::filters::{FilterConfinement, STORE_OF_LFS};
+use crate::git::repo::Repo;
+use crate::process::world_spec::{Mount, WorldSpec};
+use crate::store::Store;
+use crate::world::probe;
+
+/// Confines the filters that our own git calls start in this repository's worktrees, if the system can confine
+/// them.
+pub fn confine_filters(repo: &Repo) {
+    if probe::landlock().is_ok() {
+        repo.confine_filters(FilterConfinement::Landlock);
+    } else if probe::guard_refusal().is_none() {
+        repo.confine_filters(FilterConfinement::World);
+    }
+}
+
+/// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
+/// directory of the index. `None` if no world can be made on this system. The world is then not needed,
+/// because attempts run under Landlock, which keeps an attempt out of another worktree even if it has an open
+/// descriptor of a directory of that worktree.
+pub fn world_of_git(store: &Store, worktree: &Path, index: &Path) -> Option<WorldSpec> {
+    if probe::guard_refusal().is_some() {
+        return None;
+    }
+    let common = store.repo().common_dir();
+    let dir = nearest_real(worktree);
+    // The filters of git-lfs write to this directory.
+    let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
+    let writable = writable.into_iter().filter(|path| path.exists());
+    // Our git also reads the state directory, which has the copy of the configuration that our git uses while
+    // commands run.
+    let read_only = [common, store.dir().path()];
+    let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
+    let mounts = [Mount::Devices].into_iter().chain(read_only);
+    let mounts = mounts.chain(writable.map(|at| Mount::Writable { at })).collect();
+    Some(WorldSpec { dir, mounts, network: true, ..WorldSpec::default() })
+}
