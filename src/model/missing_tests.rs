@@ -1,6 +1,6 @@
-//! Tests that ran on the base but, according to a candidate's report, not on the candidate, although the
-//! candidate's test command exited 0. Something skipped them, ended the run early, or kept them from being
-//! found.
+//! Compares the report of a candidate whose test command exited 0 with the report of the base. Tests of the base
+//! may be missing: something skipped them, ended the run early, or kept them from being found. Or tests fail by
+//! their names that do not fail on the base: the command lost the exit code of one of its suites.
 //!
 //! A test that failed has run, too. So if the base fails, the tests that the change is to fix must also run
 //! on the candidate.
@@ -17,8 +17,8 @@ use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{TestReport, is_doctest};
 use crate::model::verdict::{Baseline, Entry};
 
-/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`]. Returns true if there
-/// was such a pass.
+/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`], and passes with failures
+/// that the base has not into [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
 ///
 /// A candidate that changes tests itself may drop some, but not all. So for its first judging, only a missing
 /// report, or a report without tests, counts against it. Its second judging, with the base's tests, is always
@@ -48,8 +48,8 @@ pub fn contradict(
     found
 }
 
-/// The outcome that replaces a pass of the test command if its report lacks tests of the base; `None` if
-/// the result stays.
+/// The outcome that replaces a pass of the test command if its report, compared with that of the base,
+/// contradicts it; `None` if the result stays.
 pub fn short_of(
     base: &Baseline,
     result: &StageResult,
@@ -58,7 +58,7 @@ pub fn short_of(
     if is_off(settings) || result.stage != Stage::Test || !result.outcome.passed() {
         return None;
     }
-    Expected::of(base)?.missing(result.tests.as_ref())
+    Expected::of(base)?.contradiction(result.tests.as_ref())
 }
 
 fn is_off(settings: &JudgeSettings) -> bool {
@@ -91,25 +91,37 @@ impl Expected<'_> {
         (ran > 0).then_some(Expected { report, ran, at_least })
     }
 
-    /// Turns each pass of the test stage that lacks tests, and for which `is_meant` is true, into a failure.
-    /// Returns true if there was such a pass.
-    fn contradicts(&self, results: &mut Results, is_meant: impl Fn(&StageResult) -> bool) -> bool {
+    /// Turns each pass of the test stage into a failure if tests fail that do not fail on the base, or if tests
+    /// are missing and `may_lack_none` is true for the result. Returns true if there was such a pass.
+    fn contradicts(
+        &self,
+        results: &mut Results,
+        may_lack_none: impl Fn(&StageResult) -> bool,
+    ) -> bool {
         let mut found = false;
         let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
-        for result in passes.filter(|result| is_meant(result)) {
-            if let Some(outcome) = self.missing(result.tests.as_ref()) {
-                result.outcome = outcome;
-                found = true;
+        for result in passes {
+            match self.contradiction(result.tests.as_ref()) {
+                Some(Outcome::MissingTests { .. }) if !may_lack_none(result) => {}
+                Some(outcome) => {
+                    result.outcome = outcome;
+                    found = true;
+                }
+                None => {}
             }
         }
         found
     }
 
     /// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough
-    /// tests ran.
-    fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
+    /// tests ran, and none fails that does not fail on the base.
+    fn contradiction(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { report: base, ran, at_least } = *self;
         let is_file = |report: &TestReport| report.printed_by.is_none();
+        let failed = own.map_or(0, |own| new_failures(own, base));
+        if failed > 0 {
+            return Some(Outcome::ReportedFailures { failed });
+        }
         let own = own.filter(|own| !is_file(base) || is_file(own));
         // A log that lacks a part does not show the number of tests.
         let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
@@ -124,6 +136,18 @@ impl Expected<'_> {
             expected: ran,
         })
     }
+}
+
+/// The number of tests that fail by a printed report, and do not fail on the base. A command that runs several
+/// suites can lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of
+/// a test runner print failures that are none. Neither do tests that also pass, because they may have run again.
+/// (A report file counts as a whole already.)
+fn new_failures(own: &TestReport, base: &TestReport) -> u64 {
+    let names = own.failing.iter().filter(|name| {
+        base.failing.binary_search(name).is_err()
+            && own.failing_and_passing.binary_search(name).is_err()
+    });
+    if own.printed_by.is_some() { names.count() as u64 } else { 0 }
 }
 
 /// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
@@ -204,7 +228,8 @@ mod tests {
     /// The fewest tests that a candidate's report of this kind must have with this base.
     fn needs(base: &Baseline, printed_by: Option<&str>) -> Option<u64> {
         let expected = Expected::of(base)?;
-        (0..100).find(|total| expected.missing(Some(&report(*total, &[], printed_by))).is_none())
+        (0..100)
+            .find(|total| expected.contradiction(Some(&report(*total, &[], printed_by))).is_none())
     }
 
     #[test]
@@ -250,7 +275,7 @@ mod tests {
             let skipping = vec![name.to_owned()];
             TestReport { skipped: 1, skipping, ..report(total, passing, None) }
         };
-        let missing = |own| expected.missing(Some(&own));
+        let missing = |own| expected.contradiction(Some(&own));
         assert_eq!(
             missing(skips("b", &["a"])),
             Some(Outcome::MissingTests { reported: 1, expected: 2 })
@@ -264,7 +289,8 @@ mod tests {
     fn file_that_ended_before_its_tests_is_none() {
         let base = base(Outcome::Passed, report(2, &["adds", "/base/b.test.js"], Some("TAP")));
         let expected = Expected::of(&base).expect("tests ran");
-        let missing = |passing: &[&str]| expected.missing(Some(&report(2, passing, Some("TAP"))));
+        let missing =
+            |passing: &[&str]| expected.contradiction(Some(&report(2, passing, Some("TAP"))));
         assert_eq!(missing(&["adds", "/own/b.test.js"]), None);
         assert!(missing(&["adds, too", "/own/b.test.js"]).is_some());
         assert!(missing(&["/own/a.test.js", "/own/b.test.js"]).is_some());
@@ -278,7 +304,7 @@ mod tests {
         let missing = |base: &Baseline, passing: &[&str], doctests| {
             let expected = Expected::of(base).expect("tests ran");
             let own = TestReport { doctests, ..report(passing.len() as u64, passing, None) };
-            expected.missing(Some(&own)).is_some()
+            expected.contradiction(Some(&own)).is_some()
         };
         for (passing, doctests, expected) in [
             (&names[..], 1, false),
@@ -306,7 +332,7 @@ mod tests {
         let base = base(Outcome::Passed, report(4, &[], Some("pytest")));
         let expected = Expected::of(&base).expect("it has tests");
         let cut = TestReport { problem: Some("cut".into()), ..report(1, &[], Some("pytest")) };
-        assert_eq!(expected.missing(Some(&cut)), None);
-        assert!(expected.missing(None).is_some());
+        assert_eq!(expected.contradiction(Some(&cut)), None);
+        assert!(expected.contradiction(None).is_some());
     }
 }

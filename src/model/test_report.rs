@@ -54,6 +54,9 @@ pub struct TestReport {
     /// not run on the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
+    /// The names in `failing` that also passed, sorted: of tests that ran again, or of several tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing_and_passing: Vec<String>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -156,8 +159,10 @@ impl TestReport {
             names.dedup();
             names.truncate(MOST_NAMES);
         }
-        let TestReport { failing, passing, .. } = self;
-        passing.retain(|name| failing.binary_search(name).is_err());
+        let TestReport { failing, passing, failing_and_passing, .. } = self;
+        let both = passing.extract_if(.., |name| failing.binary_search(name).is_ok());
+        failing_and_passing.extend(both);
+        failing_and_passing.sort();
     }
 
     /// The tests that passed in this report and did not run in another report.

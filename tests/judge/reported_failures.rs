@@ -193,3 +193,29 @@ fn reported_failure_starts_a_round_of_repair_and_a_retry() {
     assert_eq!(json["candidates"][0]["candidate"]["results"][0]["outcome"], "flaky", "{json}");
     world.assert_clean();
 }
+
+#[test]
+fn failure_of_an_earlier_suite_that_the_base_does_not_have_counts() {
+    let world = World::new();
+    let suite = |name: &str, fails: &str| {
+        format!(
+            "if grep -q '{fails}' src/lib.txt; then echo 'FAILED t/{name}.py::one - x'; echo '=== 1 failed in 0.10s ==='; \
+             else echo '=== 1 passed in 0.10s ==='; fi;"
+        )
+    };
+    // The first suite is a runner's own test, which prints a failure on the base, too.
+    let test = [suite("runner", ""), suite("a", "broken"), suite("b", "never")].concat();
+    world.attempts(&["echo broken >> src/lib.txt", "echo fine >> src/lib.txt"]);
+    let answer = world.frites(["judge", "--test", &test]).expect(0);
+    let out = answer.out();
+    assert!(out.contains("test reports 1 failed"), "{out}");
+    assert!(out.contains("t/a.py::one (does not fail on the base)"), "{out}");
+    assert!(out.contains("tests: only c2 of 2 passed test"), "{out}");
+    // So it counts for a candidate that changes tests, too.
+    let run = world.attempts(&["echo broken >> src/lib.txt; mkdir tests; echo x > tests/new"]);
+    world.frites(["judge", "--test", &test, &run]).expect(3);
+    // A test that passes when it runs again has passed.
+    let again = "grep -q again src/lib.txt && echo 't/c.py::one FAILED'; echo 't/c.py::one PASSED'; echo '=== 1 passed in 0.10s ==='";
+    let run = world.attempts(&["echo again >> src/lib.txt"]);
+    world.frites(["judge", "--test", again, &run]).expect(0);
+}
