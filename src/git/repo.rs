@@ -132,6 +132,13 @@ impl Repo {
         })
     }
 
+    /// The object directories of other repositories from which this one borrows objects
+    /// (gitrepository-layout(5), "alternates"). Empty if git could not follow the list either.
+    pub fn borrowed_objects(&self) -> Vec<PathBuf> {
+        let objects = self.common_dir.join("objects");
+        gix::odb::alternate::resolve(objects, &self.common_dir).unwrap_or_default()
+    }
+
     /// From now on, our own calls in this repository's worktrees confine the filters that git starts. A
     /// filter of a later configuration is not confined.
     pub fn confine_filters(&self, confinement: FilterConfinement) {

@@ -13,6 +13,8 @@ trials! {
     commands_write_to_their_worktree_and_home_and_to_nothing_else: [NAMESPACES];
     every_git_command_works_and_reaches_nothing_of_the_repository: [NAMESPACES];
     commits_staged_content_and_own_branches_are_captured: [NAMESPACES];
+    commits_in_a_worktree_that_an_attempt_made_are_kept: [NAMESPACES];
+    objects_that_the_repository_borrows_cannot_be_changed: [NAMESPACES];
     a_later_round_finds_what_an_earlier_one_left: [NAMESPACES];
     a_setup_command_is_guarded_too: [NAMESPACES];
     processes_end_with_their_command: [NAMESPACES];
@@ -183,6 +185,38 @@ fn commits_staged_content_and_own_branches_are_captured() {
     assert!(tree.contains("120000") && tree.contains("100755"), "{tree}");
     world.git(["fsck", "--strict"]);
     world.assert_clean();
+}
+
+/// No branch leads to the commits of a worktree whose HEAD is detached.
+fn commits_in_a_worktree_that_an_attempt_made_are_kept() {
+    let world = guarded();
+    let script = "
+        echo 1 > README; git worktree add -q --detach $TMPDIR/frites-own; cd $TMPDIR/frites-own
+        commit() { echo $1 > file; git add file; git commit -qm $1; git rev-parse HEAD >> ~/shared/commits; }
+        commit first; git reset -q --hard HEAD~1; commit second; rm -r $TMPDIR/frites-own";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-euc", script]).expect(0);
+    world.frites(["clean"]).expect(0);
+    world.git(["gc", "-q", "--prune=now"]);
+    let commits = fs::read_to_string(world.home().join("shared/commits")).unwrap();
+    assert_eq!(commits.lines().count(), 2);
+    for (commit, content) in commits.lines().zip(["first", "second"]) {
+        assert_eq!(world.git(["show", &format!("{commit}:file")]), content);
+    }
+    world.assert_clean();
+}
+
+/// git does not compare the content of an object with its id when it reads a loose one.
+fn objects_that_the_repository_borrows_cannot_be_changed() {
+    let world = guarded();
+    let lender = world.home().join("shared/lender");
+    world.git(["clone", "-q", "--bare", ".", lender.to_str().unwrap()]);
+    let borrower = world.home().join("borrower");
+    world.git(["clone", "-q", "--shared", lender.to_str().unwrap(), borrower.to_str().unwrap()]);
+    let before = files_below(&lender, |_| false);
+    let script = "echo 1 > README; chmod -R u+w ~/shared/lender/objects; rm -rf ~/shared/lender/objects/*; true";
+    world.frites_in(&borrower, ["spawn", "-q", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    assert!(files_below(&lender, |_| false) == before);
+    assert_eq!(world.git_in(&borrower, ["show", "refs/frites/1/c1:README"]), "1");
 }
 
 fn a_later_round_finds_what_an_earlier_one_left() {
@@ -362,14 +396,15 @@ fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
 /// another attempt can do that has the worktree open: between the moment at which git looked at the directory
 /// and the moment at which git writes there.
 fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> crate::common::Answer {
-    let pipe = world.home().join("pipe");
+    // A world in `/dev/shm` shows only the repository and its state.
+    let pipe = world.repo.join(".frites/pipe");
     let pipe = pipe.display();
     // The shell opens the pipe when the filter does.
     let script = format!(
-        "mkfifo {pipe}
+        "mkdir .frites; mkfifo {pipe}
          (exec 3>{pipe}; cd {worktree} && rm armed && mv dir moved && ln -s {}/.git/hooks dir) & other=$!
-         {command}; code=$?
-         kill $other 2>/dev/null; exit $code",
+         code=0; ({command}) || code=$?
+         kill $other 2>/dev/null || true; exit $code",
         world.repo.display()
     );
     world.git(["config", "filter.swap.smudge", &format!("! test -e armed || cat {pipe} >&2; cat")]);
@@ -379,7 +414,7 @@ fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> crate
     let answer = world.sh(&world.repo, &script);
     assert!(!world.repo.join(".git/hooks/planted.swap").exists(), "{}", answer.stderr);
     let worktree = world.repo.join(worktree);
-    assert!(worktree.join("moved").exists() && !worktree.join("armed").exists());
+    assert!(worktree.join("moved").exists(), "{}", answer.stderr);
     answer
 }
 

@@ -125,14 +125,60 @@ impl OwnGitDir {
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
         own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
+        let (heads, logs_of_heads) = self.other_heads(&refs, &mut too_long);
+        own.extend(heads);
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
         let logs = files::read(&self.dir.join("logs"), |_| false, &mut too_long).into_iter();
         let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
+        let named = named.chain(logs_of_heads);
         let logs = named.filter(|(name, _)| own.contains_key(name) || *name == **branch).collect();
         too_long.sort();
         Found { entry, index, refs, given, own, left_out, logs, too_long }
+    }
+
+    /// The HEADs of the other worktrees that the attempt has made with its git directory, as refs, and their
+    /// reflogs. No other ref may lead to the commits of such a worktree, if its HEAD is detached. `refs` are
+    /// the refs of the directory.
+    fn other_heads(
+        &self,
+        refs: &BTreeMap<String, Oid>,
+        too_long: &mut Vec<PathBuf>,
+    ) -> (BTreeMap<String, Oid>, BTreeMap<String, Vec<u8>>) {
+        let mut heads = BTreeMap::new();
+        let mut logs = BTreeMap::new();
+        let entries = self.dir.join("worktrees");
+        for (path, bytes) in files::read(&entries, |path| !self.is_of_other_head(path), too_long) {
+            let Some(worktree) = path.iter().next().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let name = format!("refs/worktree-heads/{worktree}");
+            if gix::refs::FullName::try_from(name.as_str()).is_err() {
+                continue;
+            }
+            if path.components().count() > 2 {
+                logs.insert(name, bytes);
+                continue;
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let text = text.trim();
+            let head = match text.strip_prefix("ref: ") {
+                Some(branch) => refs.get(branch).copied(),
+                None => Oid::parse(text),
+            };
+            heads.extend(head.map(|oid| (name, oid)));
+        }
+        (heads, logs)
+    }
+
+    /// True if a path below the administrative entries is another worktree's HEAD, the reflog of that HEAD, or
+    /// a directory above these.
+    fn is_of_other_head(&self, path: &Path) -> bool {
+        let mut parts = path.components().map(|part| part.as_os_str());
+        let is_own = parts.next() == self.entry.file_name();
+        let rest: PathBuf = parts.collect();
+        !is_own && ["", "HEAD", "logs", "logs/HEAD"].iter().any(|kept| rest == Path::new(kept))
     }
 
     /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index entries whose

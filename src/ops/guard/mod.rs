@@ -349,11 +349,12 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The paths that guarded commands must not write to: the checkouts of the repository, and the state and the
-/// cache of git-frites.
+/// The paths that guarded commands must not write to: the checkouts of the repository, the objects that it
+/// borrows, and the state and the cache of git-frites.
 fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
+    all.extend(repo.borrowed_objects());
     all.push(store.dir().path().to_owned());
     all.push(pool::home_of_all(repo)?);
     all.push(pool::mirrors());
