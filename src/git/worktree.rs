@@ -216,37 +216,74 @@ pub fn connect(root: &Path, worktree: &Path, admin: &Path) -> Result<Option<Path
     Ok(Some(named))
 }
 
-/// Refuses the repository that was found for the directory `dir` if it was found at the root of a worktree that
-/// another repository has registered. A command of an attempt has then replaced the worktree's `.git`, and the
-/// configuration that git finds there can name programs.
-pub fn require_own_git(repo: &Repo, dir: &Path) -> Result<()> {
+/// Refuses the repository that was found for the directory `dir` in three cases:
+///
+/// - It was found at the root of a worktree that another repository has registered. A command of an attempt
+///   has then replaced the worktree's `.git`.
+/// - It was found below such a root, and `is_candidates` is true for the common git directory and the
+///   worktree. An attempt may have made a repository of a subdirectory.
+/// - It has no `.git`, and another repository around it tracks its files. An attempt may have added the files of
+///   a bare repository to a directory (`safe.bareRepository` in git-config(1)).
+///
+/// The configuration that git finds there can name programs.
+pub fn require_own_git(
+    repo: &Repo,
+    dir: &Path,
+    is_candidates: impl Fn(&Path, &Path) -> bool,
+) -> Result<()> {
     let dir = nearest_real(dir);
     let found_at = dir
         .ancestors()
         .find(|above| above.join(".git").symlink_metadata().is_ok() || *above == repo.git_dir());
     let Some(found_at) = found_at else { return Ok(()) };
+    let is_bare = found_at == repo.git_dir()
+        && !found_at.ends_with(".git")
+        && std::env::var_os("GIT_DIR").is_none();
     for above in found_at.ancestors() {
         let named = named_by(above).unwrap_or_else(|| PathBuf::from(".git"));
-        let common = nearest_real(&above.join(named));
-        if common == repo.common_dir() {
+        let git_dir = nearest_real(&above.join(named));
+        if git_dir == repo.common_dir() {
             continue;
         }
-        let checkouts = entries_in(&common)?.into_iter().filter_map(|admin| points_to(&admin));
-        let mut checkouts = checkouts.filter_map(|link| Some(link.parent()?.to_owned()));
-        if let Some(checkout) = checkouts.find(|checkout| nearest_real(checkout) == found_at) {
-            let checkout = checkout.display();
-            let found = repo.git_dir().display();
-            let owner = above.to_string_lossy();
+        if is_bare && git_dir.is_dir() && tracks(repo, &git_dir, above, found_at)? {
             return Err(Error::fatal(format!(
-                "'{checkout}' is a worktree of the repository in '{owner}', but git finds '{found}' there"
+                "'{}' looks like a repository, but is a directory of the one in '{}'",
+                found_at.display(),
+                above.display()
             ))
-            .hint(format!(
-                "a command replaced '{checkout}/.git': move that away, and then: `git -C {} worktree repair`",
-                shell_words::quote(&owner)
-            )));
+            .hint("go to a directory above it; if it is a repository of yours: `GIT_DIR=. git frites …`"));
         }
+        let checkouts = entries_in(&git_dir)?.into_iter().filter_map(|admin| points_to(&admin));
+        let checkouts = checkouts.filter_map(|link| Some(nearest_real(link.parent()?)));
+        let mut around = checkouts.filter(|checkout| found_at.starts_with(checkout));
+        let refused =
+            around.find(|checkout| checkout == found_at || is_candidates(&git_dir, checkout));
+        let Some(checkout) = refused else { continue };
+        let place = found_at.display();
+        let found = repo.git_dir().display();
+        let owner = above.to_string_lossy();
+        let error = |is: &str| {
+            Error::fatal(format!(
+                "'{place}' is {is} of the repository in '{owner}', but git finds '{found}' there"
+            ))
+        };
+        return Err(match checkout == found_at {
+            true => error("a worktree").hint(format!(
+                "a command replaced '{place}/.git': move that away, and then: `git -C {} worktree repair`",
+                shell_words::quote(&owner)
+            )),
+            false => error("in a candidate's worktree")
+                .hint(format!("go to the root of the worktree: '{}'", checkout.display())),
+        });
     }
     Ok(())
+}
+
+/// True if the repository with this git directory and this work tree tracks files in a directory.
+fn tracks(repo: &Repo, git_dir: &Path, work_tree: &Path, directory: &Path) -> Result<bool> {
+    let git = repo.git_at(git_dir).work_tree(work_tree);
+    let call = git.call("ls-files").args(["-z", "--"]).arg(directory);
+    Ok(call.output().is_ok_and(|output| !output.stdout.is_empty()))
 }
 
 /// All administrative entries, whole or damaged, sorted.

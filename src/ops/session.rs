@@ -89,7 +89,10 @@ impl ReadSession {
         let repo = Arc::new(Repo::discover(&here)?);
         // Under Landlock, an attempt's worktree leads to a git directory of the attempt's own.
         if std::env::var_os(env::DEPTH).is_none() {
-            worktree::require_own_git(&repo, &here)?;
+            worktree::require_own_git(&repo, &here, |common, checkout| {
+                let owner = Repo::open(common).map(Arc::new);
+                owner.is_ok_and(|owner| Store::of(&owner).is_candidates(checkout).unwrap_or(true))
+            })?;
         }
         // The repository is used until the process ends, and freeing its memory then would only take time.
         std::mem::forget(repo.clone());

@@ -497,8 +497,7 @@ fn another_repository_in_the_place_of_a_worktrees_git_is_refused() {
         world.spawn(["-n", "1"]);
         let dir = world.worktree("1/c1");
         world.sh(&dir, script).expect(0);
-        world.sh(&dir, "mkdir below; git init -q inner").expect(0);
-        world.frites_in(&dir.join("inner"), ["status"]).expect(0);
+        world.sh(&dir, "mkdir below").expect(0);
         let answer = world.frites_in(&dir.join("below"), ["status"]);
         let answer = answer.refuses(128, "is a worktree of the repository in");
         assert!(answer.stderr.contains("worktree repair"), "{}", answer.stderr);
@@ -507,4 +506,28 @@ fn another_repository_in_the_place_of_a_worktrees_git_is_refused() {
         world.git(["worktree", "repair"]);
         world.frites_in(&dir, ["status"]).expect(0);
     }
+}
+
+/// git obeys the configuration of a repository that lies in a directory of another one.
+#[test]
+fn a_repository_that_an_attempt_made_in_its_worktree_or_landed_is_not_used() {
+    let world = World::new();
+    let script = "git init -q nested; git -C nested config frites.oracle.test 'touch ran'
+        mkdir -p bare/objects bare/refs; touch bare/objects/x bare/refs/x; echo 'ref: refs/heads/main' > bare/HEAD
+        printf '[core]\\n\\tbare = false\\n\\tworktree = ..\\n[frites \"oracle\"]\\n\\ttest = true\\n' > bare/config";
+    world.attempts(&[script]);
+    let worktree = world.worktree("1/c1");
+    let refused = |directory: &std::path::Path, why: &str| {
+        world.frites_in(directory, ["status"]).refuses(128, why);
+    };
+    refused(&worktree.join("nested"), "in a candidate's worktree of the repository in");
+    refused(&worktree.join("bare"), "in a candidate's worktree of the repository in");
+    world.frites_in(&worktree, ["status"]).expect(0);
+    world.frites_in(&worktree.join("src"), ["status"]).expect(0);
+    world.frites(["judge", "-q", "--test", "true"]).expect(0);
+    world.frites(["apply", "-q", "-m", "x"]).expect(0);
+    refused(&world.repo.join("bare"), "looks like a repository, but is a directory of the one in");
+    // A repository of the user, which the one around it does not track, is used.
+    world.git(["init", "-q", "--bare", "mine"]);
+    world.frites_in(&world.repo.join("mine"), ["status"]).expect(0);
 }
