@@ -26,6 +26,7 @@ use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::clean;
 use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
+use crate::ops::land::guards::ChangedPrograms;
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
@@ -290,6 +291,7 @@ fn conclude(
     // After a failed merge the winner stays pending. The error is shown after the comparison.
     let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
         refuse_changed_deciders(session, run, &verdict, winner)?;
+        refuse_changed_programs(session, run, &verdict, winner)?;
         refuse_planted_settings(session, run, winner)?;
         merge(session, run, branch)
     });
@@ -432,6 +434,23 @@ fn refuse_changed_deciders(
     ))
     .hint(format!("read the change, `git frites diff {address}`"))
     .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+}
+
+/// Fails if git would run a program in another version than before the merge, because nobody would have read
+/// it.
+fn refuse_changed_programs(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    winner: &Name,
+) -> Result<()> {
+    let Some(tree) = verdict.entry(winner).and_then(Entry::judged) else { return Ok(()) };
+    let address = format!("{}/{winner}", run.run);
+    let changed = ChangedPrograms::find(session, run.root(), tree, &address)?;
+    let Some(reason) = changed.setting.or(changed.hook) else { return Ok(()) };
+    Err(Error::no(format!("{reason}, so it was not merged"))
+        .hint(format!("read the change, `git frites diff {address}`"))
+        .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
 }
 
 /// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would

@@ -400,8 +400,8 @@ mod tests {
             ("go.mod", "module a\n\ngo 1.22\n", "module a\n"),
             (
                 "pyproject.toml",
-                "[project]\nrequires-python = '>=3.8'\n",
-                "[project]\nrequires-python = '>=3.10'\n",
+                "[project]\nrequires-python = \">=3.8\"\n",
+                "[project]\nrequires-python = \">=3.10\"\n",
             ),
             (
                 "Cargo.toml",

@@ -1,9 +1,10 @@
 //! Functions on paths and directory trees: resolving links, sizes, times, and free space.
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::error::{IoContext, Result};
@@ -33,6 +34,42 @@ pub fn nearest_real(path: &Path) -> PathBuf {
         (Err(_), Some(parent), Some(name)) => nearest_real(parent).join(name),
         _ => path.to_owned(),
     }
+}
+
+/// The links through which an absolute path leads, in their order, each as its own real path; then the path
+/// with all links resolved. The end of the path need not exist.
+pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut at = PathBuf::new();
+    let mut left: Vec<OsString> = words_of(path);
+    while let Some(word) = left.pop() {
+        if word == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(word);
+        if found.len() < MOST_LINKS
+            && let Ok(target) = fs::read_link(&at)
+        {
+            found.push(at.clone());
+            at.pop();
+            left.extend(words_of(&target));
+        }
+    }
+    found.push(at);
+    found
+}
+
+/// The number of links after which the system gives up (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// The components of a path, the last one first.
+fn words_of(path: &Path) -> Vec<OsString> {
+    path.components()
+        .rev()
+        .filter(|part| *part != Component::CurDir)
+        .map(|part| part.as_os_str().to_owned())
+        .collect()
 }
 
 /// True if the path is a directory that can be read and has no entries.

@@ -1,19 +1,31 @@
 //! Makes commits in the user's name, with the user's hooks, identity and signature, and commits by
 //! git-frites.
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use gix::date::Time;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::git::cli::Git;
+use crate::git::cli::{Git, nul_separated};
 use crate::git::index::write_without_files;
 use crate::git::ref_locks::heal_packed_refs_lock;
 use crate::git::repo::Repo;
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
+
+/// The hooks that a commit in the user's name runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HooksToRun {
+    /// All hooks.
+    All,
+    /// All hooks except those that `git commit --no-verify` skips.
+    NoVerify,
+    /// No hook.
+    None,
+}
 
 /// The message of a commit in the user's name.
 #[derive(Clone, Debug)]
@@ -22,8 +34,8 @@ pub struct CommitMessage {
     pub paragraphs: Vec<String>,
     /// The trailers (`Key: value`) at the end of the message.
     pub trailers: Vec<String>,
-    /// False if `git commit` gets the option `--no-verify`, which skips some hooks.
-    pub verify: bool,
+    /// The hooks that the commit runs.
+    pub hooks: HooksToRun,
 }
 
 /// A commit to be made in the user's name.
@@ -46,8 +58,12 @@ pub struct CommitRequest<'a> {
 pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
     // git must not start a garbage collection: if it were killed together with us, its lock would stay.
     let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
-    let mut call = git.clone().for_user().call("-c").args(quiet);
-    if !message.verify {
+    let mut git = git.clone().for_user();
+    if message.hooks == HooksToRun::None {
+        git = git.hooks(OsStr::new("/dev/null"));
+    }
+    let mut call = git.call("-c").args(quiet);
+    if message.hooks != HooksToRun::All {
         call = call.arg("--no-verify");
     }
     for paragraph in &message.paragraphs {
@@ -68,15 +84,25 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
 /// The exit code of a git that SIGKILL ended. Such a git could not remove its locks.
 const KILLED: i32 = 137;
 
-/// The directory in which git looks for hooks in the user's checkout.
+/// The absolute path of the directory in which git looks for hooks in the user's checkout. Links in it are not
+/// resolved.
 pub fn hooks_directory(repo: &Repo) -> Result<OsString> {
-    let configured = repo.gix().config_snapshot().string("core.hooksPath").is_some();
-    if configured || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some() {
+    let mut configured = None;
+    if repo.gix().config_snapshot().string("core.hooksPath").is_some()
+        || std::env::var_os("GIT_CONFIG_PARAMETERS").is_some()
+    {
         let git = repo.checkout().for_user();
-        git.call("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).line()
-    } else {
-        Ok(repo.common_dir().join("hooks").into_os_string())
+        let found = git.call("config").args(["-z", "--type=path", "--get", "core.hooksPath"]);
+        let found = found.output()?;
+        let path = nul_separated(&found.stdout).next();
+        configured = path.map(|path| PathBuf::from(OsStr::from_bytes(path)));
     }
+    let place = repo.work_tree().unwrap_or(repo.git_dir());
+    let directory = match configured {
+        Some(path) => place.join(path),
+        None => repo.common_dir().join("hooks"),
+    };
+    Ok(directory.into_os_string())
 }
 
 /// The directory of the hooks that a commit would run in the user's checkout; `None` if there is no such
@@ -124,7 +150,7 @@ pub fn commit_in(
             fs::write(&path, text).context(|| format!("could not write '{}'", path.display()))?;
         }
         if hooks.is_some()
-            && request.message.verify
+            && request.message.hooks == HooksToRun::All
             && run_hook(&git, "pre-merge-commit", &[])? != 0
         {
             return Ok(None);

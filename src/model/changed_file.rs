@@ -18,6 +18,8 @@ pub struct ChangedFile {
     pub changes_mode: bool,
     /// True if the path is a submodule now.
     pub is_submodule: bool,
+    /// True if the path is or was a symbolic link.
+    pub is_link: bool,
 }
 
 /// The content of a path on one side of a change.

@@ -1564,3 +1564,23 @@ fn the_base_is_searched_once_for_all_candidates() {
     // One for the changed file, one for the new files, and one for the others in their directory.
     assert_eq!(searches, 3, "{log}");
 }
+
+/// A link gives a file of the product the name of a test or of a check.
+#[test]
+fn changed_link_is_not_source() {
+    let world = World::new();
+    world.write("v1/run.sh", ". src/a.sh; test $(add) = 3\n");
+    world.write("src/a.sh", "add() { echo 3; }\n");
+    std::os::unix::fs::symlink("v1", world.repo.join("checks")).unwrap();
+    world.write("Makefile", "test:\n\tsh checks/run.sh\n");
+    world.commit("checks");
+    let broken = "echo 'add() { echo 9; }' > src/a.sh";
+    let cheat = format!("{broken}; ln -sfn src checks; echo true > src/run.sh");
+    let run = world.attempts(&[broken, &cheat]);
+    let answer = world.frites(["judge", &run]).expect(3);
+    assert!(answer.out().contains("own-tests: "), "{}", answer.out());
+    // A harmless link is judged twice, and does not keep the source from being believed.
+    let run = world.attempts(&["echo 'add() { echo 3; } # ok' > src/a.sh; ln -s a.sh src/b.sh"]);
+    let answer = world.frites(["judge", &run]).expect(0);
+    assert!(answer.out().contains("judged twice: src/b.sh is not source"), "{}", answer.out());
+}

@@ -1067,6 +1067,39 @@ fn tracked_file_to_which_a_hook_links_is_a_hook() {
 }
 
 #[test]
+fn link_on_the_way_to_a_hook_is_a_hook() {
+    for (hooks_path, link) in [(true, None), (false, Some("../../hooks/current/pre-commit"))] {
+        let world = World::new();
+        world.write("hooks/v1/pre-commit", "#!/bin/sh\n");
+        make_executable(&world.repo.join("hooks/v1/pre-commit"));
+        std::os::unix::fs::symlink("v1", world.repo.join("hooks/current")).unwrap();
+        world.commit("hooks");
+        if hooks_path {
+            world.git(["config", "core.hooksPath", "hooks/current"]);
+        }
+        if let Some(target) = link {
+            let hook = world.repo.join(".git/hooks/pre-commit");
+            fs::create_dir_all(hook.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(target, hook).unwrap();
+        }
+        let ran = world.home().join("ran");
+        let hook =
+            format!("printf '#!/bin/sh\\ntouch {}\\n' > x/$name; chmod +x x/$name", ran.display());
+        let names = "pre-commit prepare-commit-msg post-commit reference-transaction";
+        world.attempts(&[&format!(
+            "mkdir x; for name in {names}; do {hook}; done; ln -sfn ../x hooks/current"
+        )]);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        world
+            .frites(["apply", "-m", "x"])
+            .refuses(1, "1/c1 changes 'hooks/current', a hook that git would run");
+        // No hook runs at all, also none of those that `git commit --no-verify` runs.
+        world.frites(["apply", "-m", "x", "--no-verify"]).expect(0);
+        assert!(!ran.exists());
+    }
+}
+
+#[test]
 fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
     let world = World::new();
     world.write("tools/sign", "#!/bin/sh\nexit 1\n");

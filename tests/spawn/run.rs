@@ -376,6 +376,39 @@ fn run_leaves_a_change_to_what_decides_to_a_person() {
 }
 
 #[test]
+fn run_leaves_a_change_to_what_git_runs_to_a_person() {
+    let world = World::new();
+    world.write("hooks/v1/post-merge", "#!/bin/sh\n");
+    world.write("tools/settings", "");
+    std::os::unix::fs::symlink("v1", world.repo.join("hooks/current")).unwrap();
+    world.commit("hooks");
+    world.git(["config", "core.hooksPath", "hooks/current"]);
+    world.git(["config", "include.path", "../tools/settings"]);
+    let tip = world.git(["rev-parse", "main"]);
+    let retarget = "mkdir x; echo 'echo > ~/ran' > x/post-merge; chmod +x x/post-merge; ln -sfn ../x hooks/current";
+    for (script, why) in [
+        (
+            "echo 'echo > ~/ran' > hooks/v1/commit-msg",
+            "'hooks/v1/commit-msg', a hook that git would run",
+        ),
+        (
+            "echo '[core]' > tools/settings",
+            "'tools/settings', which git's setting include.path names",
+        ),
+        (
+            retarget,
+            "was not merged, because it changes what decides how the next run is judged: hooks/current",
+        ),
+    ] {
+        let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", script];
+        let answer = world.frites(words).expect(1);
+        assert!(answer.stderr.contains(why), "{}", answer.stderr);
+        assert_eq!(world.git(["rev-parse", "main"]), tip);
+    }
+    assert!(!world.home().join("ran").exists());
+}
+
+#[test]
 fn verified_winner_is_merged_and_a_conflict_leaves_it_pending() {
     let world = World::new();
     let words = |form: &str, test: &str, script: &str| -> Vec<String> {

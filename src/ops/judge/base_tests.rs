@@ -213,8 +213,13 @@ pub(super) fn choose(
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
-            PutBack::Keep | PutBack::Part(_) | PutBack::InnerTests(_) | PutBack::Inseparable(_)
-                if file.is_submodule =>
+            // A link gives other files a new name: it can put source in the place of a test or a script.
+            PutBack::Keep
+            | PutBack::Part(_)
+            | PutBack::InnerTests(_)
+            | PutBack::AddedInnerTests(_)
+            | PutBack::Inseparable(_)
+                if file.is_submodule || file.is_link =>
             {
                 PutBack::Other
             }

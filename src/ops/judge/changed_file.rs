@@ -62,6 +62,7 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
             && change.status != ChangeStatus::Added,
         changes_mode: change.status == ChangeStatus::Modified && change.old_mode != change.mode,
         is_submodule: change.mode == EntryMode::Submodule,
+        is_link: [change.old_mode, change.mode].contains(&EntryMode::Link),
     }
 }
 

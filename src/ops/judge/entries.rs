@@ -1,6 +1,6 @@
 //! Makes the entries of a verdict before judging: the present state of each candidate without its changes to
 //! protected paths, and its size, flags and agreement.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::flags;
@@ -247,7 +247,7 @@ fn flags(
 }
 
 /// The files that decide which commands run and that differ between `tree` and the commit on which the run
-/// lands.
+/// lands. Links count, because such a file may be reached through them.
 pub fn changed_deciders(
     session: &Session,
     run: &Run,
@@ -260,7 +260,9 @@ pub fn changed_deciders(
         changes.iter().map(|change| changed_file(&session.repo, change)).collect();
     let found = flags(&changes, &files, &session.project(base, terms)?)?;
     let deciders = found.into_iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
-    Ok(deciders.map(|flag| flag.path).collect())
+    let links = files.iter().filter(|file| file.is_link).map(|file| file.path.lossy());
+    let paths: BTreeSet<String> = deciders.map(|flag| flag.path).chain(links).collect();
+    Ok(paths.into_iter().collect())
 }
 
 /// Sets the agreement of each usable candidate with the other candidates. Candidates with the same tree are

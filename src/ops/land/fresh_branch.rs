@@ -1,7 +1,7 @@
 //! Lands a candidate on a fresh branch. The change is staged or committed in the user's checkout, or
 //! committed without touching the checkout.
 use crate::error::{Error, Result};
-use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::commit::{CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
 use crate::git::landing::position::{position, require_clean};
 use crate::git::merge::Conflicts;
@@ -16,7 +16,7 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::guards::{
-    refuse_candidates_worktree, refuse_changed_hooks, refuse_changed_settings,
+    ChangedPrograms, refuse_candidates_worktree, refuse_changed_programs,
 };
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
@@ -91,7 +91,7 @@ pub fn land(
         plan.tree = conflicts.tree;
         plan.distrust("the conflicts are not resolved");
     }
-    let message = plan.commit_message(session, options)?;
+    let mut message = plan.commit_message(session, options)?;
     if !fresh.no_switch {
         let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
         head.refuse_overwrite(session, &plan.tree, hint)?;
@@ -99,9 +99,10 @@ pub fn land(
     if fresh.commit {
         if !fresh.no_switch {
             let address = plan.address();
-            refuse_changed_settings(session, &from.commit, &plan.tree, &address)?;
-            if !options.no_verify {
-                refuse_changed_hooks(session, &from.commit, &plan.tree, &address)?;
+            let changed = ChangedPrograms::find(session, &from.commit, &plan.tree, &address)?;
+            refuse_changed_programs(&changed, !options.no_verify, &address)?;
+            if changed.hook.is_some() {
+                message.hooks = HooksToRun::None;
             }
         }
         trust::warn_before_commit(session.integrity());

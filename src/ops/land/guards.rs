@@ -1,10 +1,10 @@
 //! Checks that fail if a landing is not allowed.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
-use crate::fs::tree::nearest_real;
+use crate::fs::tree::{links_and_real, nearest_real};
 use crate::git::commit::hooks_directory;
 use crate::git::diff;
 use crate::git::landing::overwrite::overwritten_files;
@@ -48,18 +48,20 @@ pub fn refuse_overwrite(
     .hint(hint))
 }
 
-/// A git hook in the user's checkout that differs between the trees `from` and `to`. git would run the
-/// attempt's version of the hook with the user's permissions. Hooks are in the checkout if `core.hooksPath`
-/// is a directory in it, or if a hook is a link to a file of the checkout. If the directory is not tracked, a
-/// tool such as husky has generated its files, which run hooks in the parent directory. Then the files of the
-/// parent directory are compared.
+/// A git hook in the user's checkout, or a link to hooks, that differs between the trees `from` and `to`. git
+/// would run the attempt's version of the hook with the user's permissions. Hooks are in the checkout if
+/// `core.hooksPath` leads to a directory in it, or if a hook is a link to a file of the checkout. If the
+/// directory is not tracked, a tool such as husky has generated its files, which run hooks in the parent
+/// directory. Then the files of the parent directory are compared.
 pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
-    let hooks = nearest_real(Path::new(&hooks_directory(&session.repo)?));
-    let mut places = Vec::new();
+    let mut ways = links_and_real(Path::new(&hooks_directory(&session.repo)?));
+    let hooks = ways.pop().unwrap_or_default();
     for hook in fs::read_dir(&hooks).into_iter().flatten().flatten() {
-        places.extend(nearest_real(&hook.path()).strip_prefix(&root).map(Path::to_owned));
+        ways.extend(links_and_real(&hook.path()));
     }
+    let inside = ways.iter().filter_map(|way| way.strip_prefix(&root).ok());
+    let mut places: Vec<PathBuf> = inside.map(Path::to_owned).collect();
     if let Ok(inside) = hooks.strip_prefix(&root) {
         let is_tracked = session.repo.has_directory(from, &inside.to_string_lossy())?;
         let above = inside.parent().filter(|above| !is_tracked && *above != Path::new(""));
@@ -82,8 +84,8 @@ fn changed_setting(session: &Session, from: &Oid, to: &Oid) -> Result<Option<[St
     for setting in list.split(|byte| *byte == 0) {
         let setting = String::from_utf8_lossy(setting);
         let Some((key, value)) = setting.split_once('\n') else { continue };
-        // git does not run the values of our own settings.
-        if key.starts_with("frites.") {
+        // git does not run the values of our own settings. Hooks are compared by `changed_hook`.
+        if key.starts_with("frites.") || key == "core.hookspath" {
             continue;
         }
         let mut named = named_files(value, &root);
@@ -96,29 +98,49 @@ fn changed_setting(session: &Session, from: &Oid, to: &Oid) -> Result<Option<[St
     Ok(None)
 }
 
-/// Fails if a setting of git names a file that differs between the trees `from` and `to`. The commit in the
-/// user's checkout could run the attempt's version (`gpg.program`, a filter), or read it as configuration
-/// (`include.path`). Every setting that names such a file counts, because only git knows which of them it
-/// runs.
-pub fn refuse_changed_settings(
-    session: &Session,
-    from: &Oid,
-    to: &Oid,
-    address: &str,
-) -> Result<()> {
-    let Some([key, path]) = changed_setting(session, from, to)? else { return Ok(()) };
-    Err(Error::no(format!("{address} changes '{path}', which git's setting {key} names"))
-        .hint(format!("look at it with `git frites diff {address}`"))
-        .hint("then land without touching your checkout (`--no-switch`)"))
+/// The changes between the trees `from` and `to` with which git would run an attempt's version of a program in
+/// the user's checkout.
+pub struct ChangedPrograms {
+    /// A sentence about a changed file that a setting of git names.
+    pub setting: Option<String>,
+    /// A sentence about a changed hook.
+    pub hook: Option<String>,
 }
 
-/// Fails if a commit in the user's checkout would run a git hook that differs between the trees `from` and
-/// `to`.
-pub fn refuse_changed_hooks(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<()> {
-    let Some(hook) = changed_hook(session, from, to)? else { return Ok(()) };
-    Err(Error::no(format!("{address} changes '{}', a hook that git would run", hook.quoted()))
-        .hint(format!("look at it with `git frites diff {address}`"))
-        .hint("then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)"))
+impl ChangedPrograms {
+    /// Finds the changes of the capture with this `address`.
+    ///
+    /// git may run a file that a setting names (`gpg.program`, a filter), or read it as configuration
+    /// (`include.path`). Every setting that names a changed file counts, because only git knows which of them
+    /// it runs.
+    pub fn find(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<ChangedPrograms> {
+        let setting = changed_setting(session, from, to)?.map(|[key, path]| {
+            format!("{address} changes '{path}', which git's setting {key} names")
+        });
+        let hook = changed_hook(session, from, to)?.map(|hook| {
+            format!("{address} changes '{}', a hook that git would run", hook.quoted())
+        });
+        Ok(ChangedPrograms { setting, hook })
+    }
+}
+
+/// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if the commit runs
+/// no hook.
+pub fn refuse_changed_programs(
+    changed: &ChangedPrograms,
+    runs_hooks: bool,
+    address: &str,
+) -> Result<()> {
+    let look = format!("look at it with `git frites diff {address}`");
+    if let Some(setting) = &changed.setting {
+        return Err(Error::no(setting.clone())
+            .hint(look)
+            .hint("then land without touching your checkout (`--no-switch`)"));
+    }
+    let Some(hook) = changed.hook.as_ref().filter(|_| runs_hooks) else { return Ok(()) };
+    Err(Error::no(hook.clone()).hint(look).hint(
+        "then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)",
+    ))
 }
 
 /// Fails if the candidate has changed `.frites.toml` to a file that git-frites cannot read. On a branch with

@@ -2,7 +2,7 @@
 //! out, or into a candidate, even a cleaned one. The commits are made first. Then the branch and the files of
 //! its checkout move.
 use crate::error::Result;
-use crate::git::commit::{self, CommitMessage, CommitRequest};
+use crate::git::commit::{self, CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
 use crate::integrity::trust;
 use crate::model::oid::Oid;
@@ -172,7 +172,7 @@ pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) ->
     let message = CommitMessage {
         paragraphs: vec![format!("Work of {} so far", target.name())],
         trailers: Vec::new(),
-        verify: false,
+        hooks: HooksToRun::NoVerify,
     };
     make_commit(
         session,

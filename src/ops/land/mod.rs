@@ -4,7 +4,7 @@ pub mod by_hand;
 mod commit;
 mod execute;
 pub mod fresh_branch;
-mod guards;
+pub mod guards;
 mod judge_merged;
 pub mod merge;
 pub mod newest_wins;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::config::value::Tie;
 use crate::error::{Error, Result};
-use crate::git::commit::{self, CommitMessage};
+use crate::git::commit::{self, CommitMessage, HooksToRun};
 use crate::git::diff;
 use crate::git::merge::{self, Conflicts, MergeResult};
 use crate::git::protect::{Restore, put_back};
@@ -358,7 +358,8 @@ impl Plan {
         if paragraphs.is_empty() {
             paragraphs = self.default_paragraphs("Land");
         }
-        Ok(CommitMessage { paragraphs, trailers, verify: !options.no_verify })
+        let hooks = if options.no_verify { HooksToRun::NoVerify } else { HooksToRun::All };
+        Ok(CommitMessage { paragraphs, trailers, hooks })
     }
 
     fn paragraphs_of_the_attempt(&self, session: &Session) -> Result<Vec<String>> {

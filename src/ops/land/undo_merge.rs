@@ -1,6 +1,6 @@
 //! Undoes a merge by a commit that reverts it.
 use crate::error::{Error, Result};
-use crate::git::commit::{CommitMessage, CommitRequest};
+use crate::git::commit::{CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
 use crate::git::merge::{self, MergeResult};
 use crate::git::refs;
@@ -123,7 +123,7 @@ fn commit_revert(
         ],
         // Hooks are skipped, as in `git revert`: the hooks that `--no-verify` skips check commits that people
         // write.
-        verify: false,
+        hooks: HooksToRun::NoVerify,
     };
     let parent = committed_state(session, candidate.run, target)?;
     let request = CommitRequest { tree, parent: &parent, merged: None, message: &message };
