@@ -52,9 +52,13 @@ pub struct StateDirectory {
     pub settings: &'static [&'static str],
     /// Settings that are in HOME itself if the variable is not set.
     pub settings_in_home: &'static [&'static str],
-    /// Files and directories of conversations, which the agent only reads and writes. A person who goes on
-    /// with an attempt's conversation gets a copy of these, and the user's settings.
+    /// Patterns for the files of conversations; a `*` stands for any characters of one name. A person who
+    /// goes on with an attempt's conversation gets copies of these files, and the user's settings. So no
+    /// pattern matches a file that the agent obeys, or that leads it to other files.
     pub conversations: &'static [&'static str],
+    /// The place of conversations that a person does not get, because it also holds data that the agent
+    /// obeys; `None` if there is none.
+    pub conversations_left: Option<&'static str>,
 }
 
 /// The remedy for a missing network.
@@ -125,7 +129,8 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 // Account, onboarding, MCP servers, and Claude's data about projects.
                 ".claude.json",
             ],
-            conversations: &["projects", "history.jsonl"],
+            conversations: &["projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"],
+            conversations_left: None,
         }]
     },
 };
@@ -181,7 +186,9 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             "skills",
         ],
         settings_in_home: &[],
-        conversations: &["sessions", "archived_sessions", "history.jsonl"],
+        // Codex makes its databases anew from these files.
+        conversations: &["sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"],
+        conversations_left: None,
     }],
 };
 
@@ -247,7 +254,14 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             ".gemini/skills",
         ],
         settings_in_home: &[],
-        conversations: &[".gemini/tmp", ".gemini/projects.json"],
+        // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again. A copy
+        // could lead it to any directory.
+        conversations: &[
+            ".gemini/tmp/*/chats/*.json",
+            ".gemini/tmp/*/chats/*.jsonl",
+            ".gemini/tmp/*/chats/*/*.jsonl",
+        ],
+        conversations_left: None,
     }],
 };
 
@@ -304,6 +318,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             settings: &["opencode"],
             settings_in_home: &[],
             conversations: &[],
+            conversations_left: None,
         },
         StateDirectory {
             variable: "XDG_DATA_HOME",
@@ -316,12 +331,10 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             ],
             settings: &[],
             settings_in_home: &[],
-            conversations: &[
-                "opencode/opencode.db",
-                "opencode/opencode.db-wal",
-                "opencode/opencode.db-shm",
-                "opencode/storage",
-            ],
+            conversations: &[],
+            // The database also has accounts, permissions and commands, and can have triggers. In the files of
+            // older versions (`storage/session`), each conversation has permissions, too.
+            conversations_left: Some("opencode"),
         },
         StateDirectory {
             variable: "XDG_STATE_HOME",
@@ -331,6 +344,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             settings: &["opencode/model.json"],
             settings_in_home: &[],
             conversations: &[],
+            conversations_left: None,
         },
         StateDirectory {
             variable: "XDG_CACHE_HOME",
@@ -340,6 +354,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             settings: &["opencode/models.json"],
             settings_in_home: &[],
             conversations: &[],
+            conversations_left: None,
         },
     ],
 };

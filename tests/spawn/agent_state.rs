@@ -55,7 +55,7 @@ fn in_home(world: &World, path: &str, text: &str) -> PathBuf {
 
 #[test]
 fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
-    let keep = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects; echo kept > projects/talk.json; cat projects/talk.json > "$OLDPWD/seen""#;
+    let keep = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects/p; echo kept > projects/p/talk.jsonl; cat projects/p/talk.jsonl > "$OLDPWD/seen""#;
     let codex = r#"echo kept > "$CODEX_HOME/state.sqlite""#;
     let gemini = r#"mkdir "$GEMINI_CLI_HOME/.gemini"; echo kept > "$GEMINI_CLI_HOME/.gemini/x""#;
     let opencode = r#"for of in "$XDG_CONFIG_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME" "$XDG_CACHE_HOME"
@@ -72,7 +72,7 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     let words = agents.iter().flat_map(|agent| ["--agent", agent]);
     world.frites(["spawn", "-p", "x"].into_iter().chain(words)).expect(0);
     for (agent, files) in [
-        ("claude", &["CLAUDE_CONFIG_DIR/projects/talk.json"][..]),
+        ("claude", &["CLAUDE_CONFIG_DIR/projects/p/talk.jsonl"][..]),
         ("codex", &["CODEX_HOME/state.sqlite"]),
         ("gemini", &["GEMINI_CLI_HOME/.gemini/x"]),
         ("opencode", &["XDG_CONFIG_HOME/opencode/x", "XDG_DATA_HOME/opencode/x"]),
@@ -95,19 +95,19 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     let names = world.git(["ls-tree", "-r", "--name-only", "refs/frites/1/claude-1"]);
     assert!(names.contains("seen") && !names.contains("talk"), "{names}");
     // A later round goes on with it, and so does a person.
-    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/projects/talk.json""#);
+    set_agent(&world, "claude", r#"echo again >> "$CLAUDE_CONFIG_DIR/projects/p/talk.jsonl""#);
     let again = ["retry", "1/claude-1", "--agent", "claude", "-p", "more"];
     world.frites(again).expect(0);
     let show =
-        ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/talk.json"];
+        ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/p/talk.jsonl"];
     assert_eq!(world.frites(show).expect(0).out(), "kept\nagain\n");
     assert_eq!(
-        read(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk.json")),
+        read(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/p/talk.jsonl")),
         "kept\nagain\n"
     );
     // It goes with the records.
     world.frites(["clean", "1"]).expect(0);
-    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/talk.json").exists());
+    assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/p/talk.jsonl").exists());
     world.frites(["clean", "1", "--forget"]).expect(0);
     assert!(!world.repo.join(".frites/runs/1").exists());
     world.assert_clean();
@@ -331,7 +331,9 @@ fn variables_of_other_agents_are_configured() {
 fn a_person_goes_on_with_the_conversation_and_obeys_nothing_that_the_attempt_wrote() {
     let script = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects/p plugins; echo one > projects/p/1.jsonl
         echo evil > settings.json; echo evil > settings.local.json; echo evil > plugins/p
-        ln -s "$HOME/secret" projects/p/2.jsonl; echo evil > projects/p/run; echo evil > projects/p/MEMORY.md"#;
+        ln -s "$HOME/secret" projects/p/2.jsonl; echo evil > projects/p/run; echo evil > projects/p/MEMORY.md
+        echo evil > projects/p/settings.json; mkdir projects/p/d.jsonl; ln -s "$HOME" projects/q
+        echo evil > history.jsonl"#;
     let world = world_with(&[("claude", script)]);
     in_home(&world, ".claude/settings.json", "mine");
     in_home(&world, "secret", "secret");
@@ -350,6 +352,47 @@ fn a_person_goes_on_with_the_conversation_and_obeys_nothing_that_the_attempt_wro
     world.frites(["retry", "1/claude-1", "--agent", "claude", "-p", "more"]).expect(0);
     assert_eq!(person(&format!("{list}; cat projects/p/1.jsonl")), format!("{fresh}one\nthree\n"));
     assert_eq!(read(state(&world, "claude", "person/CLAUDE_CONFIG_DIR.1/own")), "\n");
+}
+
+#[test]
+fn a_person_gets_conversations_alone_however_an_agent_stores_them() {
+    let codex = r#"cd "$CODEX_HOME"; mkdir -p sessions/2026/01/02 archived_sessions sessions/hooks
+        echo one > sessions/2026/01/02/rollout-1.jsonl; echo two > archived_sessions/2.jsonl
+        echo evil > state_5.sqlite; echo evil > sessions/hooks/x.jsonl; echo evil > sessions/2026/01/02/x.json"#;
+    let gemini = r#"cd "$GEMINI_CLI_HOME"; mkdir -p .gemini/tmp/g/chats/s .gemini/tmp/g/checkpoints
+        echo one > .gemini/tmp/g/chats/1.json; echo two > .gemini/tmp/g/chats/2.jsonl
+        echo three > .gemini/tmp/g/chats/s/3.jsonl; echo evil > .gemini/tmp/g/checkpoints/1.json
+        echo evil > .gemini/tmp/settings.json; echo evil > .gemini/projects.json
+        mkdir -p .gemini/tmp/.gemini; echo evil > .gemini/tmp/.gemini/settings.json"#;
+    let world = world_with(&[("codex", codex), ("gemini", gemini)]);
+    let found = |run: &str, agent: &str, variable: &str| {
+        let script = format!("cd \"${variable}\" && find . -type f | sort | xargs cat");
+        let name = format!("{run}/{agent}-1");
+        world.frites(["exec", &name, "--", "sh", "-c", &script]).expect(0)
+    };
+    attempt(&world, "codex");
+    assert_eq!(found("1", "codex", "CODEX_HOME").out(), "two\none\n");
+    attempt(&world, "gemini");
+    assert_eq!(found("2", "gemini", "GEMINI_CLI_HOME").out(), "one\ntwo\nthree\n");
+}
+
+#[test]
+fn conversations_that_are_stored_with_permissions_stay_with_the_attempt() {
+    let script = r#"mkdir -p "$XDG_DATA_HOME/opencode"; cd "$XDG_DATA_HOME/opencode"
+        mkdir -p storage/permission storage/session/p; echo evil > storage/permission/p.json
+        echo evil > storage/session/p/s.json; for end in '' -wal -shm; do echo evil > opencode.db$end; done"#;
+    let mut world = world_with(&[("opencode", script)]);
+    for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        world.unset_env(name);
+    }
+    attempt(&world, "opencode");
+    let script = "ls -A \"$XDG_DATA_HOME/opencode\" 2> /dev/null; echo \"$XDG_DATA_HOME\"";
+    let answer = world.frites(["exec", "1/opencode-1", "--", "sh", "-c", script]).expect(0);
+    let person = state(&world, "opencode", "person/XDG_DATA_HOME");
+    assert_eq!(answer.out(), format!("{}\n", person.display()));
+    let place = state(&world, "opencode", "XDG_DATA_HOME/opencode");
+    let note = format!("stays with the attempt, in '{}'", place.display());
+    assert_eq!(answer.stderr.matches(&note).count(), 1, "{}", answer.stderr);
 }
 
 #[test]

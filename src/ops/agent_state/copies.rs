@@ -1,5 +1,6 @@
-//! Copies the user's settings for an agent into the state directories of one attempt.
-use std::fs;
+//! Copies the user's settings for an agent into the state directories of one attempt, and the attempt's
+//! conversations into those of a person.
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,21 +20,6 @@ const MOST_LINKS: usize = 10_000;
 /// Directories that are not copied, because tools fill them, and they hold no settings.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
-/// The extensions of files in which agents store conversations.
-const OF_CONVERSATIONS: [&str; 5] = ["db", "db-shm", "db-wal", "json", "jsonl"];
-
-/// Who wrote the files that are copied.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writer {
-    /// The user. Symbolic links are followed, because many people keep their settings elsewhere and link to
-    /// them.
-    User,
-    /// A command of an attempt. Only regular files with the extensions of conversations are copied, no programs
-    /// and no instructions (`MEMORY.md`). Symbolic links are not followed, because an attempt may have linked to
-    /// any file of the user.
-    Attempt,
-}
-
 /// Counts the bytes and files that may still be copied, and collects the paths that were left out.
 pub(super) struct Copies {
     bytes: u64,
@@ -49,54 +35,40 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Copies a file, or the regular files below a directory.
-    pub fn copy(&mut self, writer: Writer, from: &Path, to: &Path) {
-        match self.copy_one(writer, from, to, DEEPEST) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => self.left_out.push(from.to_owned()),
+    /// Copies a file of the user, or the regular files below a directory of theirs. Symbolic links are followed,
+    /// because many people keep their settings elsewhere and link to them.
+    pub fn copy_settings(&mut self, from: &Path, to: &Path) {
+        let copied = self.copy_setting(from, to, DEEPEST);
+        self.note_if_left_out(from.to_owned(), copied);
+    }
+
+    /// Copies the conversations that match a pattern, from a directory to which an attempt could write. Copies
+    /// regular files only, without their modes, and follows no symbolic links: an attempt may have linked to any
+    /// file of the user.
+    pub fn copy_conversations(&mut self, from: &Path, to: &Path, pattern: &str) {
+        let copied = self.copy_matching(from, to, pattern);
+        self.note_if_left_out(from.join(pattern), copied);
+    }
+
+    fn note_if_left_out(&mut self, from: PathBuf, copied: io::Result<()>) {
+        if copied.is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
+            self.left_out.push(from);
         }
     }
 
-    fn copy_one(&mut self, writer: Writer, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
-        let meta = match writer {
-            Writer::User => fs::metadata(from)?,
-            Writer::Attempt => fs::symlink_metadata(from)?,
-        };
+    fn copy_setting(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let meta = fs::metadata(from)?;
         if meta.is_dir() {
-            return self.copy_directory(writer, from, to, depth);
+            return self.copy_directory(from, to, depth);
         }
-        let extension = from.extension().and_then(|extension| extension.to_str());
-        let is_conversation = extension.is_some_and(|end| OF_CONVERSATIONS.contains(&end));
-        if !meta.is_file() || writer == Writer::Attempt && !is_conversation {
+        if !meta.is_file() {
             return Ok(());
         }
-        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
-        self.bytes = self.bytes.checked_sub(meta.len()).ok_or_else(too_large)?;
-        self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
-        let bytes = match writer {
-            Writer::User => regular::read(from)?,
-            Writer::Attempt => regular::read_at_most(regular::open_own(from)?, meta.len())?,
-        };
-        if let Some(above) = to.parent() {
-            fs::create_dir_all(above)?;
-        }
-        let mut file = regular::create_own(to)?;
-        let mode = match writer {
-            Writer::User => meta.permissions().mode() & 0o700,
-            Writer::Attempt => 0o600,
-        };
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.write_all(&bytes)
+        self.count(&meta)?;
+        write_copy(to, &regular::read(from)?, meta.permissions().mode() & 0o700)
     }
 
-    fn copy_directory(
-        &mut self,
-        writer: Writer,
-        from: &Path,
-        to: &Path,
-        depth: usize,
-    ) -> io::Result<()> {
+    fn copy_directory(&mut self, from: &Path, to: &Path, depth: usize) -> io::Result<()> {
         if depth == 0 {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -105,7 +77,7 @@ impl Copies {
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            match self.copy_one(writer, &from.join(&name), &to.join(&name), depth - 1) {
+            match self.copy_setting(&from.join(&name), &to.join(&name), depth - 1) {
                 // The entry is a dangling link.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 copied => copied?,
@@ -113,6 +85,57 @@ impl Copies {
         }
         Ok(())
     }
+
+    fn copy_matching(&mut self, from: &Path, to: &Path, pattern: &str) -> io::Result<()> {
+        if !fs::symlink_metadata(from)?.is_dir() {
+            return Ok(());
+        }
+        let (part, below) = match pattern.split_once('/') {
+            Some((part, below)) => (part, Some(below)),
+            None => (pattern, None),
+        };
+        for entry in fs::read_dir(from)? {
+            let name = entry?.file_name();
+            if !name.to_str().is_some_and(|name| is_named(name, part)) {
+                continue;
+            }
+            let from = from.join(&name);
+            let to = to.join(&name);
+            if let Some(below) = below {
+                self.copy_matching(&from, &to, below)?;
+                continue;
+            }
+            let meta = fs::symlink_metadata(&from)?;
+            if meta.is_file() {
+                self.count(&meta)?;
+                write_copy(&to, &regular::read_own_at_most(&from, meta.len())?, 0o600)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if there would be too many files, or too many bytes.
+    fn count(&mut self, meta: &Metadata) -> io::Result<()> {
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        self.bytes = self.bytes.checked_sub(meta.len()).ok_or_else(too_large)?;
+        self.files = self.files.checked_sub(1).ok_or_else(too_large)?;
+        Ok(())
+    }
+}
+
+fn write_copy(to: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if let Some(above) = to.parent() {
+        fs::create_dir_all(above)?;
+    }
+    let mut file = regular::create_own(to)?;
+    file.set_permissions(fs::Permissions::from_mode(mode))?;
+    file.write_all(bytes)
+}
+
+/// True if a name is that of a pattern's part, in which a `*` stands for any characters.
+fn is_named(name: &str, part: &str) -> bool {
+    let Some((start, end)) = part.split_once('*') else { return name == part };
+    name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
 }
 
 /// Makes a symbolic link in `directory` to each entry of the user's directory `of_user`, except the entry

@@ -19,7 +19,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, nearest_real};
 use crate::model::FORMAT;
 use crate::model::name::Name;
-use crate::ops::agent_state::copies::{Copies, Writer};
+use crate::ops::agent_state::copies::Copies;
 use crate::ops::agent_state::login::{CopiedLogin, Settled};
 use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
@@ -75,7 +75,8 @@ pub fn prepare(
 /// An agent runs and obeys files in its state directory, and the attempt can write to its own. So the person has
 /// other directories, with the user's settings and the attempt's conversations. They are made anew if a command
 /// of the attempt has run since; the old ones are kept beside them. If git-frites does not know which files are
-/// conversations, the variable is not set.
+/// conversations, the variable is not set. If conversations are stored with data that the agent obeys, they are
+/// not copied, and a note says where they are.
 pub fn prepare_for_person(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -91,6 +92,15 @@ pub fn prepare_for_person(
         for name in unknown.into_iter().map(|variable| variable.name) {
             let directory = candidate.directory().agent_state().join(&name);
             session.ui.note(format!("{name} is not set: the attempt could write to '{}', where the agent '{agent}' may find programs and settings", directory.display()));
+        }
+        for variable in &known {
+            let Some(place) = variable.known.and_then(|state| state.conversations_left) else {
+                continue;
+            };
+            let place = candidate.directory().agent_state().join(&variable.name).join(place);
+            if fs::symlink_metadata(&place).is_ok() {
+                session.ui.note(format!("the conversation of the agent '{agent}' stays with the attempt, in '{}': what the attempt wrote there is more than a conversation, and your agent would obey it", place.display()));
+            }
         }
         let root = candidate.directory().agent_state().join(OF_PERSON);
         let made = StateDirectories { session, candidate, agent, root, is_made_anew };
@@ -166,11 +176,11 @@ impl StateDirectories<'_> {
         make_private(&new)?;
         if let Some(known) = variable.known {
             for (from, path) in users.settings(known) {
-                copies.copy(Writer::User, &from, &new.join(path));
+                copies.copy_settings(&from, &new.join(path));
             }
             let of_attempt = self.candidate.directory().agent_state().join(&variable.name);
-            for path in known.conversations {
-                copies.copy(Writer::Attempt, &of_attempt.join(path), &new.join(path));
+            for pattern in known.conversations {
+                copies.copy_conversations(&of_attempt, &new, pattern);
             }
             if let (Some(own), Some(of_user)) = (known.own, users.directory(known)) {
                 copies::link_others(&of_user, own, &new)?;
