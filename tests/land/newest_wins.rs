@@ -194,6 +194,35 @@ fn newer_test_of_an_attempt_does_not_replace_one_that_head_got_meanwhile() {
 }
 
 #[test]
+fn a_file_is_not_newer_than_the_first_capture_of_its_content() {
+    let far = "2098-01-01T00:00:00Z";
+    let touch = "touch -d 2099-01-01 README";
+    let commit = "GIT_COMMITTER_DATE=2099-01-01T00:00:00Z git commit -qam attempt";
+    // Nothing, or a second capture in which only another file is new.
+    for (how, later) in [(touch, ""), (commit, ""), (touch, "echo more > more; touch README")] {
+        let mut world = World::new();
+        world.attempts(&[&format!("echo CHILD > README; {how}")]);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        let seen: i64 =
+            world.git(["log", "-1", "--format=%ct", "refs/frites/1/c1"]).parse().unwrap();
+        world.sh(&world.worktree("1/c1"), later).expect(0);
+        world.write("README", "PARENT\n");
+        world.set_env("GIT_COMMITTER_DATE", far);
+        world.commit("parent");
+        world.set_env("GIT_COMMITTER_DATE", THEN);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        let json = world
+            .frites(["apply", "--merge", "--strategy", "newest-file-wins", "--json"])
+            .expect(0)
+            .json();
+        assert_eq!(world.git(["show", "main:README"]), "PARENT", "{how}, {later}: {json:#}");
+        let choice = &json["choices"][0];
+        assert_eq!((&choice["side"], &choice["child_time"]), (&"parent".into(), &seen.into()));
+        world.assert_clean();
+    }
+}
+
+#[test]
 fn mtimes_are_kept_in_the_capture() {
     let world = conflicting(&CASES[..1], 50, 100, false);
     // Neither the worktree nor the state directory is asked.
@@ -224,7 +253,7 @@ fn times_in_the_message_of_an_old_capture_are_read() {
     // Newer than the commit on main.
     let script = "
         git log -1 --format=%B refs/frites/1/c1 | sed '2a mtime 1767323145.000000000 text' > message
-        commit=$(git commit-tree -p refs/frites/1/c1^ -F message refs/frites/1/c1^{tree})
+        commit=$(GIT_COMMITTER_DATE='@1767323200 +0000' git commit-tree -p refs/frites/1/c1^ -F message refs/frites/1/c1^{tree})
         git update-ref refs/frites/1/c1 $commit
         git update-ref -d refs/frites/1/@mtimes/c1
         rm message";

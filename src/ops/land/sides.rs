@@ -155,8 +155,9 @@ impl WriteTimes {
     }
 
     /// The time at which the attempt wrote the content that a path has in the newest capture: the time of the
-    /// attempt's own commit with this content, else the file's modification time, else (e.g. for a deleted file)
-    /// the time of the first capture with this content.
+    /// attempt's own commit with this content, else the file's modification time. An attempt can set both to any
+    /// time, so the time is at most that of the first capture with this content. A deleted file that no commit
+    /// deleted has the time of that capture.
     fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
         let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
             Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
@@ -176,19 +177,15 @@ impl WriteTimes {
             return Ok(time);
         }
         let blob = entry.as_ref().map(|(_, blob)| blob);
-        if let Some(time) = mtimes::commit_time(repo, &self.heads, &self.base, path, blob)? {
-            return Ok(Some(time));
-        }
-        if let Some(time) = self.written.get(path) {
-            return Ok(Some(*time));
-        }
-        let mut since = None;
+        let mut first_seen = None;
         for (commit, time) in &self.captures {
             if at(commit)? != entry {
                 break;
             }
-            since = Some(*time);
+            first_seen = Some(*time);
         }
-        Ok(since)
+        let of_commit = mtimes::commit_time(repo, &self.heads, &self.base, path, blob)?;
+        let claimed = of_commit.or_else(|| self.written.get(path).copied());
+        Ok(claimed.into_iter().chain(first_seen).min())
     }
 }
