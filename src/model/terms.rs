@@ -126,6 +126,10 @@ impl Doubts {
 pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
                                    as with `uv sync`, and take it out of the seeds";
 
+/// The hint for paths that the commands can read and attempts may write.
+pub const ATTEMPTS_WRITE_HINT: &str = "look at what attempts wrote there, because it stays; then take the path out of `spawn.write`, or \
+     out of the seeds, and spawn again";
+
 /// The terms that the results on a tree depend on. The other terms only choose the trees, or decide over the
 /// results.
 #[derive(Serialize)]

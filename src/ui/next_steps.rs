@@ -5,7 +5,7 @@ use crate::model::declared_source::DeclaredSource;
 use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
-use crate::model::terms::Terms;
+use crate::model::terms::{ATTEMPTS_WRITE_HINT, Terms};
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 
 /// The hint for a command that exits with 0 although its report says that tests failed.
@@ -99,8 +99,7 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
         return format!("change the seeds, then judge again: `{judge}`");
     }
     if !doubts.attempts_write.is_empty() {
-        return "take the path out of `spawn.write` and spawn again, or look at what attempts wrote there"
-            .to_owned();
+        return ATTEMPTS_WRITE_HINT.to_owned();
     }
     if doubts.tainted {
         return format!("undo or accept the change, then judge again: `{judge}`");

@@ -21,6 +21,9 @@ trials! {
     a_person_has_their_own_home_in_a_worktree: [NAMESPACES];
     the_verdict_names_a_path_that_attempts_may_write: [NAMESPACES];
     a_path_that_no_judging_sees_does_not_void_the_verdict: [NAMESPACES];
+    seeds_that_attempts_may_write_are_named: [NAMESPACES];
+    a_seed_in_a_directory_for_temporary_files_is_named: [NAMESPACES];
+    a_submodule_that_attempts_may_write_is_named: [NAMESPACES];
     a_pass_that_attempts_may_have_made_is_not_kept: [NAMESPACES];
     the_verdict_says_how_attempts_were_kept_apart: [NAMESPACES];
     a_record_of_an_earlier_version_says_nothing: [NAMESPACES];
@@ -250,6 +253,69 @@ fn a_path_that_no_judging_sees_does_not_void_the_verdict() {
     world.set_env("FRITES_SANDBOX_MODE", "landlock");
     let answer = world.frites(["judge", "--test", "sh test.sh"]);
     assert!(answer.code == 3 || answer.code == 128, "{}", answer.stderr);
+}
+
+fn seeds_that_attempts_may_write_are_named() {
+    // The seeds, what `spawn.write` opens, and what the attempt does there.
+    for (seeds, opened, script, is_named) in [
+        (("link", "deps"), "deps", "echo x > $R/deps/tmp/rc", true),
+        (("link", "deps"), "deps/tmp", "echo x > $R/deps/tmp/rc", true),
+        (("link", "deps/tmp"), "deps", "echo x > $R/deps/tmp/rc", true),
+        (("link", "deps"), ".", "echo x > $R/deps/tmp/rc", true),
+        (("copy", "deps/tmp/*"), "deps/tmp", "rm $R/deps/tmp/rc", true),
+        (("copy", "deps/rc"), "deps/tmp", "echo x > $R/deps/tmp/rc", false),
+        (("link", "deps"), "target", "echo x > $R/target/x", false),
+    ] {
+        let mut world = world();
+        world.write(".gitignore", "/deps/\n/target/\n");
+        world.commit("ignored");
+        world.write("deps/tmp/rc", "");
+        world.write("deps/rc", "");
+        world.write("target/x", "");
+        world.git(["config", &format!("frites.seed.{}", seeds.0), seeds.1]);
+        world.git(["config", "frites.spawn.write", opened]);
+        world.set_env("R", world.repo.clone());
+        attempts(&world, &[&format!("{script}; echo more >> app")]);
+        world.git(["config", "--unset", "frites.spawn.write"]);
+        let answer = world.frites(["judge", "--json", "--test", "sh test.sh"]);
+        let named = match opened {
+            _ if !is_named => serde_json::Value::Null,
+            "." => json!([world.repo.to_str().unwrap()]),
+            _ => json!([world.repo.join(opened).to_str().unwrap()]),
+        };
+        let what = format!("{seeds:?}, {opened}: {}", answer.stderr);
+        assert_eq!(answer.code, if is_named { 3 } else { 0 }, "{what}");
+        assert_eq!(answer.json()["terms"]["attempts_write"], named, "{what}");
+    }
+}
+
+fn a_seed_in_a_directory_for_temporary_files_is_named() {
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    fs::write(place.path().join("rc"), "").unwrap();
+    let world = world();
+    world.write(".gitignore", "/deps\n");
+    world.commit("ignored");
+    std::os::unix::fs::symlink(place.path(), world.repo.join("deps")).unwrap();
+    world.git(["config", "frites.seed.link", "deps"]);
+    attempts(&world, &[&format!("echo x > {}/rc; echo more >> app", place.path().display())]);
+    let answer = world.frites(["judge", "--test", "sh test.sh"]).expect(3);
+    let words = "the commands can read /tmp, which attempts may write";
+    assert!(answer.stderr.contains(words), "{}", answer.stderr);
+}
+
+fn a_submodule_that_attempts_may_write_is_named() {
+    let world = world();
+    world
+        .sh(&world.home(), "git init -q lib && cd lib && git commit -q --allow-empty -m x")
+        .expect(0);
+    let lib = world.home().join("lib").display().to_string();
+    world.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &lib, "sub"]);
+    world.commit("a submodule");
+    world.git(["config", "frites.spawn.write", "sub"]);
+    attempts(&world, &["echo more >> app"]);
+    let answer = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(3);
+    let sub = world.repo.join("sub");
+    assert_eq!(answer.json()["terms"]["attempts_write"], json!([sub.to_str().unwrap()]));
 }
 
 fn a_pass_that_attempts_may_have_made_is_not_kept() {

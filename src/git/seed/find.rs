@@ -114,6 +114,22 @@ impl Seeds {
         self.found.iter().map(|(path, original)| (path, original.as_path()))
     }
 
+    /// The real paths that the seeds are copied from. A path whose last part is a link is the link itself.
+    pub fn sources(&self) -> BTreeSet<PathBuf> {
+        let mut above = PathBuf::new();
+        let mut real = PathBuf::new();
+        let mut sources = BTreeSet::new();
+        for from in self.found.values() {
+            let (Some(parent), Some(name)) = (from.parent(), from.file_name()) else { continue };
+            if parent != above {
+                above = parent.to_owned();
+                real = tree::nearest_real(parent);
+            }
+            sources.insert(real.join(name));
+        }
+        sources
+    }
+
     /// True if a path is a seed, or a directory with seeds below it.
     pub fn hold(&self, path: &TreePath) -> bool {
         let below = path.join("");

@@ -29,8 +29,10 @@ impl Surroundings {
     /// True if commands in the world can read the machine's file at this path. The innermost mount around the
     /// path decides.
     pub fn shows(&self, path: &Path) -> bool {
-        let shown = self.of_the_user.iter().chain(&self.writable).map(|at| (at, true));
-        let covered = [&self.checkout, &self.git_dir].into_iter();
+        let entries = self.git_dir.join("worktrees");
+        let shown = [&self.git_dir].into_iter().chain(&self.of_the_user).chain(&self.writable);
+        let shown = shown.map(|at| (at, true));
+        let covered = [&self.checkout, &entries].into_iter();
         let covered = covered.chain(&self.temporary).chain(&self.hidden).map(|at| (at, false));
         // Of two mounts at the same path, the later one decides.
         let all = shown.chain(covered).filter(|(at, _)| path.starts_with(at));

@@ -4,10 +4,11 @@ use crate::error::{Error, Result};
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
 use crate::model::run::Run;
-use crate::model::terms::LEADS_BACK_HINT;
+use crate::model::terms::{ATTEMPTS_WRITE_HINT, LEADS_BACK_HINT};
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
 use crate::ops::judge::overruled::overrule_results;
+use crate::ops::judge::runner::attempts_write::attempts_write;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads};
 use crate::ops::judge::worlds;
 use crate::ops::kept_commits;
@@ -48,7 +49,17 @@ pub fn judge_commit(
     }
     let timeout = session.config.get(keys::ORACLE_TIMEOUT);
     let memory = Memory::default();
-    let runner = OracleRunner::with_memory(session, run, (commit, seeds), terms, timeout, &memory)?;
+    let base = (commit, seeds.clone());
+    let runner = OracleRunner::with_memory(session, run, base, terms, timeout, &memory)?;
+    // The seeds may be others than those of the candidates.
+    if verdict.terms.settings.doubts.attempts_write.is_empty()
+        && let Some(path) = attempts_write(session, run, &seeds, runner.layered.as_ref())?.first()
+    {
+        return Err(Error::no(format!(
+            "the merged tree cannot be verified: the commands can read '{path}', which attempts may write"
+        ))
+        .hint(ATTEMPTS_WRITE_HINT));
+    }
     let report = ReportTo::new(name.to_owned(), logs.clone());
     let results = kept_commits::keep(session, run, &[*commit], known)
         .and_then(|()| runner.require_space(commit, 1))

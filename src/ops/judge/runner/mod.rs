@@ -1,6 +1,7 @@
 //! The oracle runner: runs the oracle on a run's candidates, on its base or on another commit, each in a
 //! separate checkout.
 mod ahead;
+mod attempts_write;
 pub mod commit;
 pub mod cross;
 mod place;
@@ -8,7 +9,6 @@ mod run_all;
 mod trees;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -29,6 +29,7 @@ use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::disk_space;
 use crate::ops::guard::{self, Guard};
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::runner::attempts_write::attempts_write;
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::worlds;
 use crate::ops::session::Session;
@@ -97,12 +98,12 @@ impl<'a> OracleRunner<'a> {
         let seeds = judging.seeds(session, &run.base)?;
         terms.seeds = Some(seeds.digest()?);
         let leads = back_leads(session, &terms.settings, &seeds, &run.base)?;
-        let base = (&run.base, seeds);
+        let base = (&run.base, seeds.clone());
         let timeout = judging.timeout(session);
         let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
         let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
         let leads_back = runner.leads.paths();
-        let attempts_write = attempts_write(session, run, runner.layered.as_ref())?;
+        let attempts_write = attempts_write(session, run, &seeds, runner.layered.as_ref())?;
         // If this run's attempts could influence outcomes, the outcomes are not cached, because other runs
         // could not know about the influence.
         let is_influenced = !attempts_write.is_empty();
@@ -268,22 +269,4 @@ fn back_leads(
         return Ok(BackLeads::default());
     }
     leads_back::find(&session.repo, seeds, commit)
-}
-
-/// The paths that the run's attempts could write to and that oracle commands in this world can read.
-fn attempts_write(
-    session: &Session,
-    run: &Run,
-    sealed: Option<&SealedCheckouts<'_>>,
-) -> Result<Vec<String>> {
-    let mut found = BTreeSet::new();
-    for candidate in session.store.candidates(run) {
-        let Some(access) = candidate.record()?.access else { continue };
-        found.extend(access.writes);
-        if sealed.is_some() {
-            found.extend(access.temporary);
-        }
-    }
-    found.retain(|path| sealed.is_none_or(|sealed| sealed.shows(Path::new(path))));
-    Ok(found.into_iter().collect())
 }
