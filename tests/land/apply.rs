@@ -549,7 +549,10 @@ fn hook_that_refuses_or_rewrites_the_commit_rolls_apply_back() {
     ];
     for (name, script, words) in cases {
         let world = World::new();
-        world.judged(TEST, &[&format!("{TWO}; echo new > new.txt; rm README")]);
+        world.write("g/file", "a file\n");
+        world.commit("more");
+        let link = "mv g moved; ln -s moved g";
+        world.judged(TEST, &[&format!("{TWO}; echo new > new.txt; rm README; {link}")]);
         world.hook(name, script);
         world.write("notes.txt", "mine\n");
         let before = state(&world);
@@ -650,6 +653,20 @@ fn rollback_touches_only_files_of_the_landing() {
     let kept = world.git(["show", "refs/frites/1/@withdrawn:src/lib.txt"]);
     assert!(kept.ends_with("reformatted"), "what the hook made of it is kept: {kept}");
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), "refs/heads/main");
+    world.assert_clean();
+}
+
+#[test]
+fn rollback_keeps_a_link_that_a_hook_put_in_place_of_a_directory() {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    world.hook("pre-commit", "mv src .git/src; ln -s .git/src src; echo x >> src/lib.txt; exit 1");
+    let before = state(&world);
+    world.frites(["apply", "-m", "x"]).refuses(1, "git did not make the commit");
+    assert_eq!(state(&world), before);
+    let kept = world.git(["ls-tree", "-r", "refs/frites/1/@withdrawn", "src"]);
+    assert!(kept.starts_with("120000 blob ") && kept.ends_with("\tsrc"), "{kept}");
+    assert!(fs::read_to_string(world.repo.join(".git/src/lib.txt")).unwrap().ends_with("x\n"));
     world.assert_clean();
 }
 

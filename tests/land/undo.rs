@@ -165,9 +165,10 @@ fn undo_deletes_the_fresh_branch_and_returns_to_the_old_one() {
         let world = World::new();
         world.write("a/b/c", "a file in a directory\n");
         world.write("f", "a file\n");
+        world.write("g/file", "a file\n");
         world.commit("more");
         world.write("notes.txt", "mine\n");
-        let swap = "rm -r a f; echo file > a; mkdir f; ln -s in f/link";
+        let swap = "rm -r a f; echo file > a; mkdir f; ln -s in f/link; mv g moved; ln -s moved g";
         judged(
             &world,
             &format!("echo TWO > src/lib.txt; rm README; mkdir d; echo new > d/new; {swap}"),

@@ -20,7 +20,7 @@ use crate::git::commit::commit_to_ref;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, ScratchIndex};
 use crate::git::landing::intent::Intent;
-use crate::git::landing::overwrite::PartialCheckout;
+use crate::git::landing::overwrite::{PartialCheckout, held_at, root_of};
 use crate::git::landing::position::Position;
 use crate::git::merge::{Conflicts, IndexStage};
 use crate::git::mode::EntryMode;
@@ -292,11 +292,12 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let staged = git.call("write-tree").oid().unwrap_or(*to);
     let mut changes = diff::changes(repo, files, files, to)?;
     changes.extend(diff::changes(repo, files, files, &staged)?);
-    let paths: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
-    if !paths.is_empty() {
-        let list = TreePath::nul_terminated(paths);
+    if !changes.is_empty() {
         let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
         if is_edited || staged != *to {
+            let root = root_of(git)?;
+            let paths = changes.iter().map(|change| held_at(root, &change.path));
+            let list = TreePath::nul_terminated(&paths.collect::<BTreeSet<_>>());
             found.kept = Some(keep_versions(repo, from, &list, &refs::withdrawn(run))?);
         }
         restore(repo, git, files, &staged)?;
@@ -345,9 +346,7 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
 /// `git restore` cannot do this: if the file `a` was replaced by a directory with `a/b`, it fails to restore
 /// `a`, because it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    let root = git
-        .root()
-        .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
+    let root = root_of(git)?;
     let skipped = skipped_paths(git)?;
     let mut changes = diff::changes(repo, to, to, from)?;
     // Files that a sparse checkout leaves out are not written.

@@ -79,12 +79,12 @@ pub struct PartialCheckout {
 impl PartialCheckout {
     /// Looks at the file of every path that differs between two trees, in the checkout of `git`.
     pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
-        let root = git
-            .root()
-            .ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))?;
+        let root = root_of(git)?;
         let landing = diff::changes(repo, from, from, to)?;
         let before = differing_files(git, from)?;
         let after = differing_files(git, to)?;
+        let made = landing.iter().filter(|change| change.status != ChangeStatus::Deleted);
+        let made: BTreeSet<&TreePath> = made.map(|change| &change.path).collect();
         let mut edited = Vec::new();
         let mut begun = false;
         for change in &landing {
@@ -100,20 +100,44 @@ impl PartialCheckout {
             if as_before {
                 continue;
             }
-            let as_landed = change.status != ChangeStatus::Deleted && !after.contains(&change.path);
-            if let (false, Ok(found)) = (as_landed, regular::read(&path)) {
-                let name = [to.as_str().as_bytes(), b":", &change.path].concat();
-                let whole =
-                    git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
-                if whole.code != 0 || !whole.stdout.starts_with(&found) {
-                    edited.push(change.path.clone());
-                    continue;
-                }
+            // Behind a link, git sees no file of the checkout.
+            let held = held_at(root, &change.path);
+            let as_landed = made.contains(&held) && !after.contains(&held);
+            if !as_landed && is_foreign(git, root, &held, to)? {
+                edited.push(held);
+                continue;
             }
             begun = true;
         }
         Ok(PartialCheckout { edited, begun })
     }
+}
+
+/// The directory of the checkout that `git` works in.
+pub fn root_of(git: &Git) -> Result<&Path> {
+    git.root().ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))
+}
+
+/// The path at which the checkout at `root` holds what is there in place of a tracked file: the file's own path,
+/// or that of the link or file in place of a directory above it.
+pub fn held_at(root: &Path, path: &TreePath) -> TreePath {
+    let is_file = |above: &TreePath| {
+        fs::symlink_metadata(above.on_disk(root)).is_ok_and(|meta| !meta.is_dir())
+    };
+    path.parents().find(is_file).unwrap_or_else(|| path.clone())
+}
+
+/// True if the file or link at a path is not the beginning of the file that the tree `to` has there. git makes
+/// a link in one step, so a link is never a beginning. A missing file and a directory are not foreign.
+fn is_foreign(git: &Git, root: &Path, path: &TreePath, to: &Oid) -> Result<bool> {
+    let full = path.on_disk(root);
+    if full.is_symlink() {
+        return Ok(true);
+    }
+    let Ok(found) = regular::read_own(&full) else { return Ok(false) };
+    let name = [to.as_str().as_bytes(), b":", path].concat();
+    let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
+    Ok(whole.code != 0 || !whole.stdout.starts_with(&found))
 }
 
 /// The paths of a tree whose files in the checkout are missing or different.
