@@ -121,10 +121,12 @@ pub fn root_of(git: &Git) -> Result<&Path> {
 /// The path at which the checkout at `root` holds what is there in place of a tracked file: the file's own path,
 /// or that of the link or file in place of a directory above it.
 pub fn held_at(root: &Path, path: &TreePath) -> TreePath {
-    let is_file = |above: &TreePath| {
-        fs::symlink_metadata(above.on_disk(root)).is_ok_and(|meta| !meta.is_dir())
-    };
-    path.parents().find(is_file).unwrap_or_else(|| path.clone())
+    for above in path.parents() {
+        if fs::symlink_metadata(above.on_disk(root)).is_ok_and(|meta| !meta.is_dir()) {
+            return above;
+        }
+    }
+    path.clone()
 }
 
 /// True if the file or link at a path is not the beginning of the file that the tree `to` has there. git makes
