@@ -517,7 +517,7 @@ fn a_repository_that_an_attempt_made_in_its_worktree_or_landed_is_not_used() {
         printf '[core]\\n\\tbare = false\\n\\tworktree = ..\\n[frites \"oracle\"]\\n\\ttest = true\\n' > bare/config";
     world.attempts(&[script]);
     let worktree = world.worktree("1/c1");
-    let refused = |directory: &std::path::Path, why: &str| {
+    let refused = |directory: &Path, why: &str| {
         world.frites_in(directory, ["status"]).refuses(128, why);
     };
     refused(&worktree.join("nested"), "in a candidate's worktree of the repository in");

@@ -1571,7 +1571,7 @@ fn changed_link_is_not_source() {
     let world = World::new();
     world.write("v1/run.sh", ". src/a.sh; test $(add) = 3\n");
     world.write("src/a.sh", "add() { echo 3; }\n");
-    std::os::unix::fs::symlink("v1", world.repo.join("checks")).unwrap();
+    symlink("v1", world.repo.join("checks")).unwrap();
     world.write("Makefile", "test:\n\tsh checks/run.sh\n");
     world.commit("checks");
     let broken = "echo 'add() { echo 9; }' > src/a.sh";

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::World;
 use crate::common::processes::living;
+use crate::common::{Answer, World};
 use crate::tool::{NAMESPACES, SECCOMP, WITHOUT_LANDLOCK, trials, without_namespaces};
 use crate::traces::files_below;
 
@@ -395,7 +395,7 @@ fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
 /// that has a file `armed`, something else changes the worktree's `dir` into a link to the repository's hooks, as
 /// another attempt can do that has the worktree open: between the moment at which git looked at the directory
 /// and the moment at which git writes there.
-fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> crate::common::Answer {
+fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> Answer {
     // A world in `/dev/shm` shows only the repository and its state.
     let pipe = world.repo.join(".frites/pipe");
     let pipe = pipe.display();
@@ -563,7 +563,7 @@ fn filters_that_run_code_of_an_attempt_are_confined() {
 }
 
 /// `git-frites` with an end, if a git process waits for a FIFO.
-fn limited<'a>(world: &World, words: impl IntoIterator<Item = &'a str>) -> crate::common::Answer {
+fn limited<'a>(world: &World, words: impl IntoIterator<Item = &'a str>) -> Answer {
     let all = ["--kill-after=1", "60", "git-frites"].into_iter().chain(words);
     world.run(&world.repo, "timeout", all)
 }
