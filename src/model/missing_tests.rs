@@ -144,8 +144,7 @@ impl Expected<'_> {
 /// (A report file counts as a whole already.)
 fn new_failures(own: &TestReport, base: &TestReport) -> u64 {
     let names = own.failing.iter().filter(|name| {
-        base.failing.binary_search(name).is_err()
-            && own.failing_and_passing.binary_search(name).is_err()
+        base.failing.binary_search(name).is_err() && own.also_passing.binary_search(name).is_err()
     });
     if own.printed_by.is_some() { names.count() as u64 } else { 0 }
 }
@@ -283,6 +282,24 @@ mod tests {
         // The same number of tests ran, but not this one.
         assert!(missing(skips("b", &["a", "c"])).is_some());
         assert_eq!(missing(skips("c", &["a", "b"])), None);
+    }
+
+    #[test]
+    fn printed_failure_counts_if_it_is_new_and_did_not_pass_again() {
+        let printed = Some("pytest");
+        let failing = |name: &str, printed_by| TestReport {
+            failing: vec![name.to_owned()],
+            ..report(2, &["a"], printed_by)
+        };
+        let base = base(Outcome::Passed, failing("inner", printed));
+        let expected = Expected::of(&base).expect("tests ran");
+        let outcome = |own: TestReport| expected.contradiction(Some(&own));
+        let counts = Some(Outcome::ReportedFailures { failed: 1 });
+        assert_eq!(outcome(failing("b", printed)), counts);
+        assert_eq!(outcome(failing("inner", printed)), None);
+        assert_eq!(outcome(failing("b", None)), None, "a file counts as a whole elsewhere");
+        let again = TestReport { also_passing: vec!["b".to_owned()], ..failing("b", printed) };
+        assert_eq!(outcome(again), None);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub struct TestReport {
     pub passing: Vec<String>,
     /// The names in `failing` that also passed, sorted: of tests that ran again, or of several tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failing_and_passing: Vec<String>,
+    pub also_passing: Vec<String>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -159,10 +159,10 @@ impl TestReport {
             names.dedup();
             names.truncate(MOST_NAMES);
         }
-        let TestReport { failing, passing, failing_and_passing, .. } = self;
+        let TestReport { failing, passing, also_passing, .. } = self;
         let both = passing.extract_if(.., |name| failing.binary_search(name).is_ok());
-        failing_and_passing.extend(both);
-        failing_and_passing.sort();
+        also_passing.extend(both);
+        also_passing.sort();
     }
 
     /// The tests that passed in this report and did not run in another report.

@@ -180,15 +180,10 @@ fn branch_that_cannot_be_deleted_does_not_stop_the_others() {
     let run = world.spawn(["-n", "3"]);
     let lock = world.repo.join(format!(".git/refs/heads/frites/run/{run}/c2.lock"));
     // It is taken while the run is cleaned, after locks of killed processes were removed.
-    let answer = {
-        let plant = format!("filter.plant.clean=touch '{}'; cat", lock.display());
-        let (key, value) = plant.split_once('=').unwrap();
-        world.git(["config", key, value]);
-        write(&world.repo.join(".git/info/attributes"), "planted filter=plant\n");
-        write(&world.worktree(&format!("{run}/c1/planted")), "x\n");
-        world.frites(["clean", "--json", &run])
-    };
-    let all = answer.expect(1).json();
+    let hook = "frites.hooks.before-clean";
+    world.git(["config", hook, &format!("touch '{}'", lock.display())]);
+    let all = world.frites(["clean", "--json", &run]).expect(1).json();
+    world.git(["config", "--unset", hook]);
     let removed = |at: usize| all["candidates"][at]["removed"].as_bool().unwrap();
     assert_eq!([removed(0), removed(1), removed(2)], [true, false, true], "{all}");
     assert_eq!(

@@ -530,7 +530,7 @@ fn judged_in_every_way(checker: &mut Checker) {
     world.commit("tests");
     world.attempts(&[
         "echo // >> check.rs; printf 'bad b\\nskip a\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
-        "echo // >> check.rs; printf 'bad a\\nbad b\\nbad c\\n' > results; echo x > tests/protected; echo > conftest.py",
+        "echo // >> check.rs; printf 'bad a\\nbad b\\nbad c\\nok c\\n' > results; echo x > tests/protected; echo > conftest.py",
         "echo x > x; rm check.rs",
         "echo // >> check.rs; echo x > tests/more.py",
     ]);
