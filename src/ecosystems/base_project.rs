@@ -16,7 +16,7 @@ use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
 use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, only_looks};
-use crate::ecosystems::new_file::{LOADING, NewModule, directory_of};
+use crate::ecosystems::new_file::{LOADING, directory_of};
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
@@ -212,7 +212,7 @@ impl<'t> BaseProject<'t> {
                 let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
                 names.extend([stem.to_owned(), stem.replace('_', "")]);
             }
-            let module = NewModule::of(path, code.nearest_directory(path));
+            let module = code.module_of(path);
             names.extend(module.names().map(str::to_owned));
         }
         names.remove("");
@@ -232,7 +232,7 @@ impl<'t> BaseProject<'t> {
     /// True if a test of the base, or a script that the commands run, loads a module that the new file may
     /// replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
-        let module = NewModule::of(path, self.code()?.nearest_directory(path));
+        let module = self.code()?.module_of(path);
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::new_file::{CodePlaces, NewFile, directory_of, is_plain_name};
+use crate::ecosystems::new_file::{CodePlaces, NewFile, NewModule, directory_of, is_plain_name};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
 use crate::git::mode::EntryMode;
@@ -197,6 +197,11 @@ impl KnownCode {
             nearest = directory_of(nearest);
         }
         nearest
+    }
+
+    /// The module that a new file at `path` defines.
+    pub fn module_of<'p>(&self, path: &'p str) -> NewModule<'p> {
+        NewModule::of(path, self.nearest_directory(path), &self.places)
     }
 
     /// Cuts a new path after its first part that the base does not have.

@@ -106,13 +106,9 @@ impl NewFile<'_> {
         !self.nearest.is_empty() && self.nearest_has_language()
     }
 
-    /// True if the file's new directory belongs to a module of the base: `lib/a/` beside `lib/a.rb`.
+    /// True if the file's new directory belongs to a module of the base.
     fn is_part_of_module(&self) -> bool {
-        let new = self.path[self.nearest.len()..].trim_start_matches('/');
-        let extension = self.path.rsplit('.').next().unwrap_or_default();
-        new.split_once('/').is_some_and(|(directory, _)| {
-            self.places.files.contains(&format!("{}/{directory}.{extension}", self.nearest))
-        })
+        NewModule::of(self.path, self.nearest, self.places).is_part
     }
 
     /// True if the file is in a package of the base: a directory with the file `marker`.
@@ -165,15 +161,22 @@ pub struct NewModule<'p> {
     path: &'p str,
     /// The first part of the path that the base does not have.
     first: &'p str,
+    /// True if this part is a directory with the name of a source file of the base beside it: `lib/a/` beside
+    /// `lib/a.rb`. Then a name that is this part alone is the name of the base's file.
+    is_part: bool,
 }
 
 impl<'p> NewModule<'p> {
     /// The module that the file at `path` defines. `known` is the innermost directory of the base above the
     /// file.
-    pub fn of(path: &'p str, known: &str) -> NewModule<'p> {
-        let (path, _) = path.rsplit_once('.').unwrap_or((path, ""));
+    pub fn of(path: &'p str, known: &str, places: &CodePlaces) -> NewModule<'p> {
+        let (path, extension) = path.rsplit_once('.').unwrap_or((path, ""));
         let new = path[known.len()..].trim_start_matches('/');
-        NewModule { path, first: new.split('/').next().unwrap_or(new) }
+        let (first, is_directory) =
+            new.split_once('/').map_or((new, false), |(first, _)| (first, true));
+        let first_path = &path[..path.len() - new.len() + first.len()];
+        let is_part = is_directory && places.files.contains(&format!("{first_path}.{extension}"));
+        NewModule { path, first, is_part }
     }
 
     /// The names of the module: a line that loads it contains one of them.
@@ -182,9 +185,9 @@ impl<'p> NewModule<'p> {
     }
 
     /// True if a line of a test loads a module that this one may replace. Then the loaded name begins with
-    /// the first new part of this module's path, or the name has several parts and the path ends with them. A
-    /// name that is the whole path counts only in an indented line, where the test may go on without the
-    /// module.
+    /// the first new part of this module's path (and goes on, if the base has a module of that name), or the
+    /// name has several parts and the path ends with them. A name that is the whole path counts only in an
+    /// indented line, where the test may go on without the module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {
@@ -200,7 +203,7 @@ impl<'p> NewModule<'p> {
                     name[..end].split(|c| !is_word(c)).filter(|part| !part.is_empty()).collect();
                 let all = format!("/{}", parts.join("/"));
                 !name.starts_with('.')
-                    && (parts.first() == Some(&self.first)
+                    && (parts.first() == Some(&self.first) && !(self.is_part && parts.len() == 1)
                         || parts.len() > 1 && self.path.ends_with(&all)
                         || line.starts_with(char::is_whitespace) && all[1..] == *self.path)
             })
@@ -287,9 +290,15 @@ mod tests {
             ("# I use sum", "src/sum.py", false),
             ("    from src.local import A", "src/local.py", true),
             ("from src.local import A", "src/local.py", false),
+            ("use Own;", "src/Own/Sum.pm", false),
+            ("use Own::Sum;", "src/Own/Sum.pm", true),
+            ("use Own::Calc;", "src/Own/Sum.pm", true),
+            ("require \"Own\"", "src/Own/sum.rb", true),
         ];
+        let files = ["src/Own.pm".to_owned()].into();
+        let places = CodePlaces { files, ..CodePlaces::default() };
         for (line, path, expected) in cases {
-            let module = NewModule::of(path, "src");
+            let module = NewModule::of(path, "src", &places);
             assert_eq!(module.is_loaded_in(line), expected, "{line}: {path}");
         }
     }

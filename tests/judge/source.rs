@@ -288,6 +288,9 @@ fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
     ];
     for (manifest, source, added) in cases {
         let world = World::unborn();
+        // Tests that load the module to which the new file belongs.
+        world.write("test/calc_test.rb", "require \"minitest/autorun\"\nrequire \"calc\"\n");
+        world.write("t/my.t", "use Test::More tests => 1; use My;\nuse My qw(sum);\n");
         world.write(manifest, if manifest == "package.json" { "{}\n" } else { "\n" });
         world.write(source, "bad\n");
         world.commit("base");
@@ -310,6 +313,14 @@ fn module_that_a_test_loads_is_not_replaced_by_a_new_file() {
         ),
         ("src/Calc.pm", "t/calc.t", "use Calc; use Test::More;", "src/Test/More.pm"),
         ("lib/Test/Calc.pm", "t/calc.t", "use Test::More;", "lib/Test/More.pm"),
+        ("lib/Test.pm", "t/calc.t", "use Test; use Test::More;", "lib/Test/More.pm"),
+        ("lib/Test.pm", "t/calc.t", "use Test::More;", "lib/Test/Builder.pm"),
+        (
+            "lib/minitest.rb",
+            "test/calc_test.rb",
+            "require \"minitest/autorun\"",
+            "lib/minitest/autorun.rb",
+        ),
     ];
     for (source, test, line, added) in cases {
         let world = World::unborn();
