@@ -291,7 +291,7 @@ fn conclude(
     // After a failed merge the winner stays pending. The error is shown after the comparison.
     let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
         refuse_changed_deciders(session, run, &verdict, winner)?;
-        refuse_changed_programs(session, run, &verdict, winner)?;
+        refuse_unread_programs(session, run, &verdict, winner)?;
         refuse_planted_settings(session, run, winner)?;
         merge(session, run, branch)
     });
@@ -428,17 +428,23 @@ fn refuse_changed_deciders(
     }
     let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
     let address = format!("{}/{winner}", run.run);
-    Err(Error::no(format!(
+    let reason = format!(
         "{address} was not merged, because it changes what decides how the next run is judged: {}",
         some_of(&files)
-    ))
-    .hint(format!("read the change, `git frites diff {address}`"))
-    .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+    );
+    Err(left_to_a_person(&address, reason))
+}
+
+/// The error that a change was not merged, with the commands to read it and to land it.
+fn left_to_a_person(address: &str, reason: String) -> Error {
+    Error::no(reason)
+        .hint(format!("read the change, `git frites diff {address}`"))
+        .hint(format!("then land it yourself: `git frites apply --merge {address}`"))
 }
 
 /// Fails if git would run a program in another version than before the merge, because nobody would have read
 /// it.
-fn refuse_changed_programs(
+fn refuse_unread_programs(
     session: &Session,
     run: &Run,
     verdict: &Verdict,
@@ -448,9 +454,7 @@ fn refuse_changed_programs(
     let address = format!("{}/{winner}", run.run);
     let changed = ChangedPrograms::find(session, run.root(), tree, &address)?;
     let Some(reason) = changed.setting.or(changed.hook) else { return Ok(()) };
-    Err(Error::no(format!("{reason}, so it was not merged"))
-        .hint(format!("read the change, `git frites diff {address}`"))
-        .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+    Err(left_to_a_person(&address, format!("{reason}, so it was not merged")))
 }
 
 /// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would

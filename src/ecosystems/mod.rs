@@ -51,7 +51,7 @@ mod test_directories;
 pub mod touched;
 mod zig;
 
-pub use crate::ecosystems::ecosystem::InstalledDirectory;
+pub use crate::ecosystems::ecosystem::{InstalledDirectory, matches};
 
 use crate::ecosystems::ecosystem::Ecosystem;
 

@@ -41,12 +41,12 @@ pub(super) struct ConfinedFilters {
 }
 
 impl ConfinedFilters {
-    /// The filters that the configuration of a repository names; `None` if it names none. `common` is the
-    /// common git directory.
+    /// The filters that the configuration of a repository names; `None` if it names none, or if `choose` finds
+    /// no confinement. `choose` is called only if there are filters. `common` is the common git directory.
     pub(super) fn of(
         gix: &gix::Repository,
         common: &Path,
-        confinement: FilterConfinement,
+        choose: impl FnOnce() -> Option<FilterConfinement>,
     ) -> Option<ConfinedFilters> {
         let snapshot = gix.config_snapshot();
         let mut commands = BTreeMap::new();
@@ -61,6 +61,7 @@ impl ConfinedFilters {
         if commands.is_empty() {
             return None;
         }
+        let confinement = choose()?;
         let mut stores = vec![common.join(STORE_OF_ANNEX)];
         if commands.keys().any(|key| key.starts_with("filter.lfs.")) {
             let own = snapshot.string("lfs.storage").unwrap_or_default().to_string();

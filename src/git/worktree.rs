@@ -245,7 +245,7 @@ pub fn require_own_git(
         if git_dir == repo.common_dir() {
             continue;
         }
-        if is_bare && git_dir.is_dir() && tracks(repo, &git_dir, above, found_at)? {
+        if is_bare && git_dir.is_dir() && tracks(repo, &git_dir, above, found_at) {
             return Err(Error::fatal(format!(
                 "'{}' looks like a repository, but is a directory of the one in '{}'",
                 found_at.display(),
@@ -280,10 +280,10 @@ pub fn require_own_git(
 }
 
 /// True if the repository with this git directory and this work tree tracks files in a directory.
-fn tracks(repo: &Repo, git_dir: &Path, work_tree: &Path, directory: &Path) -> Result<bool> {
+fn tracks(repo: &Repo, git_dir: &Path, work_tree: &Path, directory: &Path) -> bool {
     let git = repo.git_at(git_dir).work_tree(work_tree);
     let call = git.call("ls-files").args(["-z", "--"]).arg(directory);
-    Ok(call.output().is_ok_and(|output| !output.stdout.is_empty()))
+    call.output().is_ok_and(|output| !output.stdout.is_empty())
 }
 
 /// All administrative entries, whole or damaged, sorted.

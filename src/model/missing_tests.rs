@@ -50,7 +50,7 @@ pub fn contradict(
 
 /// The outcome that replaces a pass of the test command if its report, compared with that of the base,
 /// contradicts it; `None` if the result stays.
-pub fn short_of(
+pub fn contradicted(
     base: &Baseline,
     result: &StageResult,
     settings: &JudgeSettings,
@@ -92,17 +92,17 @@ impl Expected<'_> {
     }
 
     /// Turns each pass of the test stage into a failure if tests fail that do not fail on the base, or if tests
-    /// are missing and `may_lack_none` is true for the result. Returns true if there was such a pass.
+    /// are missing and `counts_missing` is true for the result. Returns true if there was such a pass.
     fn contradicts(
         &self,
         results: &mut Results,
-        may_lack_none: impl Fn(&StageResult) -> bool,
+        counts_missing: impl Fn(&StageResult) -> bool,
     ) -> bool {
         let mut found = false;
         let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
         for result in passes {
             match self.contradiction(result.tests.as_ref()) {
-                Some(Outcome::MissingTests { .. }) if !may_lack_none(result) => {}
+                Some(Outcome::MissingTests { .. }) if !counts_missing(result) => {}
                 Some(outcome) => {
                     result.outcome = outcome;
                     found = true;

@@ -11,11 +11,11 @@ use crate::world::probe;
 /// Confines the filters that our own git calls start in this repository's worktrees, if the system can confine
 /// them.
 pub fn confine_filters(repo: &Repo) {
-    if probe::landlock().is_ok() {
-        repo.confine_filters(FilterConfinement::Landlock);
-    } else if probe::guard_refusal().is_none() {
-        repo.confine_filters(FilterConfinement::World);
-    }
+    repo.confine_filters(|| match probe::landlock() {
+        Ok(_) => Some(FilterConfinement::Landlock),
+        Err(_) if probe::guard_refusal().is_none() => Some(FilterConfinement::World),
+        Err(_) => None,
+    });
 }
 
 /// A world for our own git process that writes to a worktree where an attempt's command has run, and to the

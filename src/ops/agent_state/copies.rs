@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::ecosystems::matches;
 use crate::fs::regular;
 
 /// At most this many bytes are copied for one attempt. Settings are small; larger files are other data.
@@ -96,7 +97,7 @@ impl Copies {
         };
         for entry in fs::read_dir(from)? {
             let name = entry?.file_name();
-            if !name.to_str().is_some_and(|name| is_named(name, part)) {
+            if !name.to_str().is_some_and(|name| matches(part, name)) {
                 continue;
             }
             let from = from.join(&name);
@@ -130,12 +131,6 @@ fn write_copy(to: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut file = regular::create_own(to)?;
     file.set_permissions(fs::Permissions::from_mode(mode))?;
     file.write_all(bytes)
-}
-
-/// True if a name is that of a pattern's part, in which a `*` stands for any characters.
-fn is_named(name: &str, part: &str) -> bool {
-    let Some((start, end)) = part.split_once('*') else { return name == part };
-    name.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))
 }
 
 /// Makes a symbolic link in `directory` to each entry of the user's directory `of_user`, except the entry

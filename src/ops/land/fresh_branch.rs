@@ -15,9 +15,7 @@ use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
 use crate::ops::land::execute::{LandedAs, execute};
-use crate::ops::land::guards::{
-    ChangedPrograms, refuse_candidates_worktree, refuse_changed_programs,
-};
+use crate::ops::land::guards::{ChangedPrograms, refuse_candidates_worktree};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::land::undo_branch::refuse_merged;
@@ -100,7 +98,7 @@ pub fn land(
         if !fresh.no_switch {
             let address = plan.address();
             let changed = ChangedPrograms::find(session, &from.commit, &plan.tree, &address)?;
-            refuse_changed_programs(&changed, !options.no_verify, &address)?;
+            changed.refuse(!options.no_verify, &address)?;
             if changed.hook.is_some() {
                 message.hooks = HooksToRun::None;
             }

@@ -90,8 +90,8 @@ fn changed_setting(session: &Session, from: &Oid, to: &Oid) -> Result<Option<[St
         }
         let mut named = named_files(value, &root);
         named.extend(named_files(value, session.repo.common_dir()));
-        let path = changes.iter().map(|change| &change.path);
-        if let Some(path) = path.into_iter().find(|path| named.contains(&path.on_disk(&root))) {
+        let mut paths = changes.iter().map(|change| &change.path);
+        if let Some(path) = paths.find(|path| named.contains(&path.on_disk(&root))) {
             return Ok(Some([key.to_owned(), path.quoted()]));
         }
     }
@@ -122,25 +122,21 @@ impl ChangedPrograms {
         });
         Ok(ChangedPrograms { setting, hook })
     }
-}
 
-/// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if the commit runs
-/// no hook.
-pub fn refuse_changed_programs(
-    changed: &ChangedPrograms,
-    runs_hooks: bool,
-    address: &str,
-) -> Result<()> {
-    let look = format!("look at it with `git frites diff {address}`");
-    if let Some(setting) = &changed.setting {
-        return Err(Error::no(setting.clone())
-            .hint(look)
-            .hint("then land without touching your checkout (`--no-switch`)"));
+    /// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if the commit
+    /// runs no hook. `address` is that of [`ChangedPrograms::find`].
+    pub fn refuse(&self, runs_hooks: bool, address: &str) -> Result<()> {
+        let hook = self.hook.as_ref().filter(|_| runs_hooks);
+        let Some(reason) = self.setting.as_ref().or(hook) else { return Ok(()) };
+        let land = match self.setting {
+            Some(_) => "then land without touching your checkout (`--no-switch`)",
+            None => {
+                "then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)"
+            }
+        };
+        let look = format!("look at it with `git frites diff {address}`");
+        Err(Error::no(reason.clone()).hint(look).hint(land))
     }
-    let Some(hook) = changed.hook.as_ref().filter(|_| runs_hooks) else { return Ok(()) };
-    Err(Error::no(hook.clone()).hint(look).hint(
-        "then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)",
-    ))
 }
 
 /// Fails if the candidate has changed `.frites.toml` to a file that git-frites cannot read. On a branch with

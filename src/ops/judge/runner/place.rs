@@ -249,7 +249,7 @@ impl OracleRunner<'_> {
     /// so. Returns `None` if it lacks none, or if the base's report is not known yet.
     fn short_of_base(&self, result: &StageResult) -> Option<StageResult> {
         let base = self.known_base().ok()??;
-        let outcome = missing_tests::short_of(&base, result, &self.terms.settings)?;
+        let outcome = missing_tests::contradicted(&base, result, &self.terms.settings)?;
         Some(StageResult { outcome, ..result.clone() })
     }
 
