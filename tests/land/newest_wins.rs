@@ -120,7 +120,8 @@ fn newer_file_wins_whole_and_ties_go_to_the_child() {
     for (child, parent) in [(100, 50), (50, 100), (70, 70)] {
         for (cases, committed) in [(WITH_FILES, false), (&CASES, true)] {
             let world = conflicting(cases, child, parent, committed);
-            world.frites(["apply", "--merge"]).refuses(1, "conflicts with main");
+            let refused = world.frites(["apply", "--merge"]).refuses(1, "conflicts with main");
+            assert!(refused.stderr.contains("which discards the other side's version"));
             let what = format!("child {child}, parent {parent}, committed {committed}");
             let json = world
                 .frites(["apply", "--merge", "--strategy", "newest-file-wins", "--json"])

@@ -320,7 +320,10 @@ impl Plan {
                 target.tip.short(),
                 self.address()
             ))
-            .hint("or let the newer of the two files win: `--merge --strategy newest-file-wins`")
+            .hint(
+                "or take each conflicted file whole from the side that wrote it later, which discards the \
+                 other side's version: `--merge --strategy newest-file-wins`",
+            )
     }
 
     /// The message of the commit that puts the change on a branch: the user's message, else the message of
