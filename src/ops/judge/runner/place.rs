@@ -271,7 +271,9 @@ impl OracleRunner<'_> {
                 true if report.failure_is_a_finding && !self.is_end(result) => {}
                 true => self.session.ui.note(line),
                 false if share == ProcessorShare::Third => {
-                    self.session.ui.note(format!("{line}; perhaps it was slow, so it runs again"));
+                    self.session
+                        .ui
+                        .note(format!("{line}; attempts ran beside it, so it runs again"));
                 }
                 false => {
                     log_excerpt::note(self.session, &line, &report.logs.log(result.stage));
