@@ -69,7 +69,9 @@ impl ResolvedOracle {
     /// Fails if a program of the commands is not installed. The error then hints at the next detected test
     /// command whose program is installed.
     pub fn require_programs(&self) -> Result<()> {
-        let Err(error) = programs::require_programs(&self.commands) else { return Ok(()) };
+        let Err(error) = programs::require_programs(&self.commands, keys::ORACLE_SETUP.name) else {
+            return Ok(());
+        };
         let missing = programs::missing_programs(&self.commands);
         if missing.first().is_some_and(|(stage, _)| *stage == Stage::Lint) {
             // The error proposes to leave out the lint command, so no other test is proposed.

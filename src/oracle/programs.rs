@@ -8,13 +8,14 @@ use crate::model::outcome::Stage;
 use crate::model::shell;
 use crate::process;
 
-/// Fails if a program that a command of the oracle needs is not installed.
+/// Fails if a program that a command of the oracle needs is not installed. `setup` is the key that sets another
+/// setup command.
 ///
 /// A program that is a path in the checkout is not checked, because the setup, a build or an attempt can make
 /// the file.
-pub fn require_programs(oracle: &[OracleCommand]) -> Result<()> {
+pub fn require_programs(oracle: &[OracleCommand], setup: &str) -> Result<()> {
     match all_missing(oracle).next() {
-        Some((command, program)) => Err(missing(command, &program)),
+        Some((command, program)) => Err(missing(command, &program, setup)),
         None => Ok(()),
     }
 }
@@ -42,9 +43,9 @@ pub fn programs(command: &CommandLine) -> Vec<String> {
     }
 }
 
-fn missing(command: &OracleCommand, program: &str) -> Error {
+fn missing(command: &OracleCommand, program: &str, setup: &str) -> Error {
     let other = match command.stage {
-        Stage::Setup => ", or set `spawn.setup` to another command".to_owned(),
+        Stage::Setup => format!(", or set `{setup}` to another command"),
         Stage::Test => ", or name another command with `--test CMD`".to_owned(),
         // The error does not propose to leave out the build, because the test usually needs the build's
         // outputs.

@@ -634,6 +634,9 @@ fn run_with_a_program_that_is_missing_is_fatal_before_the_first_attempt() {
         .refuses(128, "the test command cannot run: '/no/such/program' is not a program");
     world.write(".frites.toml", "spawn.setup = ['no-such-program']\n");
     run(&["--test", "true"]).refuses(128, "the setup command cannot run: 'no-such-program'");
+    world.write(".frites.toml", "oracle.setup = ['no-such-program']\n");
+    let setup = run(&["--test", "true"]).expect(128).stderr;
+    assert!(setup.contains("or set `oracle.setup` to another command"), "{setup}");
     world.write(".frites.toml", "agents.mine.command = ['no-such-program']\n");
     world
         .frites(["run", "--agent", "mine", "-p", "x", "--test", "true"])

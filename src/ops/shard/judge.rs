@@ -2,6 +2,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::candidate::Capture;
 use crate::model::name::Name;
@@ -184,7 +185,7 @@ impl<'s> ShardJudge<'s, '_> {
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
-        programs::require_programs(oracle)?;
+        programs::require_programs(oracle, keys::ORACLE_SETUP.name)?;
         worlds::require(session, settings.commands.world)?;
         let found = session.seeds_by(&seeds.copy, &seeds.link, &run.base)?;
         if found.digest()? != seeds.digest {

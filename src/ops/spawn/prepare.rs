@@ -71,7 +71,7 @@ impl Preparation {
             .command(keys::SPAWN_SETUP)
             .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
-        programs::require_programs(setup.as_slice())?;
+        programs::require_programs(setup.as_slice(), keys::SPAWN_SETUP.name)?;
         let guard = match &setup {
             Some(_) => guard::choose_for(session, base)?,
             None => None,
