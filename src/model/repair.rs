@@ -52,6 +52,9 @@ impl<'a> Findings<'a> {
 /// The maximum number of tests of one kind that a prompt names.
 const MOST_TESTS: usize = 30;
 
+/// The maximum number of undone changes that a prompt names.
+const MOST_FILES: usize = 30;
+
 /// The end of a round of repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -221,10 +224,13 @@ pub fn prompt(
         let command =
             findings.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
         let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
-        let second = if with_base_tests { " with the original tests and commands" } else { "" };
+        if with_base_tests {
+            text.push_str(&undone_changes(entry, findings.base));
+        }
+        let then = if with_base_tests { "Without these changes, the" } else { "The" };
         let _ = writeln!(
             text,
-            "The {} command{command} ends{second} with: {}.",
+            "{then} {} command{command} ends with: {}.",
             result.stage, result.outcome
         );
     }
@@ -245,6 +251,33 @@ pub fn prompt(
     if let Some(more) = more {
         let _ = writeln!(text, "\n{}", more.trim_end());
     }
+    text
+}
+
+/// The changes that were undone in the second judging of a candidate that passes by itself, and why.
+fn undone_changes(entry: &Entry, base: &Oid) -> String {
+    let mut text = String::from(
+        "With all its changes it passes. It was judged once more with the original tests and commands, because \
+         changes to other files than source may hide a fault. These changes were undone for that:\n\n",
+    );
+    let Some(second) = &entry.base_tests else { return text };
+    let put_back =
+        second.put_back.iter().map(|path| format!("{path}: as in commit {}", base.short()));
+    let undone = put_back.chain(second.taken_out.iter().map(|path| format!("{path}: taken out")));
+    for line in undone.clone().take(MOST_FILES) {
+        let _ = writeln!(text, "- {line}");
+    }
+    let more = undone.count().saturating_sub(MOST_FILES);
+    if more > 0 {
+        let _ = writeln!(text, "- and {more} more");
+    }
+    if let Some(path) = second.failed_beside() {
+        let _ = writeln!(text, "\nOf these, only {path} was there as the attempt has it.");
+    }
+    text.push_str(
+        "\nMake it pass without them, if the task allows that. If the task needs them, leave the files as they are: \
+         a person can then accept the changes.\n\n",
+    );
     text
 }
 

@@ -237,6 +237,31 @@ fn prompt_of_a_round_has_the_log_also_after_one_that_changed_nothing() {
 }
 
 #[test]
+fn prompt_of_a_round_names_the_changes_that_were_undone() {
+    let world = World::unborn();
+    world.write("pkg/__init__.py", "\n");
+    world.write("pkg/de.json", "Halo\n");
+    world.commit("base");
+    let agent =
+        "cat > \"$HOME/told\"; cat \"$HOME/told\"; echo Hallo > pkg/de.json; echo > pkg/fr.json";
+    let words = ["run", "-n", "1", "--rounds", "1", "-p", "Do it", "--test"];
+    let test = ["grep -q Hallo pkg/*.json", "--", "sh", "-c", agent];
+    world.frites([&words[..], &test[..]].concat()).expect(3);
+    let told = world.frites(["output", "1/c1", "agent"]).expect(0).out();
+    let base = world.git(["rev-parse", "--short=7", "HEAD"]);
+    for words in [
+        "It does not pass yet. ",
+        "With all its changes it passes.",
+        &format!("- pkg/de.json: as in commit {base}"),
+        "- pkg/fr.json: taken out\n",
+        "Without these changes, the test command `grep -q Hallo pkg/*.json` ends with: exit 1.",
+    ] {
+        assert!(told.contains(words), "{words}:\n{told}");
+    }
+    world.assert_clean();
+}
+
+#[test]
 fn maker_is_the_command_that_made_what_is_there_now() {
     let world = world();
     let maker = || {
