@@ -208,9 +208,30 @@ fn run_once(
     let confinement = job.confinement.filter(|_| !end.outcome.passed());
     let obstacle = confinement.and_then(|world| obstacles::in_log(job.log, &end.outcome, world));
     let reported = if context.settings.trust_exit { 0 } else { ended.failed };
-    let outcome = believed(end.outcome, obstacle.as_ref(), reported);
+    let mut outcome = believed(end.outcome, obstacle.as_ref(), reported);
+    if outcome == Outcome::Passed
+        && stage == Stage::Test
+        && let Some(target) = target_that_make_left(job.log)
+    {
+        outcome = Outcome::CouldNotStart {
+            reason: format!(
+                "make says that '{target}' is up to date, so no test ran; `.PHONY: {target}` makes it run"
+            ),
+        };
+    }
     let result = StageResult::new(stage, end.elapsed.as_secs_f64(), outcome);
     Ok(Some(StageResult { leaky: end.leaky, obstacle, tests: ended.report, ..result }))
+}
+
+/// The target that make did not make because a file or directory has its name (`test`), if make's message about
+/// this is the whole output of a command.
+fn target_that_make_left(log: &Path) -> Option<String> {
+    let lines = last_lines(log, 2);
+    let [line] = lines.as_slice() else { return None };
+    let (program, rest) = line.split_once(": ")?;
+    // Earlier versions of make begin a quotation with a grave accent.
+    let target = rest.strip_prefix(['\'', '`'])?.strip_suffix("' is up to date.")?;
+    program.trim_start_matches('g').starts_with("make").then(|| target.to_owned())
 }
 
 /// The outcome that counts for a command that ended in this way, met this obstacle, and reported this many

@@ -219,3 +219,37 @@ fn failure_of_an_earlier_suite_that_the_base_does_not_have_counts() {
     let run = world.attempts(&["echo again >> src/lib.txt"]);
     world.frites(["judge", "--test", again, &run]).expect(0);
 }
+
+#[test]
+fn test_that_make_did_not_run_is_no_pass() {
+    let world = World::unborn();
+    world.write("test/a.sh", "grep -q good app.py\n");
+    world.write("app.py", "good\n");
+    world.write("Makefile", "test:\n\tsh test/a.sh\n");
+    world.commit("base");
+    let phony = "printf '.PHONY: test\\n' >> Makefile";
+    world.attempts(&["echo bad > app.py", &format!("echo >> app.py; {phony}")]);
+    let answer = world.frites(["judge", "--test", "make test"]);
+    let why = "make says that 'test' is up to date, so no test ran; `.PHONY: test` makes it run";
+    assert!(answer.stderr.contains("warning: run 1: the test command cannot start on the base"));
+    assert!(answer.stderr.contains(why), "{}", answer.stderr);
+    let json = world.frites(["judge", "--json", "--test", "make test"]).json();
+    assert_eq!(json["verified"], false, "{json:#}");
+    assert_eq!(json["candidates"][0]["results"][0]["outcome"], "could-not-start", "{json:#}");
+    assert_eq!(json["candidates"][1]["results"][0]["outcome"], "passed", "{json:#}");
+    // Other words beside it may be those of tests.
+    let more = world.frites(["judge", "--json", "--test", "echo 1 passed; make test"]).json();
+    assert_eq!(more["candidates"][0]["results"][0]["outcome"], "passed", "{more:#}");
+}
+
+#[test]
+fn test_that_make_ran_for_no_tree_is_an_error() {
+    let world = World::unborn();
+    world.write("test", "\n");
+    world.write("Makefile", "test:\n\tfalse\n");
+    world.commit("base");
+    world.attempts(&["echo > app.py"]);
+    let answer = world.frites(["judge", "--test", "make test"]).expect(128);
+    assert!(answer.stderr.contains("`.PHONY: test` makes it run"), "{}", answer.stderr);
+    world.assert_clean();
+}
