@@ -1,6 +1,6 @@
 //! Which changes of an attempt are put back, so that the base's tests and commands judge it. This is decided
 //! by the paths that the attempt changes, and by the texts of the files.
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
@@ -245,29 +245,33 @@ fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
 /// The reason why the tests in a source file cannot be put back alone.
 const MIXED: &str = "its tests cannot be told from its code";
 
-/// The tests among the code: each marked line, with the lines that belong to it by their indentation.
-fn loose_tests(source: &Ecosystem, text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let indentation = |line: &str| line.len() - line.trim_start().len();
-    let mut found = Vec::new();
-    for (at, line) in lines.iter().enumerate() {
-        if count_marks(source, Some(line), source.test_marks) == 0 {
-            continue;
+/// The tests among the code: each marked line, with the lines that belong to it by their indentation. A test inside
+/// another one is part of that one, so that no line is kept twice, however deep a file nests its marks.
+fn loose_tests(source: &Ecosystem, text: &str) -> HashSet<String> {
+    let mut found: Vec<String> = Vec::new();
+    // The least indentation of a mark in the test to which the previous line belongs.
+    let mut outermost = None;
+    // An attribute stands before the item that it marks, with the same indentation.
+    let mut in_head = false;
+    for line in text.lines() {
+        let code = line.trim_start();
+        let indentation = line.len() - code.len();
+        let is_marked = count_marks(source, Some(line), source.test_marks) > 0;
+        outermost = outermost.filter(|mark| {
+            in_head || line.is_empty() || indentation > *mark || code.starts_with(['}', ')'])
+        });
+        match (outermost, found.last_mut()) {
+            (Some(_), Some(test)) => test.extend(["\n", line.trim_end()]),
+            _ if is_marked => found.push(line.trim_end().to_owned()),
+            _ => {}
         }
-        let mut test = vec![*line];
-        // An attribute stands before the item that it marks, with the same indentation.
-        let mut in_head = line.trim_start().starts_with(['#', '@', '[']);
-        for next in &lines[at + 1..] {
-            let is_inner = next.is_empty() || indentation(next) > indentation(line);
-            if !(in_head || is_inner || next.trim_start().starts_with(['}', ')'])) {
-                break;
-            }
-            test.push(next.trim_end());
-            in_head &= next.trim_start().starts_with(['#', '@', '[']);
+        if is_marked {
+            outermost = Some(outermost.map_or(indentation, |mark: usize| mark.min(indentation)));
         }
-        found.push(test.join("\n").trim_end().to_owned());
+        in_head =
+            (in_head || is_marked) && outermost.is_some() && code.starts_with(['#', '@', '[']);
     }
-    found
+    found.iter().map(|test| test.trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -285,6 +289,15 @@ mod tests {
     }
 
     const ADDED: PutBack = PutBack::AddedTest;
+
+    #[test]
+    fn file_of_marks_alone_is_read_in_time_and_memory_of_its_size() {
+        // Each mark with the rest of the file would be 80 GB.
+        let text = "#[test]\n".repeat(100_000);
+        let before = "#[test]\nfn a() {}\n";
+        assert!(matches!(of("src/a.rs", Some(before), Some(&text)), PutBack::Inseparable(_)));
+        assert!(matches!(of("src/a.rs", Some(&text), Some(before)), PutBack::Inseparable(_)));
+    }
 
     #[test]
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {

@@ -372,9 +372,9 @@ fn file_that_commands_run_as_soon_as_it_is_there_decides() {
         ("check.sh", "", "sh ./before 2>/dev/null || sh check.sh", "before"),
         ("Makefile", "-include *.inc\ntest:\n\t", "make test", "a.inc"),
         ("Makefile", "-include local.mk\ntest:\n\t", "make test", "local.mk.sh"),
-        ("Makefile", "%.ok:\n\t", "make a.ok", "a.ok"),
-        ("Makefile", "d/%.ok:\n\t", "make d/a.ok", "d/a.ok"),
-        ("Makefile", "d/a.ok:\n\t", "make d/a.ok", "d/a.ok"),
+        ("Makefile", "%.ok:\n\t", "make a.ok && echo ran", "a.ok"),
+        ("Makefile", "d/%.ok:\n\t", "make d/a.ok && echo ran", "d/a.ok"),
+        ("Makefile", "d/a.ok:\n\t", "make d/a.ok && echo ran", "d/a.ok"),
     ];
     for (script, start, test, added) in cases {
         let world = World::unborn();
