@@ -6,17 +6,16 @@
 //! started the runner.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
-    LONGEST_LINE, exunit_counts, go, is_rspec_summary, number, number_after, number_before,
-    phpunit_counts, pytest_counts,
+    LONGEST_LINE, go, number, number_after, number_before, pytest_counts,
 };
 
 /// Reads the number of failed tests from the end of one runner's output. Returns `None` if the output does
 /// not end with a summary of this runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
-const RUNNERS: [Reader; 15] = [
-    libtest, nextest, pytest, unittest, go_test, gotestsum, prove, tap, node, phpunit, jest,
-    vitest, mocha, rspec, exunit,
+const RUNNERS: [Reader; 13] = [
+    libtest, nextest, pytest, unittest, go_test, gotestsum, prove, tap, node, counts, jest, vitest,
+    mocha,
 ];
 
 /// The number of failed tests, according to the summary at the end of an output; 0 if there is no summary.
@@ -202,21 +201,37 @@ fn mocha(lines: &[String]) -> Option<u64> {
     is_whole.then(|| failing(&lines[at])).flatten()
 }
 
-fn rspec(lines: &[String]) -> Option<u64> {
+/// A line of counts alone, which most other runners print at the end: `10 examples, 1 failure`,
+/// `Tests: 5, Failures: 1.`, `6 failures; 0 errors.` or `5 Tests 2 Failures 0 Ignored`.
+fn counts(lines: &[String]) -> Option<u64> {
     let behind = ["Failed examples:", "rspec ", "Randomized with seed "];
-    let summary = &lines[before(lines, |line| begins(line, &behind))?];
-    let words = ["failure", "failures", "error", "errors"];
-    is_rspec_summary(summary).then(|| number_before(summary, &words))
-}
-
-fn phpunit(lines: &[String]) -> Option<u64> {
-    let counts = phpunit_counts(lines.last()?)?;
-    Some(number_after(counts, ", Failures: ") + number_after(counts, ", Errors: "))
-}
-
-fn exunit(lines: &[String]) -> Option<u64> {
-    let summary = &lines[before(lines, |line| line.starts_with("Randomized with seed "))?];
-    exunit_counts(summary).map(|counts| number_before(counts, &["failure", "failures", "invalid"]))
+    let at = before(lines, |line| begins(line, &behind) || line == "FAIL")?;
+    let line = lines[at].trim_end_matches(['.', ' ']);
+    // Check prints the passed tests in per cent before its counts.
+    let line = line.split_once("%: ").map_or(line, |(_, counts)| counts);
+    let mut ends = Vec::new();
+    for part in line.split([',', ';', '|']).map(str::trim) {
+        if let Some((name, count)) = part.rsplit_once(": ") {
+            ends.push((name.rsplit(' ').next()?.to_lowercase(), number(count)?));
+            continue;
+        }
+        let mut words = part.split_whitespace().peekable();
+        while let Some(count) = words.next() {
+            ends.push((words.next()?.to_lowercase(), number(count)?));
+            while words.next_if(|word| number(word).is_none()).is_some() {}
+        }
+    }
+    let of_tests = ["test", "tests", "runs", "checks", "assertions"];
+    let of_failures = ["failed", "failing", "failure", "failures"];
+    let of_errors = ["error", "errors", "invalid"];
+    let count = |names: &[&str]| {
+        let named = ends.iter().filter(|(name, _)| names.contains(&name.as_str()));
+        named.map(|(_, count)| *count).reduce(|sum, count| sum + count)
+    };
+    // A linter's last line has only errors and warnings, which are no tests.
+    let is_of_tests = count(&of_tests).or(count(&of_failures)).is_some();
+    let failed = [count(&of_failures), count(&of_errors)].into_iter().flatten().sum();
+    (is_of_tests && ends.len() > 1).then_some(failed)
 }
 
 #[cfg(test)]
@@ -301,6 +316,15 @@ mod tests {
                 1,
                 "Finished in 0.02 seconds (0.00s async, 0.02s sync)\n1 doctest, 4 tests, 1 failure, 1 skipped\n\nRandomized with seed 280810\n",
             ),
+            (2, "1 example, 1 failure, 1 error occurred outside of examples\n"),
+            (1, "Tests: 2, Assertions: 2, Failures: 1, PHPUnit Deprecations: 1.\n"),
+            (1, "Tests: 5, Assertions: 2, Errors: 1.\n"),
+            (3, "5 runs, 10 assertions, 1 failures, 2 errors, 0 skips\n"),
+            (6, "6 failures; 0 errors.\n"),
+            (2, "-----------------------\n5 Tests 2 Failures 0 Ignored \nFAIL\n"),
+            (1, "66%: Checks: 3, Failures: 1, Errors: 0\n"),
+            (1, "test cases: 2 | 1 passed | 1 failed\nassertions: 4 | 3 passed | 1 failed\n"),
+            (0, "12 tests, 0 failures\n"),
         ];
         for (failed, log) in ends {
             assert_eq!(failures(log), failed, "{log}");
@@ -336,6 +360,10 @@ mod tests {
             "error: test failed, to rerun pass `--lib`\n",
             "DONE 1 failure\nbye\n",
             "FAIL: 2\n",
+            "2 errors, 3 warnings\n",
+            "3 failures\n",
+            "1 failed, see above\n",
+            "Done: a, 2 failures\n",
         ];
         for log in logs {
             assert_eq!(failures(log), 0, "{log}");

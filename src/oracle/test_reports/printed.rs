@@ -520,7 +520,7 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
 }
 
 /// True for rspec's summary: `10 examples, 1 failure, 2 pending`.
-pub(super) fn is_rspec_summary(line: &str) -> bool {
+fn is_rspec_summary(line: &str) -> bool {
     let words: Vec<&str> = line.split(' ').collect();
     matches!(
         words[..],
@@ -540,7 +540,7 @@ fn rspec(lines: &[String]) -> Option<TestReport> {
 }
 
 /// The counts in PHPUnit's last line: `Tests: 5, Assertions: 2, Failures: 1.`.
-pub(super) fn phpunit_counts(line: &str) -> Option<&str> {
+fn phpunit_counts(line: &str) -> Option<&str> {
     line.strip_suffix('.')
         .filter(|line| line.starts_with("Tests: ") && line.contains(", Assertions: "))
 }
@@ -579,7 +579,7 @@ fn phpunit(lines: &[String]) -> Option<TestReport> {
 }
 
 /// The counts in ExUnit's last line: `1 doctest, 4 tests, 1 failure, 1 skipped`.
-pub(super) fn exunit_counts(line: &str) -> Option<&str> {
+fn exunit_counts(line: &str) -> Option<&str> {
     let is_summary = line.contains(" test") && line.contains(" failure");
     let mut parts = line.split(", ").map(|part| part.split_once(' ').unwrap_or_default());
     let are_counts = parts.all(|(count, word)| {
