@@ -91,7 +91,7 @@ impl CiCommands {
     }
 
     /// Adds the steps of a GitHub workflow, except those that run on Windows or macOS, in another directory
-    /// than the root, or in a shell other than `sh` and `bash`.
+    /// than the root, in a shell other than `sh` and `bash`, or in a checkout of another repository.
     fn add_workflow(&mut self, path: &str, workflow: &Value) {
         for job in workflow["jobs"].as_object().into_iter().flat_map(|jobs| jobs.values()) {
             self.jobs += 1;
@@ -99,7 +99,12 @@ impl CiCommands {
             let is_elsewhere = ["windows", "macos"].iter().any(|name| system.starts_with(name));
             let moved = |part: &Value| !part["working-directory"].is_null();
             let moves_all = moved(&job["defaults"]["run"]) || moved(&workflow["defaults"]["run"]);
-            for step in job["steps"].as_array().into_iter().flatten() {
+            let other = |step: &Value| {
+                let repository = step["with"]["repository"].as_str().unwrap_or("${{");
+                !repository.contains("${{") && step["with"]["path"].is_null()
+            };
+            let steps = job["steps"].as_array().into_iter().flatten();
+            for step in steps.take_while(|step| !other(step)) {
                 self.actions.extend(step["uses"].as_str().map(str::to_owned));
                 let shell = step["shell"].as_str().unwrap_or("sh");
                 let is_shell = shell.split([' ', '/']).any(|word| ["sh", "bash"].contains(&word));
@@ -387,6 +392,21 @@ mod tests {
 
     fn test(words: &str) -> OracleCommand {
         command(Stage::Test, &words.split(' ').collect::<Vec<_>>(), "")
+    }
+
+    #[test]
+    fn steps_in_a_checkout_of_another_repository_are_of_that_one() {
+        let tests = |repository: &str| {
+            let found = workflow(&format!(
+                "jobs:\n  a:\n    steps:\n      - run: make check\n      - uses: actions/checkout@v4\n        \
+                 with: {{{repository}}}\n      - run: phpunit\n"
+            ));
+            found.other_tests(None).len()
+        };
+        assert_eq!(tests("repository: other/project"), 1);
+        assert_eq!(tests("repository: other/project, path: client"), 2);
+        assert_eq!(tests("repository: '${{ github.repository }}'"), 2);
+        assert_eq!(tests("fetch-depth: 0"), 2);
     }
 
     #[test]
