@@ -1576,6 +1576,21 @@ fn the_base_is_searched_once_for_all_candidates() {
     assert_eq!(searches, 3, "{log}");
 }
 
+/// A check that looks at regular files alone does not see the code that a link leads to.
+#[test]
+fn link_in_place_of_source_is_not_judged_with_the_source_that_it_replaces() {
+    let world = World::new();
+    world.write("calc.py", "def add(a, b):\n    return a + b\n");
+    world.write("tests/test_calc.py", "import calc\nassert calc.add(1, 2) == 3\n");
+    let test = "! find . -name '*.py' -type f -exec grep eval {} + && PYTHONPATH=. python3 tests/test_calc.py";
+    world.commit("base");
+    let run = world.attempts(&[
+        "echo 'def add(a, b): return eval(\"a + b\")' > calc.txt; ln -sf calc.txt calc.py",
+    ]);
+    let answer = world.frites(["judge", &run, "--test", test]).expect(3);
+    assert!(answer.out().contains("a symbolic link takes its place"), "{}", answer.out());
+}
+
 /// A link gives a file of the product the name of a test or of a check.
 #[test]
 fn changed_link_is_not_source() {

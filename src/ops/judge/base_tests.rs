@@ -221,7 +221,12 @@ pub(super) fn choose(
             | PutBack::Inseparable(_)
                 if file.is_submodule || file.is_link =>
             {
-                PutBack::Other
+                // With the base's file there, the second judging would not see the code that lands.
+                if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some() {
+                    PutBack::Inseparable("a symbolic link takes its place, or it that of a link")
+                } else {
+                    PutBack::Other
+                }
             }
             // The content was not read, so it is not known whether it is source.
             PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
