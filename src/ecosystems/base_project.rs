@@ -168,9 +168,9 @@ impl<'t> BaseProject<'t> {
         Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
 
-    /// True if the commands, or the files that they run, name a new file or a new directory above it, or if a
-    /// test asks whether the file or such a directory exists.
-    fn is_marker(&self, path: &str) -> Result<bool> {
+    /// True if the commands, or the files that they run, name a new or removed file or a new directory above
+    /// it, or if a test asks whether the file or such a directory exists.
+    pub fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
@@ -266,21 +266,18 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Searches the base for all of these changed paths at once, so that later questions about a path need no
-    /// search of their own. The flag is true for a new path.
+    /// search of their own. The flag is true for a path that is not in both trees.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
-        let mut of_base = BTreeSet::new();
-        let mut new = BTreeSet::new();
-        for (path, is_new) in paths.filter(|(path, _)| !is_test_path(path)) {
-            if is_new {
-                new.insert(path)
-            } else {
-                of_base.insert(path)
-            };
-        }
-        self.look_for_uses(of_base.iter().map(String::as_str))?;
-        let new: Vec<String> = new.into_iter().collect();
-        for paths in new.chunks(MOST_NAMES) {
-            self.lines.find(self.search_for_new(paths.iter().map(String::as_str))?)?;
+        let code = self.code()?;
+        let paths: BTreeMap<String, bool> = paths.filter(|(path, _)| !is_test_path(path)).collect();
+        self.look_for_uses(paths.keys().map(String::as_str).filter(|path| code.has_file(path)))?;
+        let in_one_tree: Vec<&str> = paths
+            .iter()
+            .filter(|(_, is_in_one)| **is_in_one)
+            .map(|(path, _)| path.as_str())
+            .collect();
+        for paths in in_one_tree.chunks(MOST_NAMES) {
+            self.lines.find(self.search_for_new(paths.iter().copied())?)?;
         }
         Ok(())
     }

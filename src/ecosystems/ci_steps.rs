@@ -99,12 +99,8 @@ impl CiCommands {
             let is_elsewhere = ["windows", "macos"].iter().any(|name| system.starts_with(name));
             let moved = |part: &Value| !part["working-directory"].is_null();
             let moves_all = moved(&job["defaults"]["run"]) || moved(&workflow["defaults"]["run"]);
-            let other = |step: &Value| {
-                let repository = step["with"]["repository"].as_str().unwrap_or("${{");
-                !repository.contains("${{") && step["with"]["path"].is_null()
-            };
             let steps = job["steps"].as_array().into_iter().flatten();
-            for step in steps.take_while(|step| !other(step)) {
+            for step in steps.take_while(|step| !checks_out_another_repository(step)) {
                 self.actions.extend(step["uses"].as_str().map(str::to_owned));
                 let shell = step["shell"].as_str().unwrap_or("sh");
                 let is_shell = shell.split([' ', '/']).any(|word| ["sh", "bash"].contains(&word));
@@ -269,6 +265,13 @@ impl CiCommands {
         }
         found
     }
+}
+
+/// True if a step puts another repository in place of the project. A repository that an expression names may
+/// be the project itself.
+fn checks_out_another_repository(step: &Value) -> bool {
+    let repository = step["with"]["repository"].as_str().unwrap_or("${{");
+    !repository.contains("${{") && step["with"]["path"].is_null()
 }
 
 /// Replaces each expression (`${{ … }}`) by a shell variable, whose value is not known either.

@@ -73,6 +73,16 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
+        // A command may run a test only if the file is there, and not empty. With the base's file, the test
+        // would run, and tell nothing about the tree that lands.
+        PutBack::Keep
+            if before.is_some()
+                && is_gone(after)
+                && language_of(path).is_some()
+                && base.is_marker(path)? =>
+        {
+            Ok(PutBack::Inseparable("it is gone, and a command may ask for it"))
+        }
         // Without the file that makes a directory a package, tests below the directory may not be found.
         PutBack::Keep
             if after.is_none()
@@ -103,6 +113,11 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
         known => Ok(known),
     }
+}
+
+/// True if a file is removed or empty.
+pub fn is_gone(after: Option<&[u8]>) -> bool {
+    after.is_none_or(<[u8]>::is_empty)
 }
 
 /// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed files.

@@ -394,6 +394,26 @@ fn file_that_commands_run_as_soon_as_it_is_there_decides() {
 }
 
 #[test]
+fn removed_or_empty_source_for_which_a_command_asks_needs_a_person() {
+    let cases = [
+        ("if [ -e calc/b.py ]; then PYTHONPATH=. python3 t/b.py; fi", "rm calc/b.py", 3),
+        ("if [ -s calc/b.py ]; then PYTHONPATH=. python3 t/b.py; fi", ": > calc/b.py", 3),
+        ("PYTHONPATH=. python3 t/b.py", "rm calc/c.py", 0),
+    ];
+    for (script, attempt, code) in cases {
+        let world = World::new();
+        world.write("calc/b.py", "VALUE = 2\n");
+        world.write("calc/c.py", "VALUE = 3\n");
+        world.write("t/b.py", "from calc.b import VALUE; assert VALUE == 2\n");
+        world.write("check.sh", format!("{script}\n"));
+        world.commit("base");
+        world.attempts(&[attempt]);
+        let answer = world.frites(["judge", "--test", "sh check.sh"]).expect(code).out();
+        assert_eq!(answer.contains("a command may ask for it"), code == 3, "{answer}");
+    }
+}
+
+#[test]
 fn new_path_that_a_command_or_a_recipe_names_is_no_source_and_no_document() {
     const CHECK: &str = "grep -q good a.go";
     // The Makefile, the command, the path that switches the tests off, and one that does not.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::put_back::{PutBack, begins_project, put_back};
+use crate::ecosystems::put_back::{PutBack, begins_project, is_gone, put_back};
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
@@ -209,7 +209,10 @@ pub(super) fn choose(
     if mode == BaseTests::Never {
         return Ok(choices);
     }
-    project.look_for(changes.iter().map(|f| (f.path.lossy(), f.before.bytes().is_none())))?;
+    project.look_for(changes.iter().map(|file| {
+        let is_in_one_tree = file.before.bytes().is_none() || is_gone(file.after.bytes());
+        (file.path.lossy(), is_in_one_tree)
+    }))?;
     for file in changes {
         let name = file.path.lossy();
         let choice = match put_back(touched(file, &name), project)? {
