@@ -542,9 +542,10 @@ fn hook_that_refuses_or_rewrites_the_commit_rolls_apply_back() {
         ),
         (
             "pre-commit",
-            "echo more > more; git add more",
+            "echo more > README; git add README",
             "a hook changed the files to be committed",
         ),
+        ("pre-commit", "git add -A; exit 1", "git did not make the commit"),
         ("pre-commit", "git rm -qf --cached new.txt; exit 1", "git did not make the commit"),
     ];
     for (name, script, words) in cases {

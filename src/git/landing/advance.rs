@@ -280,30 +280,32 @@ pub struct Rollback {
 /// Moves the checkout back from a fresh branch to its position before [`advance`]. Deletes the branch even if
 /// it has moved since. The landed change is still in its capture.
 ///
-/// Only paths that the landing has changed, or that a hook has staged, are put back, because every other
-/// change in the checkout is the user's. If the file at such a path has neither its old nor its landed
+/// Only paths that the landing has changed, and tracked ones that a hook has staged, are put back, because every
+/// other change in the checkout is the user's. If the file at such a path has neither its old nor its landed
 /// content, its present content is stored in a commit first. HEAD moves after the files, so if git-frites is
 /// killed while it puts files back, HEAD is still on the fresh branch.
 pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let Intent { run, from, branch, to, .. } = intent;
     let files = intent.files();
     let mut found = Rollback::default();
+    let mut changes = diff::changes(repo, files, to, files)?;
     // git makes no tree from an index with conflicts.
     let staged = git.call("write-tree").oid().unwrap_or(*to);
-    let mut changes = diff::changes(repo, files, files, to)?;
-    changes.extend(diff::changes(repo, files, files, &staged)?);
-    if !changes.is_empty() {
-        let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
-        if is_edited || staged != *to {
-            let root = root_of(git)?;
-            let paths = changes.iter().map(|change| held_at(root, &change.path));
-            let list = TreePath::nul_terminated(&paths.collect::<BTreeSet<_>>());
-            found.kept = Some(keep_versions(repo, from, &list, &refs::withdrawn(run))?);
-        }
-        restore(repo, git, files, &staged)?;
-        restore(repo, git, files, to)?;
-        git.call("read-tree").args(["--reset", from.commit.as_str()]).run()?;
+    let mut by_hook = diff::changes(repo, files, &staged, files)?;
+    let landed: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
+    // Files that only a hook has staged (`git add -A`) stay, untracked: the user may have made them.
+    by_hook.retain(|c| c.status != ChangeStatus::Deleted && !landed.contains(&c.path));
+    let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
+    let has_other_versions = is_edited || !by_hook.is_empty();
+    changes.extend(by_hook);
+    if has_other_versions {
+        let root = root_of(git)?;
+        let paths = changes.iter().map(|change| held_at(root, &change.path));
+        let list = TreePath::nul_terminated(&paths.collect::<BTreeSet<_>>());
+        found.kept = Some(keep_versions(repo, from, &list, &refs::withdrawn(run))?);
     }
+    put_in_place(git, changes)?;
+    git.call("read-tree").args(["--reset", from.commit.as_str()]).run()?;
     restore_head(repo, git, from)?;
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
@@ -346,9 +348,13 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
 /// `git restore` cannot do this: if the file `a` was replaced by a directory with `a/b`, it fails to restore
 /// `a`, because it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
+    put_in_place(git, diff::changes(repo, to, to, from)?)
+}
+
+/// Gives the files at the paths of `changes` their new content.
+fn put_in_place(git: &Git, mut changes: Vec<Change>) -> Result<()> {
     let root = root_of(git)?;
     let skipped = skipped_paths(git)?;
-    let mut changes = diff::changes(repo, to, to, from)?;
     // Files that a sparse checkout leaves out are not written.
     changes.retain(|change| !skipped.contains(&change.path));
     let (landed, before): (Vec<Change>, Vec<Change>) =
