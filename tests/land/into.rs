@@ -1,7 +1,8 @@
 //! Children and their parents: `apply --merge --into RUN/CAND`, and landing a child with what it inherited.
 use std::fs;
+use std::process::Stdio;
 
-use crate::common::{World, write};
+use crate::common::{World, answer, poll, write};
 
 /// A parent `1/c1` with work that is committed, staged, unstaged and untracked, and its child `2/c1`, judged.
 fn family(child: &str) -> World {
@@ -270,12 +271,8 @@ fn merge_into_a_running_parent_by_others_is_refused() {
     let wait = "echo x > x; touch \"$HOME/started\"; i=0; until test -e \"$HOME/go\" || test $i = 2000; do i=$((i+1)); sleep 0.01; done";
     let mut spawn =
         world.command(&world.repo, "git-frites", ["spawn", "-n", "1", "--", "sh", "-c", wait]);
-    let mut spawn = spawn
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
-    crate::common::poll(|| world.home().join("started").exists());
+    let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| world.home().join("started").exists());
     world.spawn(["-n", "1", "--from", "1/c1"]);
     world.sh(&world.worktree("2/c1"), "echo y > y").expect(0);
     world.frites(["judge", "-q", "--test", "true", "2"]).expect(0);
@@ -285,6 +282,46 @@ fn merge_into_a_running_parent_by_others_is_refused() {
     assert!(spawn.wait().unwrap().success());
     world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
     assert!(world.worktree("1/c1").join("y").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn merge_into_a_parent_that_goes_on_meanwhile_is_refused() {
+    crate::common::in_the_open_world();
+    let world = family("echo two > other");
+    let dir = world.worktree("1/c1");
+    world.sh(&dir, "echo later > later").expect(0);
+    let home = world.home();
+    let wait = |file: &str| format!("until test -e ~/{file}; do sleep 0.01; done");
+    // Waits only while the merged tree is judged.
+    let test = format!("test ! -e later || {{ touch ~/judging; {}; }}", wait("judged"));
+    world.git(["config", "frites.oracle.test", &test]);
+    world.frites(["judge", "-q", "2"]).expect(0);
+    let retry = ["retry", "1/c1", "--", "sh", "-c", &format!("touch ~/at-work; {}", wait("go"))];
+    for (words, is_at_work) in
+        [("1/c1 is still at work", true), ("1/c1 has changed meanwhile", false)]
+    {
+        let tip = world.git(["rev-parse", "frites/run/1/c1"]);
+        let merge = ["apply", "--merge", "--into", "1/c1", "2"];
+        let mut merge = world.command(&world.repo, "git-frites", merge);
+        let merge = merge.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        poll(|| home.join("judging").exists());
+        let mut retry = world.command(&world.repo, "git-frites", retry);
+        let mut retry = retry.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        poll(|| home.join("at-work").exists());
+        if !is_at_work {
+            write(&dir.join("more"), "more\n");
+            write(&home.join("go"), "");
+            assert!(retry.wait().unwrap().success());
+        }
+        write(&home.join("judged"), "");
+        answer(&merge.wait_with_output().unwrap()).refuses(128, words);
+        write(&home.join("go"), "");
+        assert!(retry.wait().unwrap().success());
+        assert_eq!(world.git(["rev-parse", "frites/run/1/c1"]), tip);
+        assert_eq!(fs::read_to_string(dir.join("other")).unwrap(), "one\n");
+        world.sh(&home, "rm judging judged at-work go").expect(0);
+    }
     world.assert_clean();
 }
 

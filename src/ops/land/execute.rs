@@ -7,7 +7,6 @@ use crate::git::cli::Git;
 use crate::git::commit::{self, CommitMessage};
 use crate::git::landing::advance::{self, AdvanceInput, Rollback, Stopped};
 use crate::git::landing::intent::Intent;
-use crate::git::landing::position::require_unchanged;
 use crate::git::landing::recovery::remove_locks_of_commit;
 use crate::git::merge::Conflicts;
 use crate::git::refs::{self, Move};
@@ -65,9 +64,7 @@ pub fn execute(
         repo.move_refs(&repo.git(), &moves, why)?;
         return record_landed(session, intent, landed, None);
     };
-    if target.candidate.is_none() {
-        require_unchanged(repo, &intent.from)?;
-    }
+    let lock = target.require_unchanged(session, &intent.from)?;
     let git = advance::begin(&checkout.git)?;
     let conflicts = match landed {
         LandedAs::InConflict(conflicts, _) => Some(*conflicts),
@@ -76,7 +73,9 @@ pub fn execute(
     let input = AdvanceInput { index: &checkout.index, refs: &moves, why, conflicts };
     let file = store.landing_file(intent.holder.as_ref());
     store.write_landing(&file, intent)?;
-    match move_checkout(session, &git, intent, &input, landed) {
+    let moved = move_checkout(session, &git, intent, &input, landed);
+    drop(lock);
+    match moved {
         Ok(made) => {
             let commit = record_landed(session, intent, landed, made)?;
             store.end_landing(&file)?;

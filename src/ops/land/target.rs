@@ -2,9 +2,12 @@
 use std::path::PathBuf;
 
 use crate::error::{Error, Result};
+use crate::fs::lock::Lock;
 use crate::git::cli::Git;
 use crate::git::landing::intent::{Holder, Intent};
-use crate::git::landing::position::{Position, position, require_clean, unfinished};
+use crate::git::landing::position::{
+    Position, position, require_clean, require_unchanged, unfinished,
+};
 use crate::git::{refs, worktree};
 use crate::model::address::Address;
 use crate::model::candidate::State;
@@ -89,6 +92,18 @@ fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
         ))
         .hint("merge into a branch instead: `--into BRANCH`")),
     }
+}
+
+/// Fails if a command runs in a candidate's worktree, unless this process belongs to that command. `state` is the
+/// candidate's state.
+fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
+    let CandidateRef { run, name, .. } = candidate;
+    let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
+    if state != State::Running || inside == [run.run.to_string(), name.to_string()] {
+        return Ok(());
+    }
+    Err(Error::fatal(format!("{candidate} is still at work"))
+        .hint(format!("wait for it to end; `git frites status {}` shows how far it is", run.run)))
 }
 
 /// The branch that a change lands on, and its checkout.
@@ -226,15 +241,7 @@ impl ResolvedTarget {
         }
         let captured = session.capture(candidate)?;
         session.print_omissions(&captured);
-        let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
-        if captured.candidate.state == State::Running
-            && inside != [candidate.run.run.to_string(), candidate.name.to_string()]
-        {
-            return Err(Error::fatal(format!("{address} is still at work")).hint(format!(
-                "wait for it to end; `git frites status {}` shows how far it is",
-                candidate.run.run
-            )));
-        }
+        refuse_running(candidate, captured.candidate.state)?;
         let state = captured.capture.map_or_else(|| candidate.run.base, |c| c.commit);
         let staged = worktree::staged_only(&git, &tip, &state)?;
         if let Some(path) = staged.first() {
@@ -249,6 +256,29 @@ impl ResolvedTarget {
         let owner = Some((candidate.run.clone(), candidate.name.clone()));
         let target = ResolvedTarget::new(branch, tip, Some(checkout));
         Ok(ResolvedTarget { candidate: owner, ..target })
+    }
+
+    /// Fails if the target's checkout has changed since the target was found, or if a command has started in it.
+    /// The merged tree may have been judged meanwhile. Until the result is dropped, no command starts in the
+    /// worktree of a candidate.
+    pub fn require_unchanged(&self, session: &Session, from: &Position) -> Result<Option<Lock>> {
+        let Some(TargetCheckout { git, state, .. }) = &self.checkout else { return Ok(None) };
+        let Some((run, name)) = &self.candidate else {
+            require_unchanged(&session.repo, from)?;
+            return Ok(None);
+        };
+        let candidate = session.store.candidate(run, name);
+        let captured = session.capture(candidate)?;
+        let lock = candidate.lock()?;
+        refuse_running(candidate, candidate.record()?.state)?;
+        let is_on_branch = worktree::head_branch(git.git_dir()).as_ref() == Some(&self.branch);
+        let is_idle = is_on_branch && unfinished(git.git_dir()).is_none();
+        if !is_idle || captured.capture.map_or(run.base, |c| c.commit) != *state {
+            return Err(
+                Error::fatal(format!("{candidate} has changed meanwhile")).hint("merge again")
+            );
+        }
+        Ok(Some(lock))
     }
 
     /// The name that people use: `RUN/CAND`, or the branch's short name.
