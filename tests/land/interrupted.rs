@@ -60,7 +60,11 @@ fn commit_on_the_branch_of_a_killed_landing_is_never_taken_back() {
     world.run(&world.repo, "flock", [".git", "true"]).expect(0);
     world.sh(&world.repo, "rm .git/hooks/pre-commit").expect(0);
     world.write("README", "mine\n");
-    world.git(["commit", "-qam", "mine"]);
+    // The lock of the index is that of the commit while its editor is open.
+    let editor = "env -u GIT_INDEX_FILE git frites status 2> ~/told; echo mine | tee";
+    world.sh(&world.repo, &format!("GIT_EDITOR='{editor}' git commit -qa")).expect(0);
+    let told = std::fs::read_to_string(world.home().join("told")).unwrap();
+    assert!(told.contains("could not be recovered: another git process is at work"), "{told}");
     let said = world.frites(["status"]).expect(0).stderr;
     assert!(said.contains("was committed there since"), "{said}");
     assert_eq!(world.git(["log", "-1", "--format=%s", "frites/apply/1"]), "mine");

@@ -97,18 +97,20 @@ pub(super) fn lock_file(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock")
 }
 
+/// The error that another process holds the lock of the index.
+pub(super) fn locked_by_others(lock: &Path) -> Error {
+    Error::fatal(format!("another git process is at work here: '{}' exists", lock.display()))
+        .because(Cause::Locked)
+        .hint("try again when it has ended; if it was killed, remove that file")
+}
+
 /// Locks the index of a checkout; the lock holds a copy of `index`.
 fn lock_index(git: &Git, index: &Path) -> Result<()> {
     let lock = lock_file(git);
     let failed = || format!("could not write '{}'", lock.display());
     match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(Error::fatal(format!(
-                "another git process is at work here: '{}' exists",
-                lock.display()
-            ))
-            .because(Cause::Locked)
-            .hint("try again when it has ended; if it was killed, remove that file"));
+            return Err(locked_by_others(&lock));
         }
         other => drop(other.context(failed)?),
     }

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 
 use crate::error::{Cause, Error, Result};
 use crate::git::cli::Git;
-use crate::git::landing::advance::{install, is_on, lock_file, restore, roll_back};
+use crate::git::landing::advance::{
+    install, is_on, lock_file, locked_by_others, restore, roll_back,
+};
 use crate::git::landing::intent::Intent;
 use crate::git::landing::overwrite::PartialCheckout;
 use crate::git::ref_locks::{ABANDONED, remove_when_old};
@@ -34,6 +36,20 @@ pub enum Interrupted {
     /// The landing is half done, and this file was edited since. If the landing were taken back, the edits
     /// would be lost.
     Edited(TreePath),
+}
+
+/// Fails if a process that does not belong to the landing holds the lock of the index: a `git commit -a` holds
+/// the lock while its editor is open. The landing was killed after `since`, so an older lock does not matter.
+pub fn refuse_other_lock(git: &Git, intent: &Intent, since: SystemTime) -> Result<()> {
+    let lock = lock_file(git);
+    if !written_since(&lock, since) {
+        return Ok(());
+    }
+    // git can make no tree from conflicts, and from a lock that was not written completely. The landing has no
+    // other trees in its lock than these.
+    let Ok(tree) = git.clone().index(&lock).call("write-tree").oid() else { return Ok(()) };
+    let is_ours = tree == tree_of(git, &intent.to)? || tree == tree_of(git, intent.files())?;
+    if is_ours { Ok(()) } else { Err(locked_by_others(&lock)) }
 }
 
 /// Finishes a landing whose process was killed after `since`, or takes the landing back. Changes nothing that

@@ -64,6 +64,7 @@ fn recover_landing(
         Err(busy) => return Ok(Some(busy.message)),
     };
     let since = intent.killed_after.unwrap_or(written);
+    recovery::refuse_other_lock(&git, &intent, since)?;
     if intent.killed_after.is_none() {
         recovery::remove_locks(store.repo(), &git, &intent.branch, since);
         intent.killed_after = Some(since);
