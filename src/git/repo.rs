@@ -265,10 +265,15 @@ impl Repo {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
 
-    /// The branch that HEAD is on; `None` when detached.
+    /// The branch that HEAD is on; `None` when detached, or if the branch's name is not UTF-8.
     pub fn head_branch(&self) -> Option<RefName> {
         let name = self.gix().head_name().ok()??;
-        Some(RefName::new(name.as_bstr().to_str_lossy()))
+        name.as_bstr().to_str().ok().map(RefName::new)
+    }
+
+    /// True if HEAD is on no branch.
+    pub fn is_detached(&self) -> bool {
+        matches!(self.gix().head_name(), Ok(None))
     }
 
     /// Reads a commit.

@@ -710,6 +710,11 @@ fn apply_on_a_candidates_commit_or_a_taken_branch_is_refused() {
         world.frites(["apply", "--branch", name]).refuses(2, "is not a valid branch name");
     }
     world.assert_clean();
+    world.sh(&world.repo, "git switch -q -c \"$(printf 'caf\\351')\"").expect(0);
+    for args in [&["apply"][..], &["apply", "--merge"]] {
+        world.frites(args).refuses(128, "the name of the current branch is not UTF-8");
+        assert_eq!(world.git(["status", "--porcelain"]), "");
+    }
 }
 
 #[test]
