@@ -6,7 +6,7 @@ use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::fs::tree::{links_and_real, nearest_real};
 use crate::git::commit::hooks_directory;
-use crate::git::diff;
+use crate::git::diff::{self, Change};
 use crate::git::landing::overwrite::overwritten_files;
 use crate::git::refs;
 use crate::model::name::Name;
@@ -48,12 +48,17 @@ pub fn refuse_overwrite(
     .hint(hint))
 }
 
-/// A git hook in the user's checkout, or a link to hooks, that differs between the trees `from` and `to`. git
+/// A git hook in the user's checkout, or a link to hooks, that differs between the tree `from` and another. git
 /// would run the attempt's version of the hook with the user's permissions. Hooks are in the checkout if
 /// `core.hooksPath` leads to a directory in it, or if a hook is a link to a file of the checkout. If the
 /// directory is not tracked, a tool such as husky has generated its files, which run hooks in the parent
-/// directory. Then the files of the parent directory are compared.
-pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<TreePath>> {
+/// directory. Then the files of the parent directory are compared. `changes` compares the trees; it is called
+/// only if there are such hooks.
+pub fn changed_hook(
+    session: &Session,
+    from: &Oid,
+    changes: impl FnOnce() -> Result<Vec<Change>>,
+) -> Result<Option<TreePath>> {
     let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
     let mut ways = links_and_real(Path::new(&hooks_directory(&session.repo)?));
     let hooks = ways.pop().unwrap_or_default();
@@ -71,15 +76,13 @@ pub fn changed_hook(session: &Session, from: &Oid, to: &Oid) -> Result<Option<Tr
     if places.is_empty() {
         return Ok(None);
     }
-    let changes = diff::changes(&session.repo, from, from, to)?;
-    let mut paths = changes.into_iter().map(|change| change.path);
+    let mut paths = changes()?.into_iter().map(|change| change.path);
     Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
 }
 
 /// The name of a setting of git, and the quoted path of a changed file that it names.
-fn changed_setting(session: &Session, from: &Oid, to: &Oid) -> Result<Option<[String; 2]>> {
+fn changed_setting(session: &Session, changes: &[Change]) -> Result<Option<[String; 2]>> {
     let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
-    let changes = diff::changes(&session.repo, from, from, to)?;
     let list = session.repo.git().call("config").args(["--list", "-z", "--includes"]).bytes()?;
     for setting in list.split(|byte| *byte == 0) {
         let setting = String::from_utf8_lossy(setting);
@@ -114,10 +117,11 @@ impl ChangedPrograms {
     /// (`include.path`). Every setting that names a changed file counts, because only git knows which of them
     /// it runs.
     pub fn find(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<ChangedPrograms> {
-        let setting = changed_setting(session, from, to)?.map(|[key, path]| {
+        let changes = diff::changes(&session.repo, from, from, to)?;
+        let setting = changed_setting(session, &changes)?.map(|[key, path]| {
             format!("{address} changes '{path}', which git's setting {key} names")
         });
-        let hook = changed_hook(session, from, to)?.map(|hook| {
+        let hook = changed_hook(session, from, || Ok(changes))?.map(|hook| {
             format!("{address} changes '{}', a hook that git would run", hook.quoted())
         });
         Ok(ChangedPrograms { setting, hook })

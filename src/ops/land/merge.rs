@@ -3,6 +3,7 @@
 //! its checkout move.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest, HooksToRun};
+use crate::git::diff;
 use crate::git::landing::intent::Intent;
 use crate::integrity::trust;
 use crate::model::oid::Oid;
@@ -87,7 +88,9 @@ fn merge_plan(
         return Err(plan.conflict_error(target, &base, &conflicts));
     }
     target.refuse_overwrite(session, &plan.tree, "move them away and merge again")?;
-    let hook = changed_hook(session, target.state(), &plan.tree)?;
+    let state = target.state();
+    let changes = || diff::changes(&session.repo, state, state, &plan.tree);
+    let hook = changed_hook(session, state, changes)?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
