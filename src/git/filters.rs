@@ -36,8 +36,16 @@ pub(super) struct ConfinedFilters {
     /// The commands by the keys of their settings.
     commands: BTreeMap<String, String>,
     /// The directories to which all filters can write.
-    stores: Vec<PathBuf>,
+    stores: [PathBuf; 2],
     confinement: FilterConfinement,
+}
+
+/// The stores to which filters write: that of git-lfs, and that of git-annex. `common` is the common git
+/// directory.
+pub(super) fn stores(gix: &gix::Repository, common: &Path) -> [PathBuf; 2] {
+    let configured = gix.config_snapshot().string("lfs.storage").unwrap_or_default().to_string();
+    let lfs = if configured.is_empty() { STORE_OF_LFS } else { &configured };
+    [lfs, STORE_OF_ANNEX].map(|store| common.join(store))
 }
 
 impl ConfinedFilters {
@@ -62,13 +70,10 @@ impl ConfinedFilters {
             return None;
         }
         let confinement = choose()?;
-        let mut stores = vec![common.join(STORE_OF_ANNEX)];
+        let stores = stores(gix, common);
         if commands.keys().any(|key| key.starts_with("filter.lfs.")) {
-            let own = snapshot.string("lfs.storage").unwrap_or_default().to_string();
-            let store = common.join(if own.is_empty() { STORE_OF_LFS } else { &own });
             // If this fails, the filter reports an error when it needs the directory.
-            let _ = fs::create_dir(&store);
-            stores.push(store);
+            let _ = fs::create_dir(&stores[0]);
         }
         Some(ConfinedFilters { commands, stores, confinement })
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::{EXACT, Git, PAUSES, repeat};
-use crate::git::filters::{ConfinedFilters, FilterConfinement};
+use crate::git::filters::{self, ConfinedFilters, FilterConfinement};
 use crate::git::loose::LooseObjects;
 use crate::git::mode::EntryMode;
 use crate::git::overrides::Overrides;
@@ -146,6 +146,11 @@ impl Repo {
         if let Some(filters) = ConfinedFilters::of(&self.gix(), &self.common_dir, choose) {
             self.overrides.confine_filters(filters);
         }
+    }
+
+    /// The stores of git-lfs and git-annex, to which filters write.
+    pub fn stores_of_filters(&self) -> [PathBuf; 2] {
+        filters::stores(&self.gix(), &self.common_dir)
     }
 
     /// The git directory that all worktrees share.

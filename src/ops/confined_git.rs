@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use crate::fs::tree::nearest_real;
-use crate::git::filters::{FilterConfinement, STORE_OF_LFS};
+use crate::git::filters::FilterConfinement;
 use crate::git::repo::Repo;
 use crate::process::world_spec::{Mount, WorldSpec};
 use crate::store::Store;
@@ -19,18 +19,17 @@ pub fn confine_filters(repo: &Repo) {
 }
 
 /// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
-/// directory of the index. `None` if no world can be made on this system. The world is then not needed,
-/// because attempts run under Landlock, which keeps an attempt out of another worktree even if it has an open
-/// descriptor of a directory of that worktree.
+/// directory of the index. Its filters write to their stores. `None` if no world can be made on this system. The
+/// world is then not needed, because attempts run under Landlock, which keeps an attempt out of another worktree
+/// even if it has an open descriptor of a directory of that worktree.
 pub fn world_of_git(store: &Store, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;
     }
     let common = store.repo().common_dir();
     let dir = nearest_real(worktree);
-    // The filters of git-lfs write to this directory.
-    let writable = [dir.clone(), nearest_real(index), common.join(STORE_OF_LFS)];
-    let writable = writable.into_iter().filter(|path| path.exists());
+    let writable = [dir.clone(), nearest_real(index)].into_iter();
+    let writable = writable.chain(store.repo().stores_of_filters()).filter(|path| path.exists());
     // Our git also reads the state directory, which has the copy of the configuration that our git uses while
     // commands run.
     let read_only = [common, store.dir().path()];

@@ -532,6 +532,18 @@ fn filters_can_write_to_the_store_of_git_lfs() {
     assert_eq!(world.git(["show", "refs/frites/1/c1:seen"]), "content");
     let pointer = world.git(["show", "refs/frites/1/c1:a.bin"]);
     assert_eq!(pointer.len(), 40, "{pointer}");
+    // So can filters of a git of ours that writes into an attempt's worktree.
+    let smudge = "cd \"$(git rev-parse --git-common-dir)\" && touch kept/new annex/new && cat";
+    world.git(["config", "filter.lfs.clean", "cat"]);
+    world.git(["config", "filter.lfs.smudge", smudge]);
+    world.git(["config", "lfs.storage", "kept"]);
+    world.sh(&world.repo, "mkdir .git/kept .git/annex").expect(0);
+    world.spawn(["-n", "1", "--from", "1/c1"]);
+    world.sh(&world.worktree("2/c1"), "echo b > b.bin").expect(0);
+    world.frites(["judge", "-q", "--test", "true", "2"]).expect(0);
+    world.sh(&world.repo, "rm -f .git/kept/new .git/annex/new").expect(0);
+    world.frites(["apply", "--merge", "--into", "1/c1", "2"]).expect(0);
+    world.sh(&world.repo, "test -e .git/kept/new && test -e .git/annex/new").expect(0);
     world.frites(["clean"]).expect(0);
     world.assert_clean();
 }
