@@ -130,6 +130,11 @@ pub fn is_read_as_text(path: &str) -> bool {
     language_of(path).is_some() || about_dependencies(path).is_some()
 }
 
+/// True if tests in a source file of this name run because a module names the file, wherever it is.
+pub fn tests_are_named_by_modules(path: &str) -> bool {
+    source_of(ALL, path).is_some_and(|source| source.inner_tests.is_some())
+}
+
 /// True if a new file is a manifest or a lock file in a directory that the base does not have.
 pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
     Ok(about_dependencies(path).is_some() && !base.has_directory_of(path)? && !base.is_unknown()?)

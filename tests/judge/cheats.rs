@@ -241,6 +241,36 @@ fn change_that_cannot_be_put_back_by_itself_counts_as_the_candidates_own() {
 }
 
 #[test]
+fn tests_that_move_out_of_sight_are_gone() {
+    const PYTHON: &str = "def test_x():\n    assert x == 1\n";
+    const RUST: &str = "fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn t() {}\n}\n";
+    let assert_own = |files: &[(&str, &str)], test: &str, attempts: &[&str]| {
+        let world = World::unborn();
+        files.iter().for_each(|(path, text)| world.write(path, text));
+        world.commit("base");
+        world.attempts(attempts);
+        let json = world.frites(["judge", "--json", "--test", test]).expect(3).json();
+        let own = json["own_tests"].as_array().map(Vec::len);
+        assert_eq!(own, Some(attempts.len()), "{json:#}");
+    };
+    // This runner looks for tests in one place.
+    let [other, test, source] = ["old", "tests", "lib"].map(|to| {
+        format!("echo bad > pkg/x.py; mkdir -p {to}; git mv pkg/checks.py {to}/checks.py")
+    });
+    let python = [
+        ("pkg/__init__.py", ""),
+        ("lib/__init__.py", ""),
+        ("pkg/x.py", "good\n"),
+        ("pkg/checks.py", PYTHON),
+    ];
+    let runner = "! test -e pkg/checks.py || grep -q good pkg/x.py";
+    assert_own(&python, runner, &[&other, &test, &source]);
+    // One new file has the tests of one old file.
+    let rust = [("Cargo.toml", "[package]\nname = 'a'\n"), ("src/a.rs", RUST), ("src/b.rs", RUST)];
+    assert_own(&rust, "true", &["git mv src/a.rs src/c.rs; git rm -q src/b.rs"]);
+}
+
+#[test]
 fn merged_tree_is_judged_with_the_targets_tests_too() {
     let world = project();
     let edits = format!("{RIGHT}; printf 'grep -q . value\\n' > check.sh");

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::put_back::{PutBack, begins_project, is_gone, put_back};
+use crate::ecosystems::put_back::{
+    PutBack, begins_project, is_gone, put_back, tests_are_named_by_modules,
+};
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
@@ -259,18 +261,20 @@ pub(super) fn choose(
 }
 
 /// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
-/// test.
+/// test. That is certain only where modules name the files with tests: elsewhere, a runner looks for tests in
+/// certain places. The new file must stay in the second judging, and stands for only one of the old files.
 fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>) {
-    for gone in changes.iter().filter(|file| file.after.bytes().is_none()) {
-        let to = changes.iter().filter(|file| file.before.bytes().is_none());
-        for new in to.filter(|new| new.after.bytes() == gone.before.bytes()) {
-            for path in [&gone.path, &new.path] {
-                if let Some(choice @ (PutBack::Inseparable(_) | PutBack::AddedInnerTests(_))) =
-                    choices.get_mut(path)
-                {
-                    *choice = PutBack::Keep;
-                }
-            }
+    let gone = changes.iter().filter(|file| file.after.bytes().is_none());
+    for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {
+        let new = changes.iter().filter(|file| file.before.bytes().is_none());
+        let moved = new.filter(|new| new.after.bytes() == gone.before.bytes()).find(|new| {
+            [gone, new].iter().all(|file| {
+                let choice = choices.get(&file.path);
+                matches!(choice, Some(PutBack::Inseparable(_) | PutBack::AddedInnerTests(_)))
+            })
+        });
+        for file in moved.into_iter().flat_map(|new| [gone, new]) {
+            choices.insert(file.path.clone(), PutBack::Keep);
         }
     }
 }
