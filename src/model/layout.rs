@@ -325,6 +325,11 @@ impl LogDir {
         LogDir(self.0.join(BASE_TESTS))
     }
 
+    /// The logs of judging the target of a landing.
+    pub fn target(&self) -> LogDir {
+        LogDir(self.0.join("target"))
+    }
+
     /// The logs of judging with the test files of an author, or of `@all`.
     pub fn cross(&self, author: &str) -> LogDir {
         LogDir(self.0.join(CROSS).join(author))

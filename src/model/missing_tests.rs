@@ -17,33 +17,41 @@ use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{TestReport, is_doctest};
 use crate::model::verdict::{Baseline, Entry};
 
-/// Turns passes whose reports lack tests of the base into [`Outcome::MissingTests`], and passes with failures
-/// that the base has not into [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
-///
-/// A candidate that changes tests itself may drop some, but not all. So for its first judging, only a missing
-/// report, or a report without tests, counts against it. Its second judging, with the base's tests, is always
-/// compared.
-pub fn contradict(
-    entries: &mut [Entry],
-    baseline: Option<&Baseline>,
-    settings: &JudgeSettings,
-) -> bool {
-    if is_off(settings) {
-        return false;
-    }
-    let Some(base) = baseline.and_then(Expected::of) else { return false };
+/// Calls [`contradict_tree`] for the trees of each entry. Returns true if there was such a pass.
+pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettings) -> bool {
     let mut found = false;
     for entry in entries {
-        found |= match &mut entry.base_tests {
-            Some(second) => {
-                let is_gone = |result: &StageResult| {
-                    result.tests.as_ref().is_none_or(|report| report.total == 0)
-                };
-                base.contradicts(&mut entry.results, is_gone)
-                    | base.contradicts(&mut second.results, |_| true)
+        let changes_tests = entry.base_tests.is_some();
+        found |= contradict_tree(&mut entry.results, base, settings, changes_tests);
+        if let Some(second) = &mut entry.base_tests {
+            found |= contradict_tree(&mut second.results, base, settings, false);
+        }
+    }
+    found
+}
+
+/// Turns a pass whose report lacks tests of the base into [`Outcome::MissingTests`], and a pass with failures
+/// that the base has not into [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
+///
+/// A tree that changes tests itself may drop some, but not all. So only a missing report, or a report without
+/// tests, counts against it. It is judged once more with the base's tests, and that is always compared.
+pub fn contradict_tree(
+    results: &mut Results,
+    base: &Baseline,
+    settings: &JudgeSettings,
+    changes_tests: bool,
+) -> bool {
+    let mut found = false;
+    for result in results.iter_mut() {
+        let is_gone = result.tests.as_ref().is_none_or(|report| report.total == 0);
+        match contradicted(base, result, settings) {
+            Some(Outcome::MissingTests { .. }) if changes_tests && !is_gone => {}
+            Some(outcome) => {
+                result.outcome = outcome;
+                found = true;
             }
-            None => base.contradicts(&mut entry.results, |_| true),
-        };
+            None => {}
+        }
     }
     found
 }
@@ -55,14 +63,13 @@ pub fn contradicted(
     result: &StageResult,
     settings: &JudgeSettings,
 ) -> Option<Outcome> {
-    if is_off(settings) || result.stage != Stage::Test || !result.outcome.passed() {
+    let is_off = settings.commands.trust_exit
+        || settings.in_place
+        || settings.base_tests == BaseTests::Never;
+    if is_off || result.stage != Stage::Test || !result.outcome.passed() {
         return None;
     }
     Expected::of(base)?.contradiction(result.tests.as_ref())
-}
-
-fn is_off(settings: &JudgeSettings) -> bool {
-    settings.commands.trust_exit || settings.in_place || settings.base_tests == BaseTests::Never
 }
 
 /// The tests that must have run because they ran on the base.
@@ -89,28 +96,6 @@ impl Expected<'_> {
         let no_tests = report.failing.iter().filter(|name| is_no_test(name)).count() as u64;
         let at_least = at_least.saturating_sub(no_tests).max(1);
         (ran > 0).then_some(Expected { report, ran, at_least })
-    }
-
-    /// Turns each pass of the test stage into a failure if tests fail that do not fail on the base, or if tests
-    /// are missing and `counts_missing` is true for the result. Returns true if there was such a pass.
-    fn contradicts(
-        &self,
-        results: &mut Results,
-        counts_missing: impl Fn(&StageResult) -> bool,
-    ) -> bool {
-        let mut found = false;
-        let passes = results.iter_mut().filter(|r| r.stage == Stage::Test && r.outcome.passed());
-        for result in passes {
-            match self.contradiction(result.tests.as_ref()) {
-                Some(Outcome::MissingTests { .. }) if !counts_missing(result) => {}
-                Some(outcome) => {
-                    result.outcome = outcome;
-                    found = true;
-                }
-                None => {}
-            }
-        }
-        found
     }
 
     /// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough

@@ -145,6 +145,11 @@ impl Store {
     pub fn landing_logs(&self, run: &Name) -> LogPlace {
         LogPlace { directory: self.run_dir(run).landed_trees(), iterations: None }
     }
+
+    /// The logs of the targets of landings, as they were before.
+    pub fn target_logs(&self, run: &Name) -> LogPlace {
+        LogPlace { directory: self.run_dir(run).landed_trees().target(), iterations: None }
+    }
 }
 
 impl CandidateRef<'_> {

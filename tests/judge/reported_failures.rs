@@ -177,6 +177,34 @@ fn merged_tree_with_reported_failures_lands_only_as_unverified() {
 }
 
 #[test]
+fn merged_tree_needs_the_tests_that_the_target_has() {
+    let test = "mode=$(cat mode); passed=3; if test $mode = fewer; then passed=2; fi; \
+                if grep -q TWO src/lib.txt; then case $mode in skipped) passed=1 ;; failing) \
+                echo 'FAILED t/a.py::one - x'; echo '=== 1 failed in 0.10s ===' ;; esac; fi; \
+                echo \"=== $passed passed in 0.10s ===\"";
+    for (mode, why) in [
+        // Beside the change, the target's tests skip themselves or fail.
+        ("skipped", Some("by its report only 1 of the base's 3 tests ran")),
+        ("failing", Some("although 1 test failed")),
+        // The target has dropped a test itself.
+        ("fewer", None),
+    ] {
+        let world = World::new();
+        world.write("mode", "all\n");
+        world.commit("with a mode");
+        world.judged(test, &[SMALL]);
+        world.write("mode", mode);
+        world.commit("moved");
+        let answer = world.frites(["apply", "-m", "x"]);
+        assert!(answer.stderr.contains("compared with those of HEAD"), "{}", answer.stderr);
+        match why {
+            Some(why) => answer.refuses(1, why),
+            None => answer.expect(0),
+        };
+    }
+}
+
+#[test]
 fn reported_failure_starts_a_round_of_repair_and_a_retry() {
     let world = World::new();
     let test = lost_in_a_pipe("broken");

@@ -28,6 +28,7 @@ pub use changed_file::changed_files;
 pub use eager::{EagerJudge, NextRounds, RoundGiver, why_late};
 pub use entries::changed_deciders;
 pub use options::JudgeOptions;
+pub use overruled::overrule_results;
 pub use part_judge::judge_some;
 pub use replay::replay;
 pub use runner::commit::judge_commit;

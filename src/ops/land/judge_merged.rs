@@ -3,13 +3,17 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::git::commit;
+use crate::model::base_tests::BaseTestsResult;
+use crate::model::missing_tests::contradict_tree;
 use crate::model::oid::Oid;
-use crate::model::outcome::Outcome;
+use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
-use crate::ops::judge::{judge_commit, plan_base_tests};
+use crate::model::verdict::{Baseline, Verdict};
+use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::store::logs::JudgingLogs;
 
 impl Plan {
     /// Judges the merged tree, and then judges it again with the tests of the target put back. If merging has
@@ -22,17 +26,11 @@ impl Plan {
         target: &ResolvedTarget,
         options: &LandOptions,
     ) -> Result<()> {
-        let Session { repo, store, ui, .. } = session;
-        if !self.verified {
+        let Session { store, ui, .. } = session;
+        let is_merged = self.tree != self.judged.tree;
+        let is_as_judged = !is_merged && (*target.state() == self.run.base || options.no_rejudge);
+        if !self.verified || is_as_judged {
             return Ok(());
-        }
-        if self.tree == self.judged.tree {
-            let is_as_judged = *target.state() == self.run.base || options.no_rejudge;
-            return if is_as_judged {
-                Ok(())
-            } else {
-                self.judge_with_base_tests(session, target, options)
-            };
         }
         let name = target.name();
         if options.no_rejudge {
@@ -44,34 +42,75 @@ impl Plan {
             return Ok(());
         }
         let Some(verdict) = &self.verdict else { return Ok(()) };
-        ui.note(format!(
-            "{name} has moved since the run started: re-running the checks on the merged tree"
-        ));
-        let commit = commit::neutral_commit(repo, &self.tree, &target.tip)?;
-        let logs = store.landing_logs(&self.run.run).judging(None);
-        let who = format!("{} on {name}", self.address());
-        let (results, world) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
-        self.world = Some(world);
-        match results.stopped_at() {
-            None => self.judge_with_base_tests(session, target, options),
-            Some(doubtful)
-                if matches!(
-                    doubtful.outcome,
-                    Outcome::CannotTell | Outcome::ReportedFailures { .. }
-                ) =>
-            {
-                let reason = format!("merged with {name}, it {}", stopped_in(doubtful));
-                self.accept_unverified(session, reason, &logs.directory(), options)
+        let second = plan_base_tests(session, target.state(), &self.tree, &verdict.terms)?;
+        if is_merged {
+            ui.note(format!(
+                "{name} has moved since the run started: re-running the checks on the merged tree"
+            ));
+            let logs = store.landing_logs(&self.run.run).judging(None);
+            let who = format!("{} on {name}", self.address());
+            let tree = self.tree;
+            let results =
+                self.judge_on_target(session, target, &tree, (&who, &logs), second.is_some())?;
+            if results.cannot_tell() || results.is_contradicted() {
+                let why = results.stopped_at().map(stopped_in).unwrap_or_default();
+                let reason = format!("merged with {name}, it {why}");
+                return self.accept_unverified(session, reason, &logs.directory(), options);
             }
-            Some(failed) => Err(Error::no(format!(
-                "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
-                self.address(),
-                failed.stage,
-                failed.outcome
-            ))
-            .hint(format!("the log is '{}'", logs.log(failed.stage).display()))
-            .hint(format!("spawn again from {name}"))),
+            if let Some(failed) = results.stopped_at() {
+                return Err(Error::no(format!(
+                    "{} passed on its base, but merged with {name} it failed {} ({}); nothing was changed",
+                    self.address(),
+                    failed.stage,
+                    failed.outcome
+                ))
+                .hint(format!("the log is '{}'", logs.log(failed.stage).display()))
+                .hint(format!("spawn again from {name}")));
+            }
         }
+        match second {
+            Some(second) => self.judge_with_base_tests(session, target, options, second),
+            None => Ok(()),
+        }
+    }
+
+    /// Judges a tree that may land on the target, and overrules a pass that does not count. `changes_tests` is
+    /// true if the tree is judged once more, with the target's tests.
+    ///
+    /// If tests of the run's base are missing, the target may have dropped them. So the target is judged, too,
+    /// and its tests count instead, if it has a report.
+    fn judge_on_target(
+        &mut self,
+        session: &Session,
+        target: &ResolvedTarget,
+        tree: &Oid,
+        (who, logs): (&str, &JudgingLogs),
+        changes_tests: bool,
+    ) -> Result<Results> {
+        let Session { repo, store, ui, .. } = session;
+        let Plan { run, verdict: Some(verdict), world, of_target, .. } = self else {
+            return Ok(Results::default());
+        };
+        let commit = commit::neutral_commit(repo, tree, &target.tip)?;
+        let (mut results, its_world) = judge_commit(session, run, verdict, &commit, who, logs)?;
+        *world = Some(its_world);
+        let Verdict { baseline: Some(base), terms, .. } = &*verdict else { return Ok(results) };
+        let settings = &terms.settings;
+        if contradict_tree(&mut results.clone(), base, settings, changes_tests) {
+            if of_target.is_none() {
+                let name = target.name();
+                ui.note(format!("{who}: its tests are compared with those of {name}"));
+                let commit =
+                    commit::neutral_commit(repo, &repo.commit(target.state())?.tree, &target.tip)?;
+                let logs = store.target_logs(&run.run).judging(None);
+                let (results, _) = judge_commit(session, run, verdict, &commit, &name, &logs)?;
+                *of_target = Some(Baseline { results, inherited: false });
+            }
+            let of_target = of_target.as_ref().filter(|base| base.results.report().is_some());
+            contradict_tree(&mut results, of_target.unwrap_or(base), settings, changes_tests);
+        }
+        overrule_results(repo, &target.tip, terms, &mut results, base)?;
+        Ok(results)
     }
 
     /// Judges the merged tree once more, with the tests and commands of the target put back. If the tree
@@ -81,18 +120,14 @@ impl Plan {
         session: &Session,
         target: &ResolvedTarget,
         options: &LandOptions,
+        mut second: BaseTestsResult,
     ) -> Result<()> {
-        let Session { repo, store, .. } = session;
-        let Some(verdict) = &self.verdict else { return Ok(()) };
-        let second = plan_base_tests(session, target.state(), &self.tree, &verdict.terms)?;
-        let Some(mut second) = second else { return Ok(()) };
-        let logs = store.landing_logs(&self.run.run).judging(None).with_base_tests();
+        let logs = session.store.landing_logs(&self.run.run).judging(None).with_base_tests();
         let name = target.name();
+        let who = format!("{} on {name} with the tests of {name}", self.address());
         let trees: Vec<Oid> = second.trees().copied().collect();
         for tree in &trees {
-            let commit = commit::neutral_commit(repo, tree, &target.tip)?;
-            let who = format!("{} on {name} with the tests of {name}", self.address());
-            let (mut results, _) = judge_commit(session, &self.run, verdict, &commit, &who, &logs)?;
+            let mut results = self.judge_on_target(session, target, tree, (&who, &logs), false)?;
             second.results.append(&mut results);
             if !second.passed() {
                 break;

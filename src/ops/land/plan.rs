@@ -19,7 +19,7 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::trailer::{Trailer, paragraphs_without_trailers};
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::land::guards;
 use crate::ops::land::newest_wins::{self, Choice};
@@ -73,6 +73,8 @@ pub struct Plan {
     pub choices: Vec<Choice>,
     /// The time that `newest-file-wins` took; `None` if there were no conflicts.
     pub resolution: Option<Duration>,
+    /// The results of the target as it is; `None` as long as nothing depends on them.
+    pub of_target: Option<Baseline>,
 }
 
 /// The judged state of a capture.
@@ -132,6 +134,7 @@ impl Plan {
             world,
             choices,
             resolution: None,
+            of_target: None,
         };
         plan.say_what_stays(session);
         Ok(plan)

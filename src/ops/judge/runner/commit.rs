@@ -7,7 +7,6 @@ use crate::model::run::Run;
 use crate::model::terms::{ATTEMPTS_WRITE_HINT, LEADS_BACK_HINT};
 use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
-use crate::ops::judge::overruled::overrule_results;
 use crate::ops::judge::runner::attempts_write::attempts_write;
 use crate::ops::judge::runner::{OracleRunner, ReportTo, back_leads};
 use crate::ops::judge::worlds;
@@ -64,9 +63,6 @@ pub fn judge_commit(
     let results = kept_commits::keep(session, run, &[*commit], known)
         .and_then(|()| runner.require_space(commit, 1))
         .and_then(|()| runner.finish_on_commit(commit, &report));
-    let (mut results, _) = runner.end(results)?;
-    if let Some(baseline) = &verdict.baseline {
-        overrule_results(&session.repo, known, &verdict.terms, &mut results, baseline)?;
-    }
+    let (results, _) = runner.end(results)?;
     Ok((results, world))
 }
