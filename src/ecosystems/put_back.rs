@@ -297,6 +297,7 @@ fn loose_tests(source: &Ecosystem, text: &str) -> HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn of(path: &str, before: Option<&str>, after: Option<&str>) -> PutBack {
         let touched = TouchedPath {
@@ -581,6 +582,7 @@ mod tests {
         let cases = [
             (format!("fn b() {{}}\n{TESTS}"), PutBack::Keep),
             (format!("fn b() {{}}\n{TESTS}fn c() {{}}\n"), PutBack::Keep),
+            (format!("m!('\\é');\n{TESTS}"), PutBack::Keep),
             (
                 format!("fn b() {{}}\n{}", TESTS.replace('2', "1")),
                 part(format!("fn b() {{}}\n{TESTS}")),
@@ -621,5 +623,27 @@ mod tests {
         let change = |to: String| of("src/a.rs", Some(&loose("1", "2")), Some(&to));
         assert_eq!(change(loose("2", "2")), PutBack::Keep);
         assert!(matches!(change(loose("1", "1")), PutBack::Inseparable(_)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_text_panics(parts in prop::collection::vec(prop::sample::select(vec![
+            "'", "'\\", "\\", "é", "\"", "r#\"", "b'", "/*", "*/", "//", "\n", "{", "}", "[", "]", "(", ")", "=", ":", ",", "a", "1", "#", "$", "<", ">", "%", "@", " ", "\u{0}",
+            "#[cfg(test)]\nmod t {", "#[test]", "macro_rules! assert", "dependencies", "def deps do", "require (", "gem '", "srcs = [", "<dependency>", "[package]", "it(", "def test_",
+        ]), 0..20)) {
+            let after = parts.concat();
+            let before = parts[parts.len() / 2..].concat();
+            let extensions = ALL.iter().flat_map(|ecosystem| ecosystem.extensions);
+            let sources = extensions.map(|extension| format!("src/a.{extension}"));
+            let manifests = [
+                "Cargo.toml", "package.json", "deno.json", "composer.json", "pyproject.toml", "setup.cfg", "go.mod", "Gemfile", "a.gemspec",
+                "mix.exs", "build.gradle", "pom.xml", "a.csproj", "CMakeLists.txt", "BUILD", "Makefile",
+            ];
+            for path in sources.chain(manifests.map(str::to_owned)) {
+                of(&path, None, Some(&after));
+                of(&path, Some(&before), Some(&format!("{after}\n#[cfg(test)]\nmod t {{\n")));
+            }
+        }
     }
 }

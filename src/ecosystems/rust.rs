@@ -266,7 +266,10 @@ fn raw_string(text: &str) -> Option<Option<usize>> {
 fn length_of_quote(text: &str) -> usize {
     let mut rest = text[1..].chars();
     match (rest.next(), rest.next()) {
-        (Some('\\'), Some(_)) => text[3..].find('\'').map_or(1, |at| at + 4),
+        (Some('\\'), Some(c)) => {
+            let escape = 2 + c.len_utf8();
+            text[escape..].find('\'').map_or(1, |at| escape + at + 1)
+        }
         (Some(c), Some('\'')) => c.len_utf8() + 2,
         _ => 1,
     }
