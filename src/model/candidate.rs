@@ -225,7 +225,7 @@ impl Candidate {
         }
     }
 
-    /// Marks that the candidate's worktree is about to be made again.
+    /// Marks that the candidate's old worktree is gone, and that it is made again.
     pub fn begin_remaking(&mut self) {
         self.remaking = true;
         self.reason = Some(REMAKING.into());

@@ -71,26 +71,41 @@ struct BegunRemoval<'a> {
 /// Removes a captured candidate's worktree, administrative entry and branch, and its own HOME. Fails if
 /// the newest capture does not reach the branch's tip.
 pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    remove_for_another(session, candidate, false)?;
+    allow_or_refuse(session, candidate, false)?;
+    let removal = begin_removal(session, candidate, false)?;
     delete_home(candidate);
-    Ok(())
+    end_removal(session, &removal)
 }
 
-/// As [`remove`], but keeps the candidate's own HOME, because the candidate gets a new worktree. With
-/// `discard`, removes the branch even if no capture reaches its tip.
-pub fn remove_for_another(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    discard: bool,
-) -> Result<()> {
-    // The hook may have written files to the worktree, and so may another process while the hook ran.
+/// Captures a candidate and removes its worktree, administrative entry and branch, because its worktree is made
+/// again. Its own HOME stays. A worktree that a killed command was making again is removed without a capture.
+pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
+    let is_half_made = candidate.record()?.is_remaking();
+    if !is_half_made {
+        capture_or_refuse(session, candidate)?;
+    }
+    allow_or_refuse(session, candidate, is_half_made)?;
+    let removal = begin_removal(session, candidate, is_half_made)?;
+    // Not earlier: after a refusal, a person may go on in the old worktree.
+    let mut record = candidate.record()?;
+    record.begin_remaking();
+    session.store.save_candidate(&record)?;
+    end_removal(session, &removal)
+}
+
+/// Asks the hook `before-clean`. If it ran, captures the candidate once more unless `discard` is true, because
+/// the hook may have written files to the worktree, and so may another process while the hook ran.
+fn allow_or_refuse(session: &Session, candidate: CandidateRef<'_>, discard: bool) -> Result<()> {
     if hooks::allow_removal(session, candidate)? && !discard {
         capture_or_refuse(session, candidate)?;
     }
-    let removal = begin_removal(session, candidate, discard)?;
-    let first_time = finish_removal(session, &removal, false)?;
-    record_removal(session, &removal, first_time)?;
-    empty_trash(session, &candidate.worktree_root());
+    Ok(())
+}
+
+fn end_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<()> {
+    let first_time = finish_removal(session, removal, false)?;
+    record_removal(session, removal, first_time)?;
+    empty_trash(session, &removal.candidate.worktree_root());
     Ok(())
 }
 

@@ -290,6 +290,20 @@ fn killed_resume_can_be_resumed() {
     }
 }
 
+#[test]
+fn work_in_a_worktree_that_resume_could_not_remove_is_captured_before_its_removal() {
+    let gated = Gated::new();
+    gated.kill(gated.start());
+    fs::write(&gated.gate, "").unwrap();
+    let old = gated.world.worktree("1/c2");
+    gated.world.frites_in(&old, ["run", "--resume", "1"]).refuses(1, "you are in the worktree");
+    write(&old.join("by-hand"), "precious");
+    fs::remove_dir_all(gated.world.worktree("1/c3")).unwrap();
+    gated.world.frites(["run", "--resume", "1"]).expect(0);
+    assert_eq!(gated.world.git(["show", "refs/frites/1/c2^:by-hand"]), "precious");
+    assert_eq!(gated.decided(), Gated::undisturbed());
+}
+
 /// A process that the killed command was about to start can hold the run's lock while the next command
 /// recovers, and let it go before that command takes it.
 #[test]

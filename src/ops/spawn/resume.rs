@@ -138,12 +138,7 @@ pub fn start_again(
     let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
     for name in &names {
         let candidate = store.candidate(run, name);
-        let is_half_made = candidate.record()?.is_remaking();
-        if !is_half_made {
-            clean::capture_or_refuse(session, candidate)?;
-            candidate.update(Candidate::begin_remaking)?;
-        }
-        clean::remove_for_another(session, candidate, is_half_made)?;
+        clean::remove_for_another(session, candidate)?;
         store.note_fresh_start(run, name)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
