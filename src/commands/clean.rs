@@ -73,6 +73,14 @@ pub struct CleanArgs {
 /// From this size on, the kept build outputs are mentioned after `--all`.
 const LARGE_LAYERS: u64 = 1_000_000_000;
 
+/// Candidates of a run to remove.
+struct Target {
+    run: Run,
+    names: BTreeSet<Name>,
+    /// Those of them that are named themselves. They are removed even if they are marked as kept.
+    named: BTreeSet<Name>,
+}
+
 /// The result of removing one candidate.
 struct Removal {
     address: String,
@@ -90,23 +98,31 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     let mut removals = Vec::new();
     let mut forgotten = Vec::new();
     let mut targets = targets(session, args)?;
-    if args.expired {
-        targets = only_expired(session, targets)?;
-    }
     if args.keep || args.no_keep {
         return keep(session, args, &targets);
     }
+    if args.expired {
+        // The lock of a run in which nothing has expired is not taken: its commands may run.
+        let mut over = Vec::new();
+        for target in targets {
+            if !to_remove(session, &target.run, &target, args)?.is_empty() {
+                over.push(target);
+            }
+        }
+        targets = over;
+    }
     let alone = targets.len() == 1;
-    let cleaned: Vec<Name> = targets.iter().map(|(run, _)| run.run.clone()).collect();
+    let cleaned: Vec<Name> = targets.iter().map(|target| target.run.run.clone()).collect();
     let roots: BTreeSet<PathBuf> = targets
         .iter()
-        .map(|(run, _)| session.store.worktrees(run.worktree_root.as_deref()))
+        .map(|target| session.store.worktrees(target.run.worktree_root.as_deref()))
         .collect();
-    for (run, names) in targets {
-        match clean_run(session, &run, &names, args) {
+    for target in targets {
+        let run = &target.run.run;
+        match clean_run(session, &target, args) {
             Ok(some) => {
                 if args.forget && some.iter().all(|r| r.error.is_none()) {
-                    forgotten.push(run.run.clone());
+                    forgotten.push(run.clone());
                 }
                 removals.extend(some);
             }
@@ -114,7 +130,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
             // If this run cannot be cleaned, e.g. because its commands still run, other runs are cleaned all
             // the same.
             Err(error) => removals.push(Removal {
-                address: run.run.to_string(),
+                address: run.to_string(),
                 bytes: None,
                 error: Some(hints::add(error)),
             }),
@@ -232,24 +248,24 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
 }
 
 /// Marks candidates as kept, or removes this mark.
-fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Result<u8> {
+fn keep(session: &Session, args: &CleanArgs, targets: &[Target]) -> Result<u8> {
     let mut text = String::new();
     let mut all = Vec::new();
-    for (run, name) in
-        targets.iter().flat_map(|(run, names)| names.iter().map(move |name| (run, name)))
-    {
-        if !args.dry_run {
-            clean::mark_kept(session, session.store.candidate(run, name), args.keep)?;
+    for Target { run, names, .. } in targets {
+        for name in in_order(run, names) {
+            if !args.dry_run {
+                clean::mark_kept(session, session.store.candidate(run, name), args.keep)?;
+            }
+            let address = format!("{}/{name}", run.run);
+            let verb = match (args.dry_run, args.keep) {
+                (false, true) => "kept",
+                (false, false) => "no longer kept:",
+                (true, true) => "would keep",
+                (true, false) => "would no longer keep",
+            };
+            text.push_str(&format!("{verb} {address}\n"));
+            all.push(json!({ "address": address, "kept": args.keep }));
         }
-        let address = format!("{}/{name}", run.run);
-        let verb = match (args.dry_run, args.keep) {
-            (false, true) => "kept",
-            (false, false) => "no longer kept:",
-            (true, true) => "would keep",
-            (true, false) => "would no longer keep",
-        };
-        text.push_str(&format!("{verb} {address}\n"));
-        all.push(json!({ "address": address, "kept": args.keep }));
     }
     if args.json {
         let document = json!({ "dry_run": args.dry_run, "candidates": all });
@@ -260,13 +276,11 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[(Run, Vec<Name>)]) -> Re
     Ok(exit::OK)
 }
 
-fn clean_run(
-    session: &Session,
-    run: &Run,
-    names: &[Name],
-    args: &CleanArgs,
-) -> Result<Vec<Removal>> {
-    let _lock = clean::lock(session, run)?;
+fn clean_run(session: &Session, target: &Target, args: &CleanArgs) -> Result<Vec<Removal>> {
+    // Another command may have changed the run since the targets were read, e.g. while those before it were
+    // removed.
+    let (_lock, run) = &clean::lock(session, &target.run)?;
+    let names = &to_remove(session, run, target, args)?;
     let results = if args.dry_run {
         let each = names.iter().map(|name| session.store.candidate(run, name));
         each.map(|candidate| clean::dry_run(session, candidate, args.discard)).collect()
@@ -289,87 +303,88 @@ fn clean_run(
     Ok(removals)
 }
 
-/// The runs to clean, and in each run the candidates to remove, without duplicates. If an address is wrong,
-/// fails before anything is removed.
-fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<(Run, Vec<Name>)>> {
+/// The candidates to remove. If an address is wrong, fails before anything is removed.
+fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
+    let whole = |run: Run| {
+        let names = run.candidates.iter().cloned().collect();
+        Target { run, names, named: BTreeSet::new() }
+    };
+    let mut found: Vec<Target> = Vec::new();
     if args.all || (args.expired && args.addresses.is_empty()) {
-        let whole = |run: Run| Ok((run.clone(), all_of(session, &run, args)?));
-        return session.store.runs()?.into_iter().map(whole).collect();
-    }
-    let mut addresses: Vec<Option<&Address>> = args.addresses.iter().map(Some).collect();
-    if addresses.is_empty() {
-        addresses.push(None);
-    }
-    let mut found: Vec<(Run, BTreeSet<Name>)> = Vec::new();
-    for address in addresses {
-        let selection = session.store.select(address, Matching::Exact)?;
-        if selection.iteration.is_some() {
-            return Err(Error::usage("an iteration cannot be cleaned alone")
-                .hint("name a run or a candidate"));
+        found.extend(session.store.runs()?.into_iter().map(whole));
+    } else {
+        let mut addresses: Vec<Option<&Address>> = args.addresses.iter().map(Some).collect();
+        if addresses.is_empty() {
+            addresses.push(None);
         }
-        let names = match selection.candidate {
-            Some(name) => vec![name],
-            None => all_of(session, &selection.run, args)?,
-        };
-        match found.iter_mut().find(|(run, _)| run.run == selection.run.run) {
-            Some((_, set)) => set.extend(names),
-            None => found.push((selection.run, names.into_iter().collect())),
-        }
-    }
-    if let Some((run, _)) =
-        found.iter().find(|(run, set)| args.forget && set.len() < run.candidates.len())
-    {
-        return Err(Error::usage("--forget removes whole runs")
-            .hint(format!("write `git frites clean --forget {}`", run.run)));
-    }
-    let in_order = |(run, set): (Run, BTreeSet<Name>)| {
-        let names = run.candidates.iter().filter(|n| set.contains(n)).cloned().collect();
-        (run, names)
-    };
-    Ok(found.into_iter().map(in_order).collect())
-}
-
-/// The candidates to remove if a whole run is named: all except those marked as kept, which are removed only
-/// if they are named themselves.
-fn all_of(session: &Session, run: &Run, args: &CleanArgs) -> Result<Vec<Name>> {
-    if args.keep || args.no_keep || args.expired {
-        return Ok(run.candidates.clone());
-    }
-    let is_kept = |name: &&Name| {
-        let candidate = session.store.candidate(run, name);
-        candidate.record().is_ok_and(|record| record.kept) && candidate.worktree().exists()
-    };
-    let (kept, others): (Vec<&Name>, Vec<&Name>) = run.candidates.iter().partition(is_kept);
-    for name in kept {
-        let candidate = session.store.candidate(run, name);
-        if args.forget {
-            return Err(Error::no(format!("{candidate} is kept, so nothing is forgotten"))
-                .hint(format!("keep it no longer: `git frites clean --no-keep {candidate}`")));
-        }
-        session.ui.note(format!("{candidate} stays, because it is kept"));
-        session.ui.hint(format!("`git frites clean {candidate}` removes it all the same"));
-    }
-    Ok(others.into_iter().cloned().collect())
-}
-
-/// Leaves only the candidates that have expired.
-fn only_expired(
-    session: &Session,
-    targets: Vec<(Run, Vec<Name>)>,
-) -> Result<Vec<(Run, Vec<Name>)>> {
-    let mut expired = Vec::new();
-    for (run, names) in targets {
-        let mut over = Vec::new();
-        for name in names {
-            if clean::expired(session, session.store.candidate(&run, &name))? {
-                over.push(name);
+        for address in addresses {
+            let selection = session.store.select(address, Matching::Exact)?;
+            if selection.iteration.is_some() {
+                return Err(Error::usage("an iteration cannot be cleaned alone")
+                    .hint("name a run or a candidate"));
+            }
+            let target = match selection.candidate {
+                Some(name) => {
+                    let named = BTreeSet::from([name]);
+                    Target { run: selection.run, names: named.clone(), named }
+                }
+                None => whole(selection.run),
+            };
+            match found.iter_mut().find(|known| known.run.run == target.run.run) {
+                Some(known) => {
+                    known.names.extend(target.names);
+                    known.named.extend(target.named);
+                }
+                None => found.push(target),
             }
         }
-        if !over.is_empty() {
-            expired.push((run, over));
+    }
+    if args.forget {
+        for target in &found {
+            to_remove(session, &target.run, target, args)?;
         }
     }
-    Ok(expired)
+    Ok(found)
+}
+
+/// The candidates of a target that are to be removed from `run`, the run as it is now: those that have expired,
+/// or all that are not marked as kept. Fails if the run is to be forgotten and candidates of it would be left.
+fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) -> Result<Vec<Name>> {
+    let mut names = Vec::new();
+    for name in in_order(run, &target.names) {
+        let candidate = session.store.candidate(run, name);
+        let is_kept =
+            || candidate.record().is_ok_and(|it| it.kept) && candidate.worktree().exists();
+        if args.expired {
+            if !clean::expired(session, candidate)? {
+                continue;
+            }
+        } else if !target.named.contains(name) && is_kept() {
+            if args.forget {
+                return Err(Error::no(format!("{candidate} is kept, so nothing is forgotten"))
+                    .hint(format!("keep it no longer: `git frites clean --no-keep {candidate}`")));
+            }
+            session.ui.note(format!("{candidate} stays, because it is kept"));
+            session.ui.hint(format!("`git frites clean {candidate}` removes it all the same"));
+            continue;
+        }
+        names.push(name.clone());
+    }
+    if args.forget && names.len() < run.candidates.len() {
+        let all = target.run.candidates.len();
+        return Err(match target.names.len() < all {
+            true => Error::usage("--forget removes whole runs")
+                .hint(format!("write `git frites clean --forget {}`", run.run)),
+            false => Error::no(format!("run {} has got other candidates meanwhile", run.run))
+                .hint("look at them, and clean again"),
+        });
+    }
+    Ok(names)
+}
+
+/// These candidates in the order of the run.
+fn in_order<'r>(run: &'r Run, names: &'r BTreeSet<Name>) -> impl Iterator<Item = &'r Name> {
+    run.candidates.iter().filter(|name| names.contains(*name))
 }
 
 fn report(

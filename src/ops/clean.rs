@@ -278,13 +278,13 @@ fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
     Ok(if measured > 0 { measured } else { tree::disk_usage(&candidate.worktree()) })
 }
 
-/// Takes the run's lock, which cleaning needs, and removes ref locks that a killed git left on the run's
-/// branches. Fails if the run is still at work.
-pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
-    let lock = session.store.lock_run(&run.run)?;
+/// Takes the run's lock, which cleaning needs, reads the run again, and removes ref locks that a killed git left
+/// on the run's branches. Fails if the run is still at work.
+pub fn lock(session: &Session, run: &Run) -> Result<(Lock, Run)> {
+    let locked = session.store.lock_and_read(&run.run)?;
     let branches = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
     session.repo.heal_ref_locks(&branches, Duration::from_secs(1));
-    Ok(lock)
+    Ok(locked)
 }
 
 /// Removes a run's worktrees and branches after the run's end, except those of candidates that are marked as
@@ -293,7 +293,7 @@ pub fn lock(session: &Session, run: &Run) -> Result<Lock> {
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let mut removed = Vec::new();
     let _lock = match lock(session, run) {
-        Ok(lock) => lock,
+        Ok((lock, _)) => lock,
         Err(error) => {
             session.ui.warn(format!("run {} was not cleaned: {}", run.run, error.message));
             return removed;

@@ -157,6 +157,26 @@ fn what_is_written_while_a_hook_decides_is_captured() {
 }
 
 #[test]
+fn candidate_that_is_added_while_another_run_is_removed_is_not_forgotten() {
+    let world = World::new();
+    world.attempts(&["echo a >a"]);
+    world.attempts(&["echo b >b"]);
+    let add = "test $FRITES_RUN = 1 || exit 0; git frites add 2 -c late -- sh -c 'echo x >late'";
+    set(&world, "before-clean", add);
+    let cleaned = world.frites(["clean", "--forget", "1", "2"]).expect(1);
+    assert!(
+        cleaned.out().contains(
+            "forgot run 1
+"
+        ),
+        "{cleaned:?}"
+    );
+    assert!(cleaned.stderr.contains("run 2 has got other candidates meanwhile"), "{cleaned:?}");
+    assert_eq!(world.git(["show", "refs/frites/2/late:late"]), "x");
+    assert!(world.worktree("2/c1").exists() && world.worktree("2/late").exists());
+}
+
+#[test]
 fn hook_is_not_asked_about_a_worktree_that_cannot_be_captured() {
     let world = World::new();
     world.attempts(&["git init -q inner && echo x >inner/file"]);
