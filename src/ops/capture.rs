@@ -1,7 +1,7 @@
 //! Capturing: a candidate's worktree is stored as a commit, and its record is brought up to date.
-use crate::error::{Cause, Error, IoContext, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
-use crate::fs::tree::{self, is_real_directory};
+use crate::fs::tree::is_real_directory;
 use crate::git::capture::excludes::HiddenPaths;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
@@ -154,7 +154,7 @@ impl Session {
         if own.is_none() || own_dir::unread(&room).is_some() {
             return Ok(());
         }
-        tree::delete_tree(&room).context(|| format!("could not delete '{}'", room.display()))
+        own_dir::delete(&room)
     }
 
     fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<Option<String>> {

@@ -7,6 +7,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree;
 use crate::git::capture::omitted::Omissions;
+use crate::git::own_dir;
 use crate::git::refs;
 use crate::git::worktree::{self, Worktree};
 use crate::model::candidate::{Candidate, Landing, State};
@@ -232,7 +233,7 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     }
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.directory().index());
-    let _ = tree::delete_tree(&candidate.directory().own_git());
+    let _ = own_dir::delete(&candidate.directory().own_git());
     agent_state::settle(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::common::processes::living;
 use crate::common::{Answer, World};
-use crate::tool::{NAMESPACES, SECCOMP, WITHOUT_LANDLOCK, trials, without_namespaces};
+use crate::tool::{NAMESPACES, SECCOMP, STRACE, WITHOUT_LANDLOCK, trials, without_namespaces};
 use crate::traces::files_below;
 
 trials! {
@@ -20,6 +20,7 @@ trials! {
     processes_end_with_their_command: [NAMESPACES];
     a_time_limit_and_an_interrupt_end_a_guarded_command: [NAMESPACES];
     what_a_killed_supervisor_or_git_frites_leaves_is_captured: [NAMESPACES];
+    a_git_directory_that_is_being_deleted_is_not_taken_for_whole: [NAMESPACES, STRACE];
     submodules_can_be_updated: [NAMESPACES];
     the_configuration_opens_paths_or_requires_the_guard: [NAMESPACES, SECCOMP];
     a_bare_repository_and_a_worktree_root_elsewhere_are_guarded: [NAMESPACES];
@@ -323,6 +324,22 @@ fn what_a_killed_supervisor_or_git_frites_leaves_is_captured() {
         assert!(!world.repo.join(format!(".frites/runs/{run}/a/own")).exists());
     }
     world.git(["fsck", "--strict"]);
+}
+
+/// git-frites is killed when it deletes the first file of the directory.
+fn a_git_directory_that_is_being_deleted_is_not_taken_for_whole() {
+    let world = guarded();
+    let own = world.repo.join(".frites/runs/1/a/own");
+    let git = own.join("git");
+    let script = "echo 1 > README; git branch side $(git commit-tree -m side HEAD:)";
+    let kill = ["-f", "-o", "/dev/null", "-e", "inject=unlinkat,rmdir:signal=KILL:when=1", "-P"];
+    let spawn = ["git-frites", "spawn", "-q", "-c", "a", "--", "sh", "-euc", script];
+    let words = kill.into_iter().chain([git.to_str().unwrap()]).chain(spawn);
+    assert_ne!(world.run(&world.repo, "strace", words).code, 0);
+    assert!(git.exists() && !own.join("entry").exists());
+    world.frites(["capture", "1/a"]).expect(0);
+    let side = world.git_in(&world.worktree("1/a"), ["rev-parse", "worktree/attempt/heads/side"]);
+    world.git(["merge-base", "--is-ancestor", &side, "refs/frites/1/a"]);
 }
 
 fn submodules_can_be_updated() {

@@ -39,6 +39,10 @@ const SHARED_OBJECTS: &str = "frites-objects";
 /// branch last.
 const BRANCH: &str = "branch";
 
+/// The file in [`OwnGitDir::room`] with the name of the administrative entry. It says that the directory is
+/// complete: it is made last, and deleted first.
+const ENTRY: &str = "entry";
+
 /// The file in [`OwnGitDir::room`] that names the commits and files that could not be brought back.
 const UNREAD: &str = "unread";
 
@@ -71,6 +75,13 @@ pub fn unread(room: &Path) -> Option<String> {
     regular::read_text(&room.join(UNREAD)).ok()
 }
 
+/// Deletes the own git directory in `room`, if there is one. A kill leaves a directory without [`ENTRY`], because a
+/// capture that read what is left would take the missing refs and files for deleted by the attempt.
+pub fn delete(room: &Path) -> Result<()> {
+    let deleted = tree::delete_tree(&room.join(ENTRY)).and_then(|()| tree::delete_tree(room));
+    deleted.context(|| format!("could not delete '{}'", room.display()))
+}
+
 /// Paths as messages show them.
 fn shown(paths: &[PathBuf]) -> Vec<String> {
     let shown = paths.iter().map(|path| path.display().to_string());
@@ -90,9 +101,9 @@ pub struct OwnGitDir {
 
 impl OwnGitDir {
     /// The own git directory in `room`; `None` if it does not exist, or if it is incomplete because
-    /// [`OwnGitDir::make`] was interrupted.
+    /// [`OwnGitDir::make`] or [`delete`] was interrupted.
     pub fn at(room: &Path) -> Option<OwnGitDir> {
-        let name = regular::read_text(&room.join("entry")).ok()?;
+        let name = regular::read_text(&room.join(ENTRY)).ok()?;
         Some(OwnGitDir::in_room(room, &name))
     }
 
@@ -162,11 +173,11 @@ impl OwnGitDir {
             return Err(Error::fatal(format!("an earlier command left {line}"))
                 .hint(format!("repair it, or remove it for good: `rm -r {}`", room.display())));
         }
-        tree::delete_tree(room).context(failed)?;
+        delete(room)?;
         let own = OwnGitDir::in_room(room, name);
         let refs = own_refs::of_repository(repo, admin)?;
         own.write(repo.common_dir(), admin, &refs)
-            .and_then(|()| fs::write(room.join("entry"), name))
+            .and_then(|()| fs::write(room.join(ENTRY), name))
             .context(failed)?;
         Ok(own)
     }
