@@ -1008,6 +1008,35 @@ fn content_that_is_only_staged_in_a_split_index_is_kept() {
     }
 }
 
+/// In each case `id` has the object that nothing but a file of the worktree's administrative entry names.
+#[test]
+fn what_only_the_administrative_entry_names_is_kept() {
+    let script = r#"
+        edit() { echo $1 > README; git commit -qam $1; }
+        git checkout -qb other-$FRITES_CANDIDATE; edit other; git checkout -q -; edit mine; echo work > src/lib.txt
+        file() { cat $(git rev-parse --git-path $1) > id; }
+        case $FRITES_CANDIDATE in
+        rebase) git rebase -q --autostash other-rebase || file rebase-merge/autostash;;
+        merge) git merge -q --autostash other-merge || file MERGE_AUTOSTASH;;
+        esac
+    "#;
+    let names = ["rebase", "merge"];
+    for guard in GUARDS {
+        let mut world = World::new();
+        world.set_env("FRITES_SPAWN_GUARD", guard);
+        let candidates = names.iter().flat_map(|name| ["-c", *name]);
+        let words = ["spawn", "-q"].into_iter().chain(candidates);
+        world.frites(words.chain(["--", "sh", "-euc", script])).expect(0);
+        world.frites(["clean", "1"]).expect(0);
+        world.git(["gc", "-q", "--prune=now"]);
+        for name in names {
+            let id = world.git(["show", &format!("refs/frites/1/{name}:id")]);
+            let kept = world.git(["rev-list", "--objects", &format!("refs/frites/1/{name}")]);
+            assert!(id.len() == 40 && kept.contains(&id), "{guard} {name}: {id} {kept}");
+        }
+    }
+}
+
 #[test]
 fn staged_content_beside_a_lost_object_is_kept() {
     let attempt = attempt(

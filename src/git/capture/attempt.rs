@@ -209,9 +209,9 @@ impl<'a> CaptureInputs<'a> {
     }
 }
 
-/// The commits of an attempt that no capture holds yet. The commits are read from `head`, the branch, the
-/// worktree's own refs, and the reflogs, which also name amended, reset and detached work. A commit is left
-/// out if it is an ancestor of another commit in the result.
+/// The commits of an attempt that no capture holds yet. The commits are read from `head`, the branch and its
+/// reflog, and the files of the worktree's administrative entry: the reflogs name amended, reset and detached
+/// work. A commit is left out if it is an ancestor of another commit in the result.
 pub(super) fn unsaved_commits(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -221,11 +221,8 @@ pub(super) fn unsaved_commits(
     let mut seen: BTreeSet<Oid> = head.into_iter().collect();
     seen.extend(repo.read_ref(source.branch)?);
     let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
-    let head_log = admin.map(|admin| admin.join("logs/HEAD"));
-    for log in [Some(branch_log), head_log].into_iter().flatten() {
-        seen.extend(own_dir::logged(&regular::read(&log).unwrap_or_default()));
-    }
-    seen.extend(admin.into_iter().flat_map(own_dir::saved));
+    seen.extend(own_dir::ids_in(&regular::read(&branch_log).unwrap_or_default()));
+    seen.extend(admin.into_iter().flat_map(own_dir::named));
     seen.remove(source.base);
     let gix = repo.gix();
     seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));

@@ -2,7 +2,6 @@
 //! the index, and the refs that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gix::index::State;
@@ -11,7 +10,8 @@ use gix::index::entry::Mode;
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
-use crate::git::own_dir::{BRANCH, OwnGitDir, files, objects, own_refs};
+use crate::git::own_dir::objects::Lost;
+use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -119,7 +119,7 @@ impl OwnGitDir {
         };
         let index = entry.remove(Path::new("index"));
         let index = index.and_then(|bytes| entries_of(&bytes, &self.entry));
-        entry.retain(|path, _| !path.as_os_str().as_bytes().starts_with(b"sharedindex."));
+        entry.retain(|path, _| !files::is_of_an_index(path));
         let refs = own_refs::read(&self.dir, &mut too_long);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
@@ -187,15 +187,20 @@ impl OwnGitDir {
         let tip = found.refs.get(branch.as_str());
         let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();
         commits.extend(found.logs.values().flat_map(|log| own_refs::logged(log)));
-        commits.extend(ids_in_files(&found.entry, keeps_objects));
-        let mut wanted = commits.clone();
-        wanted.extend(ids_in_files(&found.entry, |_| true));
+        commits.extend(ids_of_heads(&found.entry));
+        let mut named: BTreeSet<Oid> = found.entry.values().flat_map(|file| ids_in(file)).collect();
+        let mut wanted = &commits | &named;
         if let Some(index) = &found.index {
             let files = index.entries().iter().filter(|e| e.mode != Mode::COMMIT);
             wanted.extend(files.map(|e| to_oid(e.id)));
         }
-        let lost = objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
-        self.note_unread(commits.intersection(&lost).chain(&found.left_out), &found.too_long)?;
+        let Lost { lost, damaged } =
+            objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
+        // Other files than HEAD, the refs and the reflogs can name an object that git has deleted, or that never
+        // existed.
+        commits.retain(|oid| lost.contains(oid));
+        named.retain(|oid| damaged.contains(oid));
+        self.note_unread((&commits | &named).union(&found.left_out), &found.too_long)?;
         forget(&mut found.entry, &lost);
         if let Some(mut index) = found.index.take() {
             index.remove_entries(|_, _, entry| lost.contains(&to_oid(entry.id)));
@@ -228,12 +233,6 @@ impl OwnGitDir {
             .context(|| format!("could not write '{}'", note.display()))?;
         Ok(true)
     }
-}
-
-/// True for the files of an administrative entry that keep objects from being deleted. Other files, such as
-/// ORIG_HEAD, can name an object that git has deleted.
-fn keeps_objects(path: &Path) -> bool {
-    ["HEAD", "refs", "logs"].iter().any(|name| path.starts_with(name))
 }
 
 /// Removes refs and reflog entries whose objects are lost, because git would report them as damage.
@@ -270,20 +269,13 @@ fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
     }
 }
 
-/// The object ids in those files of an administrative entry for which `counts` is true: HEAD, MERGE_HEAD and
-/// the like, the refs, and the reflogs.
-fn ids_in_files(
-    entry: &BTreeMap<PathBuf, Vec<u8>>,
-    counts: impl Fn(&Path) -> bool,
-) -> BTreeSet<Oid> {
-    let mut ids = BTreeSet::new();
-    for (path, bytes) in entry.iter().filter(|(path, _)| counts(path)) {
-        if path.starts_with("logs") {
-            ids.extend(own_refs::logged(bytes));
-        } else if path.starts_with("refs") || path.to_str().is_some_and(|p| p.ends_with("HEAD")) {
-            let text = String::from_utf8_lossy(bytes);
-            ids.extend(text.lines().filter_map(|line| Oid::parse(line.split_whitespace().next()?)));
-        }
-    }
-    ids
+/// The object ids in those files of an administrative entry that keep objects from being deleted by git: HEAD, the
+/// refs and the reflogs.
+fn ids_of_heads(entry: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeSet<Oid> {
+    let ids = entry.iter().flat_map(|(path, bytes)| match path.iter().next() {
+        Some(first) if first == "logs" => own_refs::logged(bytes),
+        Some(first) if first == "refs" || first == "HEAD" => ids_in(bytes),
+        _ => BTreeSet::new(),
+    });
+    ids.collect()
 }

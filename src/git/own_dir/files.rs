@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode};
@@ -21,6 +22,12 @@ const OF_THE_REPOSITORY: [&str; 5] =
 pub(super) fn is_of_the_repository(path: &Path) -> bool {
     OF_THE_REPOSITORY.iter().any(|name| path == Path::new(name))
         || path.extension().is_some_and(|extension| extension == "lock")
+}
+
+/// True if this path of an administrative entry is the index, or a file with entries of it that `git update-index
+/// --split-index` shares.
+pub(super) fn is_of_an_index(path: &Path) -> bool {
+    path == Path::new("index") || path.as_os_str().as_bytes().starts_with(b"sharedindex.")
 }
 
 /// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.

@@ -10,6 +10,7 @@
 //! must write to the directories of all refs.
 mod bring_back;
 mod files;
+mod named;
 mod objects;
 mod own_refs;
 
@@ -27,7 +28,7 @@ use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
-pub(super) use own_refs::{logged, saved};
+pub(super) use named::{ids_in, named};
 
 /// The file of a git directory that lists further object directories.
 const ALTERNATES: &str = "objects/info/alternates";

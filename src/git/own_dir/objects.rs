@@ -17,16 +17,24 @@ use crate::model::oid::Oid;
 /// repository has none of the attempt's settings, refs and alternates, and no FIFO for which git would wait.
 struct ObjectView(TempDir);
 
+/// The objects that could not be fetched.
+pub(super) struct Lost {
+    /// All of them.
+    pub lost: BTreeSet<Oid>,
+    /// Those that exist in the attempt's directory: they are damaged, or an object that they need is.
+    pub damaged: BTreeSet<Oid>,
+}
+
 /// Fetches the objects `wanted` from the directory `objects`, with everything that is reachable from them,
 /// unless the repository has them. Temporary files are made in `room`. Each object is checked, as with
-/// `fetch.fsckObjects`. Returns the objects in `wanted` that could not be fetched because an object is
-/// damaged or missing.
+/// `fetch.fsckObjects`. Returns the objects in `wanted` that could not be fetched.
 pub(super) fn fetch(
     repo: &Repo,
     objects: &Path,
     room: &Path,
     mut wanted: BTreeSet<Oid>,
-) -> Result<BTreeSet<Oid>> {
+) -> Result<Lost> {
+    let mut damaged = BTreeSet::new();
     // There are two tries, because a running attempt may be moving its objects into a pack during the first
     // one.
     for _ in 0..2 {
@@ -35,11 +43,12 @@ pub(super) fn fetch(
         if wanted.is_empty() {
             break;
         }
-        fetch_once(repo, &ObjectView::make(repo, objects, room)?, &wanted)?;
+        damaged = fetch_once(repo, &ObjectView::make(repo, objects, room)?, &wanted)?;
     }
     let gix = repo.gix();
     wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
-    Ok(wanted)
+    damaged.retain(|oid| wanted.contains(oid));
+    Ok(Lost { lost: wanted, damaged })
 }
 
 /// The maximum number of fetches in one try. Each fetch starts git, and an attempt decides how many objects are
@@ -47,11 +56,13 @@ pub(super) fn fetch(
 const MOST_FETCHES: usize = 100;
 
 /// Fetches the objects that are present. If a fetch fails, fetches each half of its objects, so that one damaged
-/// object among many costs few fetches. Fails if that takes more than [`MOST_FETCHES`].
-fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<()> {
-    let mut groups = VecDeque::from([Vec::from_iter(view.present(repo, wanted)?)]);
+/// object among many costs few fetches. Fails if that takes more than [`MOST_FETCHES`]. Returns the objects that
+/// are present.
+fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
+    let present = view.present(repo, wanted)?;
+    let mut groups = VecDeque::from([Vec::from_iter(present.iter().copied())]);
     for _ in 0..MOST_FETCHES {
-        let Some(mut group) = groups.pop_front() else { return Ok(()) };
+        let Some(mut group) = groups.pop_front() else { return Ok(present) };
         if group.is_empty() || is_done(view.fetch(repo, &group))? || group.len() == 1 {
             continue;
         }

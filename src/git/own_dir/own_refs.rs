@@ -101,19 +101,8 @@ fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
     refs.collect()
 }
 
-/// The object ids in the refs that an attempt made and in their reflogs, as saved in `admin`, its worktree's
-/// administrative entry.
-pub fn saved(admin: &Path) -> BTreeSet<Oid> {
-    let too_long = &mut Vec::new();
-    let mut ids: BTreeSet<Oid> = loose(&admin.join(SAVED), too_long).into_values().collect();
-    for log in files::read(&admin.join(SAVED_LOGS), |_| false, too_long).values() {
-        ids.extend(logged(log));
-    }
-    ids
-}
-
-/// Every object id in a reflog except the null id.
-pub fn logged(log: &[u8]) -> BTreeSet<Oid> {
+/// The old and new values in a reflog, except the null id. The messages may name objects that never existed.
+pub(super) fn logged(log: &[u8]) -> BTreeSet<Oid> {
     let text = String::from_utf8_lossy(log);
     let words = text.lines().flat_map(|line| line.split(' ').take(2));
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
