@@ -218,8 +218,8 @@ pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
     neutral(repo, tree, parent, "frites: judged tree")
 }
 
-/// The message of a commit of an attempt's index. Such a commit is made if the index holds a version of a
-/// file that neither the worktree nor a commit has.
+/// The message of a commit of content that only an attempt's index or administrative entry names, and neither
+/// the worktree nor a commit has.
 pub const STAGED: &str = "frites: staged";
 
 /// A commit of `tree` on `parent` by git-frites, with the date of the parent.

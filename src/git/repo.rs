@@ -409,7 +409,7 @@ impl Repo {
     }
 
     /// The bytes of an object. Fails if the object is not of this kind.
-    fn object(&self, oid: &Oid, kind: Kind) -> Result<Vec<u8>> {
+    pub(super) fn object(&self, oid: &Oid, kind: Kind) -> Result<Vec<u8>> {
         let id = from_oid(oid)?;
         if let Some(bytes) = self.loose_object(&id, kind) {
             return Ok(bytes);

@@ -1008,7 +1008,7 @@ fn content_that_is_only_staged_in_a_split_index_is_kept() {
     }
 }
 
-/// In each case `id` has the object that nothing but a file of the worktree's administrative entry names.
+/// In each case `id` has the object that only the worktree's administrative entry or its index names.
 #[test]
 fn what_only_the_administrative_entry_names_is_kept() {
     let script = r#"
@@ -1018,19 +1018,36 @@ fn what_only_the_administrative_entry_names_is_kept() {
         case $FRITES_CANDIDATE in
         rebase) git rebase -q --autostash other-rebase || file rebase-merge/autostash;;
         merge) git merge -q --autostash other-merge || file MERGE_AUTOSTASH;;
+        ref) git stash create > id; git update-ref refs/worktree/wip $(cat id); git reset -q --hard;;
+        bisect) git stash create > id; git update-ref refs/bisect/bad $(cat id); git reset -q --hard;;
+        blob) git hash-object -w src/lib.txt > id; git update-ref refs/worktree/blob $(cat id);;
+        staged) git commit -qam more; git merge -q other-staged || true; echo s > s; git add s; git rev-parse :s > id;;
+        stash) git stash -q; echo else > src/lib.txt; git commit -qam else; git stash pop || git rev-parse :3:src/lib.txt > id
+            git stash drop -q;;
+        tag) git commit -qam tagged; git tag -am words v-$guard; git rev-parse HEAD > id
+            test $guard = off || git cat-file tag v-$guard | git hash-object --stdin > id;;
         esac
+        echo later > s; echo later > src/lib.txt
     "#;
-    let names = ["rebase", "merge"];
+    let names = ["rebase", "merge", "ref", "bisect", "blob", "staged", "stash", "tag", "gone"];
     for guard in GUARDS {
         let mut world = World::new();
         world.set_env("FRITES_SPAWN_GUARD", guard);
+        world.set_env("guard", guard);
         let candidates = names.iter().flat_map(|name| ["-c", *name]);
         let words = ["spawn", "-q"].into_iter().chain(candidates);
         world.frites(words.chain(["--", "sh", "-euc", script])).expect(0);
+        let gone = world.worktree("1/gone");
+        let script = "git checkout -q --detach; git commit -qam detached; git rev-parse HEAD";
+        let detached = world.sh(&gone, script).expect(0).out().trim().to_owned();
+        fs::remove_dir_all(&gone).unwrap();
         world.frites(["clean", "1"]).expect(0);
         world.git(["gc", "-q", "--prune=now"]);
         for name in names {
-            let id = world.git(["show", &format!("refs/frites/1/{name}:id")]);
+            let id = match name {
+                "gone" => detached.clone(),
+                _ => world.git(["show", &format!("refs/frites/1/{name}:id")]),
+            };
             let kept = world.git(["rev-list", "--objects", &format!("refs/frites/1/{name}")]);
             assert!(id.len() == 40 && kept.contains(&id), "{guard} {name}: {id} {kept}");
         }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gix::ObjectId;
+use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode};
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Kind, Tree};
 
 use crate::error::{Cause, Result};
 use crate::fs::regular;
@@ -14,7 +17,7 @@ use crate::git::capture::source::CaptureSource;
 use crate::git::cli::nul_separated;
 use crate::git::index::{IndexEdits, ScratchIndex, entry_at, open_index};
 use crate::git::mode::EntryMode;
-use crate::git::repo::{Repo, from_oid};
+use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::git::trees::{self, TreeDifference};
 use crate::git::{commit, own_dir, worktree};
 use crate::model::oid::Oid;
@@ -30,7 +33,7 @@ pub(super) struct CaptureInputs<'a> {
     pub source: &'a CaptureSource<'a>,
     /// The base's files.
     pub base: Arc<gix::index::File>,
-    /// The worktree's admin directory.
+    /// The worktree's administrative entry.
     admin: Option<PathBuf>,
     /// The commit at the attempt's HEAD.
     pub head: Option<Oid>,
@@ -151,26 +154,85 @@ impl<'a> CaptureInputs<'a> {
         edits
     }
 
-    /// The attempt's commits that no capture holds yet.
-    pub fn unsaved_commits(&self) -> Result<Vec<Oid>> {
-        unsaved_commits(self.repo, self.source, self.admin.as_deref(), self.head)
+    /// The commits that must become parents of a capture, so that it reaches every object that the branch, the
+    /// worktree's administrative entry and its index name. Empty if the previous capture reaches them all.
+    /// `captured` is the private index.
+    ///
+    /// A commit cannot reach a tag. So a tag's text becomes a file, and the tag can be made again from that.
+    pub fn unsaved(&self, captured: &gix::index::File) -> Result<Vec<Oid>> {
+        let (commits, mut others) = self.named();
+        let mut unsaved = self.unsaved_commits(&commits)?;
+        unsaved.extend(self.unsaved_staging(captured, &mut others)?);
+        unsaved.extend(self.unsaved_others(&others)?);
+        Ok(unsaved)
+    }
+
+    /// The objects that HEAD, the branch with its reflog, and the files of the administrative entry name: the
+    /// commits, and the others with their kinds. The reflogs name amended, reset and detached work.
+    fn named(&self) -> (BTreeSet<Oid>, BTreeMap<Oid, Kind>) {
+        let CaptureInputs { repo, source, .. } = self;
+        let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
+        let mut waiting = own_dir::ids_in(&regular::read(&branch_log).unwrap_or_default());
+        waiting.extend(self.head);
+        waiting.extend(repo.read_ref(source.branch).ok().flatten());
+        waiting.extend(self.admin.iter().flat_map(|admin| own_dir::named(admin)));
+        waiting.remove(source.base);
+        let gix = repo.gix();
+        let mut commits = BTreeSet::new();
+        let mut others = BTreeMap::new();
+        while let Some(oid) = waiting.pop_first() {
+            let Some(object) = from_oid(&oid).ok().and_then(|id| gix.find_object(id).ok()) else {
+                continue;
+            };
+            if object.kind == Kind::Commit {
+                commits.insert(oid);
+                continue;
+            }
+            if object.kind == Kind::Tag {
+                waiting.extend(own_dir::ids_in(object.data.lines().next().unwrap_or_default()));
+            }
+            others.insert(oid, object.kind);
+        }
+        (commits, others)
+    }
+
+    /// Those of `commits` that neither the base nor the previous capture reaches, without ancestors of others.
+    fn unsaved_commits(&self, commits: &BTreeSet<Oid>) -> Result<Vec<Oid>> {
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let CaptureInputs { repo, source, .. } = self;
+        let saved = source.previous.map_or(source.base, |p| &p.commit);
+        let mut list: String = commits.iter().map(|oid| format!("{oid}\n")).collect();
+        list.push_str(&format!("^{saved}\n^{}\n", source.base));
+        let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
+        let answer = call.stdin(list).bytes()?;
+        let mut commits = BTreeSet::new();
+        let mut parents = BTreeSet::new();
+        for line in String::from_utf8_lossy(&answer).lines() {
+            let mut ids = line.split(' ').filter_map(Oid::parse);
+            commits.extend(ids.next());
+            parents.extend(ids);
+        }
+        Ok(commits.difference(&parents).copied().collect())
     }
 
     /// Commits the attempt's index if it holds a version of a file that is neither captured (in `captured`,
     /// the private index) nor in the base, HEAD or the seeds. Otherwise returns `None`. Also returns `None`
-    /// if this commit is already an ancestor of the previous capture.
-    pub fn unsaved_staging(&self, captured: &gix::index::File) -> Result<Option<Oid>> {
+    /// if this commit is already an ancestor of the previous capture. git makes no tree from files in
+    /// conflict, so their versions are added to `others`.
+    fn unsaved_staging(
+        &self,
+        captured: &gix::index::File,
+        others: &mut BTreeMap<Oid, Kind>,
+    ) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
         let CaptureInputs { repo, source, base, .. } = self;
         // If the attempt has staged nothing or everything, as most attempts have, nothing needs to be saved.
-        // From an index with conflicts nothing can be saved: git makes no tree from it.
-        if have_equal_files(own, base)
-            || have_equal_files(own, captured)
-            || own.entries().iter().any(|e| e.flags.intersects(Flags::STAGE_MASK))
-        {
+        if have_equal_files(own, base) || have_equal_files(own, captured) {
             return Ok(None);
         }
-        let has_unsaved = own.entries().iter().any(|entry| {
+        let is_unsaved = |entry: &gix::index::Entry| {
             let path = entry.path(own);
             let is_in = |index: &gix::index::File| {
                 index.entry_by_path(path).is_some_and(|other| other.id == entry.id)
@@ -182,12 +244,23 @@ impl<'a> CaptureInputs<'a> {
                 && !is_in(base)
                 && self.head.is_none_or(|head| repo.id_at(&head, path) != Some(entry.id))
                 && !source.seeds.is_seed(path, &entry.id)
-        });
+        };
+        let is_in_conflict = |entry: &gix::index::Entry| entry.flags.intersects(Flags::STAGE_MASK);
+        let gix = repo.gix();
+        let versions = own
+            .entries()
+            .iter()
+            .filter(|entry| is_in_conflict(entry) && is_unsaved(entry) && gix.has_object(entry.id));
+        others.extend(versions.map(|entry| (to_oid(entry.id), Kind::Blob)));
+        let has_unsaved =
+            own.entries().iter().any(|entry| !is_in_conflict(entry) && is_unsaved(entry));
         if !has_unsaved {
             return Ok(None);
         }
         let scratch = ScratchIndex::empty(&repo.git())?;
-        scratch.write(own)?;
+        let mut staged = own.clone();
+        staged.remove_entries(|_, _, entry| is_in_conflict(entry));
+        scratch.write(&staged)?;
         remove_from_index(scratch.git(), source.base, &source.seeds_in(own))?;
         let tree = match scratch.write_tree() {
             Err(error) if error.cause == Cause::Damaged => {
@@ -201,47 +274,43 @@ impl<'a> CaptureInputs<'a> {
             Err(error) if error.cause == Cause::Damaged => return Ok(None),
             other => other?,
         };
-        let commit = commit::neutral(repo, &tree, source.base, commit::STAGED)?;
+        self.committed(&tree)
+    }
+
+    /// Commits a tree with these objects, which are no commits. Otherwise as [`CaptureInputs::unsaved_staging`].
+    fn unsaved_others(&self, others: &BTreeMap<Oid, Kind>) -> Result<Option<Oid>> {
+        if others.is_empty() {
+            return Ok(None);
+        }
+        let tree = self.repo.store(|objects| {
+            let mut entries = Vec::new();
+            for (named, kind) in others {
+                let (mode, oid) = match kind {
+                    Kind::Tag => {
+                        let text = self.repo.object(named, Kind::Tag)?;
+                        (EntryKind::Blob, objects.add(Kind::Blob, &text)?)
+                    }
+                    Kind::Tree => (EntryKind::Tree, from_oid(named)?),
+                    _ => (EntryKind::Blob, from_oid(named)?),
+                };
+                let filename = format!("{kind}-{named}").into();
+                entries.push(Entry { mode: mode.into(), filename, oid });
+            }
+            entries.sort();
+            objects.add_tree(&Tree { entries })
+        })?;
+        self.committed(&tree)
+    }
+
+    /// A commit of this tree of staged content; `None` if it is an ancestor of the previous capture.
+    fn committed(&self, tree: &Oid) -> Result<Option<Oid>> {
+        let CaptureInputs { repo, source, .. } = self;
+        let commit = commit::neutral(repo, tree, source.base, commit::STAGED)?;
         match source.previous {
             Some(previous) if repo.is_ancestor(&commit, &previous.commit)? => Ok(None),
             _ => Ok(Some(commit)),
         }
     }
-}
-
-/// The commits of an attempt that no capture holds yet. The commits are read from `head`, the branch and its
-/// reflog, and the files of the worktree's administrative entry: the reflogs name amended, reset and detached
-/// work. A commit is left out if it is an ancestor of another commit in the result.
-pub(super) fn unsaved_commits(
-    repo: &Repo,
-    source: &CaptureSource<'_>,
-    admin: Option<&Path>,
-    head: Option<Oid>,
-) -> Result<Vec<Oid>> {
-    let mut seen: BTreeSet<Oid> = head.into_iter().collect();
-    seen.extend(repo.read_ref(source.branch)?);
-    let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
-    seen.extend(own_dir::ids_in(&regular::read(&branch_log).unwrap_or_default()));
-    seen.extend(admin.into_iter().flat_map(own_dir::named));
-    seen.remove(source.base);
-    let gix = repo.gix();
-    seen.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_commit(id).is_ok()));
-    if seen.is_empty() {
-        return Ok(Vec::new());
-    }
-    let saved = source.previous.map_or(source.base, |p| &p.commit);
-    let mut list: String = seen.iter().map(|oid| format!("{oid}\n")).collect();
-    list.push_str(&format!("^{saved}\n^{}\n", source.base));
-    let call = repo.git().call("rev-list").args(["--parents", "--stdin"]);
-    let answer = call.stdin(list).bytes()?;
-    let mut commits = BTreeSet::new();
-    let mut parents = BTreeSet::new();
-    for line in String::from_utf8_lossy(&answer).lines() {
-        let mut ids = line.split(' ').filter_map(Oid::parse);
-        commits.extend(ids.next());
-        parents.extend(ids);
-    }
-    Ok(commits.difference(&parents).copied().collect())
 }
 
 /// True if an attempt's index has exactly the files of the base, no submodule, and no flag except

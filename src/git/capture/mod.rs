@@ -29,7 +29,7 @@ use gix::index::entry::Stat;
 
 use crate::error::{Error, Result};
 use crate::fs::regular;
-use crate::git::capture::attempt::{CaptureInputs, unsaved_commits};
+use crate::git::capture::attempt::CaptureInputs;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
@@ -39,6 +39,7 @@ use crate::git::capture::scan::Scan;
 use crate::git::gc::WholeMove;
 use crate::git::index::open_index;
 use crate::git::repo::{Commit, Repo, from_oid, to_oid};
+use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
@@ -48,8 +49,8 @@ pub struct WorktreeSnapshot {
     /// The tree of the worktree's files.
     pub tree: Oid,
     /// The attempt's commits that neither the base nor the previous capture reaches, without those that are
-    /// ancestors of others. If the attempt's index holds work that is stored nowhere else, there is also a
-    /// commit of the index.
+    /// ancestors of others. If the attempt's index or administrative entry names other objects that nothing
+    /// else reaches, there is also a commit of them.
     pub heads: Vec<Oid>,
     /// The attempt's HEAD; `None` if it cannot be read.
     pub head: Option<Oid>,
@@ -147,10 +148,7 @@ fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnaps
     if captured.as_ref().is_some_and(|captured| omitted::ignore_rules_differ(base, captured)) {
         omissions.newly_ignored = omitted::newly_ignored(repo, &git, source)?;
     }
-    let mut heads = inputs.unsaved_commits()?;
-    if let Some(captured) = &captured {
-        heads.extend(inputs.unsaved_staging(captured)?);
-    }
+    let heads = inputs.unsaved(captured.as_ref().unwrap_or(base))?;
     let bytes = captured.as_ref().map_or(0, private_index::bytes_of_files);
     Ok(WorktreeSnapshot { tree, heads, head: inputs.head, omissions, ignored, bytes })
 }
@@ -196,24 +194,32 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         && scan.removed.is_empty()
         && scan.omissions == Omissions::default()
         && inputs.mode_edits(&private).is_empty()
-        && inputs.unsaved_staging(&private)?.is_none()
-        && inputs.unsaved_commits()?.is_empty())
+        && inputs.unsaved(&private)?.is_empty())
 }
 
-/// A snapshot of the candidate's branch, for a candidate whose worktree is gone. `None` if the captures have
-/// all commits of the branch.
+/// A snapshot of a candidate whose worktree is gone: of its HEAD or branch, if the last capture does not reach
+/// that. `None` if the last capture has everything that the branch and the administrative entry name.
 pub fn branch_snapshot(
     repo: &Repo,
     source: &CaptureSource<'_>,
 ) -> Result<Option<WorktreeSnapshot>> {
-    let Some(tip) = repo.read_ref(source.branch)? else { return Ok(None) };
-    let heads = unsaved_commits(repo, source, None, None)?;
+    let tip = repo.read_ref(source.branch)?;
+    if tip.is_none() && worktree::admin_of(repo, source.worktree)?.is_none() {
+        return Ok(None);
+    }
+    let inputs = CaptureInputs::read(repo, source)?;
+    let heads = inputs.unsaved(&inputs.base)?;
     if heads.is_empty() {
         return Ok(None);
     }
-    let mut tree = repo.commit(&tip)?.tree;
-    if !source.seeds.is_empty() {
-        let seeds = source.seeds_in(&*repo.index_of(&tip)?);
+    let head = inputs.head.filter(|head| repo.is_commit(head)).or(tip);
+    let saved = source.previous.map_or(source.base, |p| &p.commit);
+    let mut tree = repo.commit(saved)?.tree;
+    if let Some(head) = head
+        && !repo.is_ancestor(&head, saved)?
+    {
+        tree = repo.commit(&head)?.tree;
+        let seeds = source.seeds_in(&*repo.index_of(&head)?);
         if !seeds.is_empty() {
             let git = repo.git().index(source.index);
             git.call("read-tree").arg(tree.as_str()).run()?;
@@ -223,7 +229,7 @@ pub fn branch_snapshot(
     }
     let omissions = Omissions::default();
     let ignored = Vec::new();
-    Ok(Some(WorktreeSnapshot { tree, heads, head: Some(tip), omissions, ignored, bytes: 0 }))
+    Ok(Some(WorktreeSnapshot { tree, heads, head, omissions, ignored, bytes: 0 }))
 }
 
 /// Stores a snapshot and the times of its files as the next iteration. The capture is a commit by git-frites.
