@@ -6,11 +6,11 @@ use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::{collects_tests, looks_only};
 use crate::ecosystems::new_file::directory_of;
-use crate::ecosystems::recipe::{Recipe, joined_lines};
+use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::shell::{
-    Word, commands_of, is_assignment, simple_commands, without_substitutions,
+    Word, commands_of, is_assignment, script_lines, simple_commands, without_substitutions,
 };
 
 /// Programs that compare the files that their arguments name.
@@ -146,7 +146,7 @@ impl Follow<'_> {
     /// Follows the commands of a shell script or of a recipe's line.
     fn text(&mut self, text: &str, place: &Place) -> Result<()> {
         let mut place = place.clone();
-        let lines = joined_lines(text);
+        let lines = script_lines(text);
         let commands =
             lines.iter().flat_map(|line| simple_commands(&without_substitutions(line).0));
         place.inputs = commands.filter(|c| c.is_read).flat_map(|c| c.words).collect();
@@ -163,12 +163,20 @@ impl Follow<'_> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
         for text in &inner {
-            printed_inside.push(self.line(text, true, place)?);
+            let mut printed = Vec::new();
+            for line in script_lines(text) {
+                printed.extend(self.line(&line, true, place)?);
+            }
+            printed_inside.push(printed);
         }
         let mut printed = Vec::new();
         let mut piped = Vec::new();
         for command in commands_of(&line) {
             let mut words = command.words;
+            let copies = words.iter().position(|word| word.text == "tee");
+            let outputs = copies.map_or(&[][..], |tee| &words[tee + 1..]);
+            let outputs: Vec<Word> = outputs.iter().chain(&command.output).cloned().collect();
+            words.extend(command.texts);
             let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
             for (at, inside) in printed_inside.iter().enumerate() {
                 if words[start..].iter().any(|word| word.holds_substitution(at)) {
@@ -185,10 +193,13 @@ impl Follow<'_> {
             words.extend(command.inputs);
             words.append(&mut piped);
             let looked_at = self.command(&words, is_read || command.is_read, place)?;
-            match command.output {
-                Some(output) => self.copied(&looked_at, &output, place),
-                None if command.is_piped => piped = looked_at,
-                None => printed.extend(looked_at),
+            for output in &outputs {
+                self.written(&looked_at, output, place)?;
+            }
+            if command.is_piped {
+                piped = looked_at;
+            } else if command.output.is_none() {
+                printed.extend(looked_at);
             }
         }
         Ok(printed)
@@ -198,6 +209,11 @@ impl Follow<'_> {
     fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
+        if program.text.contains('\n') {
+            // The text that a loop reads.
+            self.word(program, Part::default(), place)?;
+            return Ok(Vec::new());
+        }
         match program.text.as_str() {
             "cd" => {
                 if let Some(to) = rest.first() {
@@ -294,7 +310,9 @@ impl Follow<'_> {
         if !text.starts_with('-') && text.chars().all(is_name) {
             return self.name(word, part, place);
         }
-        for piece in text.split(|c| !is_name(c)) {
+        // In the text of a script, a line that begins with `#` is a comment.
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        for piece in lines.flat_map(|line| line.split(|c| !is_name(c))) {
             // A value may directly follow the letter of an option.
             let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
             if piece.contains(['/', '.']) && !piece.contains('*') {
@@ -464,7 +482,7 @@ impl Follow<'_> {
         let first = text.lines().next().unwrap_or_default();
         let is_shell = match first.strip_prefix("#!") {
             Some(interpreter) => interpreter.trim_end().ends_with("sh"),
-            None => language_of(path).map_or(!file_name(path).contains('.'), |l| l.is_shell()),
+            None => may_be_shell(path),
         };
         let directory = directory_of(path);
         let script = if directory.is_empty() { String::new() } else { format!("{directory}/") };
@@ -475,6 +493,21 @@ impl Follow<'_> {
             let directory = place.directory.clone();
             let optional = is_test.then(BTreeSet::new);
             self.text(text, &Place { directory, script, optional, ..Place::default() })?;
+        }
+        Ok(())
+    }
+
+    /// Follows texts that a command writes to a file as the commands of a script, unless the file is none by
+    /// its name. Then a text of several lines is data, but a path in it still names a file. Files among
+    /// `words` count as copied.
+    fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
+        self.copied(words, output, place);
+        let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
+        let part = Part { by_shell: may_be_shell(&output.text), ..Part::default() };
+        for word in words {
+            if word.text.contains('\n') || is_script && word.text.contains(' ') {
+                self.word(word, part, place)?;
+            }
         }
         Ok(())
     }
@@ -563,6 +596,11 @@ impl Follow<'_> {
 /// True if a file of this name counts wherever a command names it.
 fn is_run_by_name(path: &str) -> bool {
     language_of(path).is_some() || !file_name(path).contains('.')
+}
+
+/// True if a file of this name may be a shell script.
+fn may_be_shell(path: &str) -> bool {
+    language_of(path).map_or(!file_name(path).contains('.'), |language| language.is_shell())
 }
 
 /// The path of a name in a directory, which may be the root.
@@ -743,6 +781,24 @@ mod tests {
             ("cp src/index.js dist/", none),
             ("cat src/index.js > dist/all.js", none),
             ("new-program v/js/data.json", none),
+            // The text of a here document is commands if a shell may read it, else data that names paths.
+            ("cat >t.c <<E\nx = sizeof(void *) <= 1;\nE\ncc t.c", none),
+            ("cat >a.c <<'E' && cat >$b.c <<-F\nvoid *\nE\nvoid *\n\tF\nnode v/all.js", js),
+            ("cat >t.js <<E\nrequire('./v/all.js')\nE\nnode t.js", js),
+            ("cat >t.c <<E\n#include \"src/a.c\"\nE", none),
+            ("cat >t.sh <<E\nnode v/*.js\nE\nsh t.sh", &["v/*.js"]),
+            ("sh <<\\E\nnode v/*.js\nE", &["v/*.js"]),
+            ("cat <<E | sh\nnode v/*.js\nE", &["v/*.js"]),
+            ("tee t.sh <<E\nnode v/*.js\nE\nsh t.sh", &["v/*.js"]),
+            ("echo 'node v/all.js' >t.sh; sh t.sh", js),
+            ("python3 - <<E\na = b * c\nE", none),
+            ("cat <<E\nusage: a * b\nE", none),
+            ("while read f; do node $f; done <<E\nv/all.js\nE", js),
+            ("x=$((1<<2))\nnode v/all.js\nE", js),
+            ("# don't\nnode v/all.js\necho 'a\nb'", js),
+            // A quoted text of several lines is one word.
+            ("awk '{\n  x = a * b\n}' log", none),
+            ("sh -c \"\nnode v/all.js\n\"", js),
         ];
         for (command, expected) in cases {
             let found: Vec<String> = of(&files, command);

@@ -5,7 +5,10 @@
 //! noticed only when the line runs.
 
 use std::iter::Peekable;
+use std::ops::Range;
 use std::str::Chars;
+
+use crate::model::oracle::shell_quoted;
 
 /// A token of a shell command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +19,8 @@ enum Token {
     Output(Word),
     /// Input comes from this file.
     Input(Word),
-    /// Input comes from the lines that follow, or from a word.
-    Here,
+    /// Input is this text. It is empty for a here document, whose text is not in the line.
+    Here(Word),
     /// `&&`, `||`, `|`, `;`, `&` or the end of a line.
     Operator(&'static str),
 }
@@ -63,7 +66,7 @@ pub fn programs(line: &str) -> Vec<String> {
                 needed.clear();
             }
             Token::Output(_) | Token::Input(_) => {}
-            Token::Here => return Vec::new(),
+            Token::Here(_) => return Vec::new(),
             Token::Word(word) if word.is_expanded => drop(first.get_or_insert(None)),
             // This word may also be an argument: `export PATH=…`.
             Token::Word(word) if word.text.starts_with("PATH=") => return Vec::new(),
@@ -158,6 +161,8 @@ pub struct SimpleCommand {
     pub is_piped: bool,
     /// The files from which its input comes.
     pub inputs: Vec<Word>,
+    /// The texts that it reads as its input: here strings.
+    pub texts: Vec<Word>,
     /// The file to which its output goes.
     pub output: Option<Word>,
 }
@@ -190,7 +195,7 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
                 found[at].output = Some(file);
             }
             Token::Input(file) => found[at].inputs.push(file),
-            Token::Here => {}
+            Token::Here(text) => found[at].texts.push(text),
             Token::Word(word) if is_first && LEADING.iter().any(|leading| word.is(leading)) => {}
             Token::Word(word) => {
                 if is_first && follows_pipe && word.text != "tee" {
@@ -200,7 +205,7 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
             }
         }
     }
-    found.retain(|command| !command.words.is_empty());
+    found.retain(|c| !(c.words.is_empty() && c.inputs.is_empty() && c.texts.is_empty()));
     found
 }
 
@@ -248,6 +253,91 @@ fn length_of_failure(tokens: &[Token]) -> Option<usize> {
                 && code.text.parse().is_ok_and(|code: u8| code > 0))
     });
     ends.then_some(end)
+}
+
+/// The most lines over which a quoted text may go on. After that, its first quote counts as a character.
+const MOST_QUOTED_LINES: usize = 500;
+
+/// The lines of a shell script, each joined with the lines on which it goes on: after a backslash, and in a
+/// quoted text. The text of a here document becomes a here string: `cat <<E` becomes `cat <<<'…'`.
+pub fn script_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(first) = lines.get(at) {
+        let mut line = (*first).to_owned();
+        let mut next = at + 1;
+        let mut read = read_line(&line);
+        while read.goes_on && next < lines.len().min(at + MOST_QUOTED_LINES) {
+            if let Some(part) = line.strip_suffix('\\') {
+                line = format!("{part} {}", lines[next].trim_start());
+            } else {
+                line = format!("{line}\n{}", lines[next]);
+            }
+            next += 1;
+            read = read_line(&line);
+        }
+        if read.goes_on && !line.ends_with('\\') {
+            line = (*first).to_owned();
+            next = at + 1;
+            read = LineRead::default();
+        }
+        // A document after another one begins after it; the last one is put into the line first.
+        let mut documents = Vec::new();
+        for (place, word) in read.documents {
+            let end = lines[next..].iter().position(|line| line.trim_start_matches('\t') == word);
+            // Without an end it is none: `$((1<<n))`.
+            let Some(length) = end else { continue };
+            documents.push((place, format!("{}\n", lines[next..next + length].join("\n"))));
+            next += length + 1;
+        }
+        for (place, text) in documents.into_iter().rev() {
+            line.replace_range(place, &format!("<<<{}", shell_quoted(&text)));
+        }
+        found.push(line);
+        at = next;
+    }
+    found
+}
+
+/// How a line of a script goes on.
+#[derive(Default)]
+struct LineRead {
+    /// True if the next line belongs to this one.
+    goes_on: bool,
+    /// The here documents: the place of `<<WORD` in the line, and the word.
+    documents: Vec<(Range<usize>, String)>,
+}
+
+fn read_line(line: &str) -> LineRead {
+    let mut read = LineRead::default();
+    let mut quote = None;
+    let mut before = ' ';
+    let mut rest = line.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => read.goes_on = rest.next().is_none(),
+            (None, '\'' | '"' | '`') => quote = Some(c),
+            (None, '#') if " \t\n;&|(".contains(before) => {
+                while rest.next_if(|(_, c)| *c != '\n').is_some() {}
+            }
+            (None, '<') if line[at..].starts_with("<<<") => drop(rest.nth(1)),
+            (None, '<') if line[at..].starts_with("<<") => {
+                let after = &line[at + 2..];
+                let word = after.trim_start_matches(['-', ' ']);
+                let length = word.find(|c| " \t\n;&|<>)".contains(c)).unwrap_or(word.len());
+                let end = line.len() - word.len() + length;
+                read.documents.push((at..end, word[..length].replace(['\'', '"', '\\'], "")));
+                rest.next();
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    read.goes_on |= quote.is_some();
+    read
 }
 
 /// The ways in which scripts spell their own directory.
@@ -303,9 +393,13 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
             '<' | '>' => {
                 rest.next();
                 if c == '<' && rest.next_if_eq(&'<').is_some() {
-                    while rest.next_if(|c| matches!(c, '<' | '-' | ' ')).is_some() {}
-                    word(&mut rest)?;
-                    found.push(Token::Here);
+                    let is_string = rest.next_if_eq(&'<').is_some();
+                    while rest.next_if(|c| matches!(c, '-' | ' ')).is_some() {}
+                    let mut text = word(&mut rest)?;
+                    if !is_string {
+                        text.text.clear();
+                    }
+                    found.push(Token::Here(text));
                     continue;
                 }
                 let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
