@@ -17,10 +17,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     test_marks: &["[Fact", "[Theory", "[Test", "<Fact", "<Test"],
     skip_marks: &["Skip =", "Skip=", "[Ignore", "[Explicit"],
-    is_test_file: |stem, extension| {
-        ECOSYSTEM.extensions.contains(&extension)
-            && (stem.ends_with("Test") || stem.ends_with("Tests"))
-    },
     decisive_files: &[
         "*.runsettings",
         "Directory.Build.props",

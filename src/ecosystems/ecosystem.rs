@@ -6,6 +6,7 @@ use crate::ecosystems::manifest::PutBackPart;
 use crate::ecosystems::new_file::NewFile;
 use crate::ecosystems::project::Detector;
 use crate::ecosystems::recipe::Recipe;
+use crate::ecosystems::test_names::is_name_of_test;
 
 /// A language or a build tool. A field that does not apply keeps its value from
 /// [`Ecosystem::NOTHING`].
@@ -44,8 +45,11 @@ pub struct Ecosystem {
     pub assertions: (&'static [&'static str], &'static [&'static str]),
     /// The tests that a source file may contain beside the code under test.
     pub inner_tests: Option<InnerTests>,
-    /// True if a file with this stem and this extension is a test by its name.
-    pub is_test_file: fn(&str, &str) -> bool,
+    /// The extensions that only tests have.
+    pub test_extensions: &'static [&'static str],
+    /// The words with which the name of a test file begins, and those with which it ends; see
+    /// [`is_name_of_test`].
+    pub test_words: (&'static [&'static str], &'static [&'static str]),
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
     /// Patterns for files of which any change may change what is run. (Of a manifest, only changes of a part
@@ -130,7 +134,8 @@ impl Ecosystem {
         skip_marks: &[],
         assertions: (&[], &[]),
         inner_tests: None,
-        is_test_file: |_, _| false,
+        test_extensions: &[],
+        test_words: (&[], &["test"]),
         test_directories: &[],
         decisive_files: &[],
         manifest: |_| None,
@@ -160,7 +165,12 @@ impl Ecosystem {
     pub fn is_test_path(&self, path: &str, name: Option<(&str, &str)>) -> bool {
         let mut patterns = self.test_directories.iter();
         patterns.any(|pattern| path.split('/').any(|part| matches(pattern, part)))
-            || name.is_some_and(|(stem, extension)| (self.is_test_file)(stem, extension))
+            || name.is_some_and(|(stem, extension)| {
+                let mut sources = self.extensions.iter().chain(self.other_extensions);
+                self.test_extensions.contains(&extension)
+                    || sources.any(|own| *own == extension)
+                        && is_name_of_test(stem, self.test_words)
+            })
     }
 
     /// True if any change of a file at this path may change what is run.

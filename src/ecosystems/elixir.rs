@@ -17,9 +17,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "#",
     test_marks: &["test \"", "describe \"", "doctest "],
     skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
-    is_test_file: |stem, extension| {
-        ECOSYSTEM.extensions.contains(&extension) && stem.ends_with("_test")
-    },
     decisive_files: &[".credo.exs", ".formatter.exs"],
     // Mix reads the settings file of its environment, so a new file for an environment that had none may
     // change what is run, too.

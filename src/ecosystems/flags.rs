@@ -300,7 +300,7 @@ mod tests {
                 hidden_by: |_| false,
                 items: |_| Vec::new(),
             }),
-            is_test_file: |stem, extension| extension == "fake" && stem.ends_with("-try"),
+            test_words: (&[], &["try"]),
             test_directories: &["tries"],
             decisive_files: &["fake.*", ".fake/"],
             manifest: |name| {

@@ -19,10 +19,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
-    is_test_file: |stem, extension| {
-        extension == "go" && (stem.ends_with("_test") || stem.ends_with("_tests"))
-    },
-    test_directories: &["testdata"],
     decisive_files: &["go.work", ".golangci.*", "magefile.go"],
     manifest: |name| if name == "go.mod" { Some(go_mod_part as PutBackPart) } else { None },
     download: Some(Download { lock: "go.sum", words: &["go", "mod", "download"] }),

@@ -6,7 +6,7 @@ use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound}
 use crate::ecosystems::manifest::{PutBackPart, json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
-use crate::ecosystems::test_directories::is_in_test_directory;
+use crate::ecosystems::test_names::is_in_test_directory;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -57,8 +57,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "this.skip(",
         "t.skip(",
     ],
-    is_test_file,
-    test_directories: &["__tests__", "__snapshots__"],
+    test_extensions: &["snap"],
+    test_words: (&[], &["cy", "spec", "test"]),
+    test_directories: &["__snapshots__"],
     decisive_files: &[
         "*.conf.*",
         "*.config.*",
@@ -207,15 +208,6 @@ fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'s
 fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     let lock = files.text("yarn.lock")?.unwrap_or_default();
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
-}
-
-fn is_test_file(stem: &str, extension: &str) -> bool {
-    if extension == "snap" {
-        return true;
-    }
-    let endings = [".test", ".spec", "_test", "-test", ".cy"];
-    ECOSYSTEM.extensions.contains(&extension)
-        && (stem == "test" || endings.iter().any(|ending| stem.ends_with(ending)))
 }
 
 /// Restores the base's package.json, but keeps the attempt's description of the package, its modules and its

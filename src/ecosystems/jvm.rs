@@ -20,11 +20,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     test_marks: &["@Test", "@ParameterizedTest", "@RepeatedTest", "@Property"],
     skip_marks: &["@Disabled", "@Ignore", "Assumptions.", "assumeTrue("],
-    is_test_file: |stem, extension| {
-        let endings = ["Test", "Tests", "IT", "Spec", "TestCase"];
-        matches!(extension, "java" | "kt" | "groovy" | "scala")
-            && endings.iter().any(|ending| stem.ends_with(ending))
-    },
+    test_words: (&["it", "test"], &["it", "spec", "test"]),
     decisive_files: &[
         ".mvn/",
         "build-logic/",

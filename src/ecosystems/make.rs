@@ -5,7 +5,7 @@ use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
-use crate::ecosystems::test_directories::is_in_test_directory;
+use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -236,23 +236,17 @@ pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> 
     old.next().is_none()
 }
 
-/// True if a source file of C or C++ is a test by its name, without the extension.
-pub(super) fn is_test_stem(stem: &str) -> bool {
-    let endings = ["_test", "_unittest", "-test"];
-    matches!(stem, "test" | "tests")
-        || stem.starts_with("test_")
-        || endings.iter().any(|ending| stem.ends_with(ending))
-}
+/// The words with which the names of C's tests begin and end.
+pub const TEST_WORDS: (&[&str], &[&str]) = (&["test", "tst"], &["test"]);
 
 /// True for the plain name of a source or object file that is not a test.
 fn is_source(word: &str) -> bool {
     const EXTENSIONS: [&str; 9] = ["c", "cc", "cpp", "cxx", "h", "hpp", "o", "s", "S"];
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
-    let extension = word.rsplit_once('.').map(|(_, extension)| extension);
-    extension.is_some_and(|e| EXTENSIONS.contains(&e))
-        && !word.starts_with('-')
+    let parts = word.rsplit_once('.').filter(|(_, extension)| EXTENSIONS.contains(extension));
+    parts.is_some_and(|(stem, _)| !is_name_of_test(file_name(stem), TEST_WORDS))
         && !is_in_test_directory(word)
-        && !is_test_stem(file_name(word).split('.').next().unwrap_or_default())
+        && !word.starts_with('-')
         && word.chars().all(is_plain)
 }
 

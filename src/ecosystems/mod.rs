@@ -46,8 +46,9 @@ pub mod scripts;
 mod shell;
 mod swift;
 mod task;
+mod templates;
 mod test_data;
-mod test_directories;
+mod test_names;
 pub mod touched;
 mod zig;
 
@@ -78,6 +79,7 @@ const ALL: &[&Ecosystem] = &[
     &zig::ECOSYSTEM,
     &shell::ECOSYSTEM,
     &other_languages::ECOSYSTEM,
+    &templates::ECOSYSTEM,
     &ci::ECOSYSTEM,
 ];
 

@@ -2,7 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::make::{ends_with_source, is_longer_list, is_test_stem, leaves_files_out};
+use crate::ecosystems::make::{TEST_WORDS, ends_with_source, is_longer_list, leaves_files_out};
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -26,9 +26,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
     skip_marks: &["GTEST_SKIP", "DISABLED_", "SKIP("],
     assertions: (&["define"], &["assert", "NDEBUG"]),
-    is_test_file: |stem, extension| {
-        matches!(extension, "c" | "cc" | "cpp" | "cxx") && is_test_stem(stem)
-    },
+    test_words: TEST_WORDS,
     decisive_files: &[
         ".bazelrc",
         ".bazelversion",

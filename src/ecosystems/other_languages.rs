@@ -1,15 +1,13 @@
-//! Languages of which only the extensions are known, not the commands and tests.
+//! Languages of which only the extensions and the names of tests are known, not the commands.
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// Languages, templates and data descriptions that programs are made from.
+/// Programming languages.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &[
-        "clj", "cljc", "cljs", "cr", "css", "ejs", "erl", "f90", "frag", "g4", "gleam", "glsl",
-        "gql", "graphql", "haml", "hbs", "hlsl", "hrl", "hs", "htm", "html", "j2", "jinja",
-        "jinja2", "jl", "less", "lhs", "liquid", "lua", "ml", "mli", "mustache", "nim", "njk",
-        "proto", "pug", "R", "r", "sass", "scss", "slim", "sol", "sql", "thrift", "tmpl", "twig",
-        "vert", "wgsl",
+        "clj", "cljc", "cljs", "cr", "erl", "f90", "gleam", "hrl", "hs", "jl", "lhs", "lua", "ml",
+        "mli", "nim", "R", "r", "sol",
     ],
+    test_words: (&["test"], &["spec", "suite", "test"]),
     project_files: &["stack.yaml", "rebar.config", "deps.edn"],
     decisive_files: &["Setup.hs"],
     ..Ecosystem::NOTHING

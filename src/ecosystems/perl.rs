@@ -9,7 +9,8 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Names, find: prove }],
     other_extensions: &["pl", "pm", "t", "xs"],
-    is_test_file: |_, extension| extension == "t",
+    test_extensions: &["t"],
+    test_words: (&[], &[]),
     test_directories: &["t", "xt"],
     project_files: &PROJECT_FILES,
     ..Ecosystem::NOTHING

@@ -11,7 +11,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: composer_json }],
     other_extensions: &["php", "phtml"],
     lock_files: &["composer.lock"],
-    is_test_file: |stem, extension| extension == "php" && stem.ends_with("Test"),
+    test_words: (&[], &["cest", "test"]),
     decisive_files: &[
         ".php-cs-fixer*",
         "ecs.php",

@@ -46,12 +46,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "os._exit(",
         "def load_tests(",
     ],
-    is_test_file: |stem, extension| {
-        extension == "py"
-            && (stem.starts_with("test_")
-                || stem.ends_with("_test")
-                || matches!(stem, "test" | "tests"))
-    },
+    test_words: (&["test"], &["test"]),
     decisive_files: &[
         "*.pyc",
         ".coveragerc",

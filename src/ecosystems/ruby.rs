@@ -34,10 +34,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "test(\"",
     ],
     skip_marks: &["xit ", "xdescribe ", "pending ", "skip "],
-    is_test_file: |stem, extension| {
-        extension == "rb"
-            && (stem.ends_with("_spec") || stem.ends_with("_test") || stem.starts_with("test_"))
-    },
+    test_words: (&["test"], &["spec", "test"]),
     decisive_files: &["Guardfile", "Rakefile"],
     shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),
     manifest: |name| {

@@ -39,12 +39,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         hidden_by: hides_tests,
         items: items_for_tests,
     }),
-    is_test_file: |stem, extension| {
-        extension == "rs"
-            && (stem.ends_with("_test")
-                || stem.ends_with("_tests")
-                || matches!(stem, "test" | "tests"))
-    },
     decisive_files: &[
         "clippy.toml",
         ".clippy.toml",

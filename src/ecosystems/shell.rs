@@ -9,11 +9,8 @@ use crate::model::outcome::Stage;
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Names, find: bats }],
     other_extensions: &["bash", "bats", "fish", "sh", "zsh"],
-    is_test_file: |stem, extension| match extension {
-        "bats" => true,
-        "sh" => stem.starts_with("test") || stem.ends_with("_test") || stem.ends_with("-test"),
-        _ => false,
-    },
+    test_extensions: &["bats"],
+    test_words: (&["test"], &["test"]),
     ..Ecosystem::NOTHING
 };
 

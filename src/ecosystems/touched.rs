@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
-use crate::ecosystems::test_directories::is_in_test_directory;
+use crate::ecosystems::test_names::is_in_test_directory;
 
 /// A path that an attempt changes, with the file's content before and after the change.
 #[derive(Clone, Copy, Debug)]
@@ -162,4 +162,28 @@ fn holds_mark(line: &str, mark: &str) -> bool {
     let continues = |c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('('));
     line.match_indices(mark)
         .any(|(at, _)| !mark.starts_with(is_word) || !line[..at].ends_with(continues))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_of_tests_is_known_by_the_words_of_its_name() {
+        let tests = "\
+            sumSpec.js sum-spec.js sum_spec.js sum.e2e-spec.ts sum.tests.js test.ts sum.cy.js testUtils.ts \
+            TestSum.java ITSum.java SumIT.java SumITCase.java SumTestCase.kt SumSpec.groovy SumTests.swift \
+            tst_sum.cpp sum_gtest.cc sum-unittest.cpp test_sum.h sum_test.go testutil.go sum_tests.erl \
+            sum_SUITE.erl sum_spec.lua sum_test.lua SumCest.php SumTest.php SumTests.cs test_sum.py tests.py \
+            sum_test.exs sum_tests.rs test-sum.sh sum.bats sum.t sum.snap";
+        let others = "\
+            spec.js latest.js TestSum.cs Item.java Edit.java CipherSuite.java SnakeCase.java Test.pm \
+            contest.c testimony.py attest.rs test_sum.rs job_spec.proto pod_spec.go openapi_spec.py \
+            test.txt.md support.rb";
+        for (names, expected) in [(tests, true), (others, false)] {
+            for name in names.split_whitespace() {
+                assert_eq!(is_test_path(&format!("src/{name}")), expected, "{name}");
+            }
+        }
+    }
 }

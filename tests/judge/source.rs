@@ -713,7 +713,7 @@ fn helper_of_tests_is_known_by_its_directory_and_its_types() {
     let java = "src/main/java/a/A.java";
     // More files of the base, its source, a change that switches the tests off, and an honest one.
     let cases = [
-        ("unit_tests/util.py", "a.py", "unit_tests/util.py", "a.py"),
+        ("test_suite/util.py", "a.py", "test_suite/util.py", "a.py"),
         ("UnitTests/Util.cs", "a.cs", "UnitTests/Util.cs", "Unit.cs"),
         (
             "src/jvmTest/kotlin/U.kt",
