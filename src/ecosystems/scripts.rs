@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::just;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
 use crate::ecosystems::markers::{Markers, TextKind};
@@ -98,21 +99,26 @@ fn shell_text(command: &CommandLine) -> String {
 /// The files that the recipes in a file of this name include, and the files from which make writes them: a
 /// built-in rule of make writes `x` from `x.sh`.
 fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
-    let mut found = included_files(recipes);
-    if make::MAKEFILES.contains(&file) {
-        found.extend(found.clone().iter().map(|path| format!("{path}.sh")));
+    if just::ECOSYSTEM.recipe_files.contains(&file) {
+        return included_files(recipes, &["import", "import?"]);
     }
+    if !make::MAKEFILES.contains(&file) {
+        // `"import"` in a package.json is a condition of its exports.
+        return Vec::new();
+    }
+    let mut found = included_files(recipes, &["include", "-include", "sinclude"]);
+    found.extend(found.clone().iter().map(|path| format!("{path}.sh")));
     found
 }
 
-/// The files that recipes include, as paths or as patterns. Missing files are among them.
-fn included_files(recipes: &str) -> Vec<String> {
+/// The files in lines that begin with one of the words `including`, as paths or as patterns. Missing files are
+/// among them.
+fn included_files(recipes: &str, including: &[&str]) -> Vec<String> {
     let is_separator = |c: char| c.is_whitespace() || "\"'`;&|()@".contains(c);
     let mut found = Vec::new();
     for line in recipes.lines() {
         let mut words = line.split(is_separator).filter(|word| !word.is_empty());
-        let includes = ["include", "-include", "sinclude", "import", "import?"];
-        if !words.next().is_some_and(|first| includes.contains(&first)) {
+        if !words.next().is_some_and(|first| including.contains(&first)) {
             continue;
         }
         for word in words {
@@ -129,16 +135,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_make_writes_an_included_file_from_a_script() {
+    fn only_make_and_just_include_files_and_only_make_writes_them_from_scripts() {
         assert_eq!(files_of_includes("Makefile", "include rules\n"), ["rules", "rules.sh"]);
         assert_eq!(files_of_includes("justfile", "import 'ci.just'\n"), ["ci.just"]);
+        assert_eq!(files_of_includes("package.json", "\"import\": \"./a.mjs\"\n"), [""; 0]);
     }
 
     #[test]
     fn recipes_include_files_also_by_wildcards_and_variables() {
         let recipes = "include rules\n-include $(wildcard ci/*.inc) $(TOP)/x.mk\nall: slug.sh\n";
         assert_eq!(
-            included_files(recipes),
+            included_files(recipes, &["include", "-include"]),
             ["rules", "$", "wildcard", "ci/*.inc", "$", "TOP", "*/x.mk"]
         );
     }
