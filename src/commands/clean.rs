@@ -77,7 +77,7 @@ const LARGE_LAYERS: u64 = 1_000_000_000;
 struct Target {
     run: Run,
     names: BTreeSet<Name>,
-    /// Those of them that are named themselves. They are removed even if they are marked as kept.
+    /// The targets that are named themselves. They are removed even if they are marked as kept.
     named: BTreeSet<Name>,
 }
 

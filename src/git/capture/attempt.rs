@@ -196,7 +196,7 @@ impl<'a> CaptureInputs<'a> {
         (commits, others)
     }
 
-    /// Those of `commits` that neither the base nor the previous capture reaches, without ancestors of others.
+    /// The members of `commits` that neither the base nor the previous capture reaches, without ancestors of others.
     fn unsaved_commits(&self, commits: &BTreeSet<Oid>) -> Result<Vec<Oid>> {
         if commits.is_empty() {
             return Ok(Vec::new());

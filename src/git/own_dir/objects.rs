@@ -21,7 +21,7 @@ struct ObjectView(TempDir);
 pub(super) struct Lost {
     /// All of them.
     pub lost: BTreeSet<Oid>,
-    /// Those that exist in the attempt's directory: they are damaged, or an object that they need is.
+    /// The objects that exist in the attempt's directory: they are damaged, or an object that they need is.
     pub damaged: BTreeSet<Oid>,
 }
 
