@@ -33,7 +33,8 @@ pub fn hint_on_missing(
     remote: Option<&str>,
 ) -> Result<Option<String>> {
     let run = &verdict.run;
-    if verdict.decision.undecided.is_empty() || session.store.terms(run)?.is_none() {
+    let is_open = !verdict.decision.undecided.is_empty() || verdict.lacks_base();
+    if !is_open || session.store.terms(run)?.is_none() {
         return Ok(None);
     }
     let remote = remote.map(|place| format!("--remote {} ", shell_words::quote(place)));

@@ -49,7 +49,10 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         baseline,
         rules,
     };
-    let (decision, winner) = kind_and_winner(&case);
+    let (mut decision, winner) = kind_and_winner(&case);
+    if decision.verified() && rules.needs_base && baseline.is_none() {
+        decision = DecisionKind::Undecided;
+    }
     if let Some(at) = winner.and_then(|w| ranking.iter().position(|n| *n == w.candidate)) {
         let name = ranking.remove(at);
         ranking.insert(0, name);

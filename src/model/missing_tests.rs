@@ -11,7 +11,6 @@
 //! random id.
 use std::collections::BTreeSet;
 
-use crate::model::base_tests::BaseTests;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{TestReport, is_doctest};
@@ -63,9 +62,7 @@ pub fn contradicted(
     result: &StageResult,
     settings: &JudgeSettings,
 ) -> Option<Outcome> {
-    let is_off = settings.commands.trust_exit
-        || settings.in_place
-        || settings.base_tests == BaseTests::Never;
+    let is_off = settings.commands.trust_exit || !settings.needs_base();
     if is_off || result.stage != Stage::Test || !result.outcome.passed() {
         return None;
     }

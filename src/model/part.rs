@@ -107,7 +107,7 @@ impl TreeToJudge {
 }
 
 impl SharedTerms {
-    /// The parts to judge: first the candidates, then the base, because no decision depends on the base.
+    /// The parts to judge: first the candidates, then the base, on which a decision depends only if one passed.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         let candidates = self.trees.iter().map(|tree| Part::Candidate(tree.candidate.clone()));
         candidates.chain([Part::Base])

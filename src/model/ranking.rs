@@ -23,6 +23,8 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
+    /// True if a pass counts only once it was compared with the base's results.
+    pub needs_base: bool,
     /// The score of [`Rank::Cross`] for a candidate whose own score is unknown.
     pub neutral: f64,
 }
@@ -35,6 +37,7 @@ impl Rules {
             rank: terms.settings.rank,
             tests_nothing: terms.settings.tests_nothing,
             runs_nothing: terms.oracle.is_empty(),
+            needs_base: terms.settings.needs_base(),
             ..Rules::default()
         }
     }
@@ -72,6 +75,7 @@ impl Default for Rules {
             rank: Rank::default(),
             tests_nothing: false,
             runs_nothing: false,
+            needs_base: false,
             neutral: 0.0,
         }
     }

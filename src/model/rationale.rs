@@ -172,7 +172,7 @@ impl DecisionInputs<'_> {
     }
 
     fn undecided(&self, best: &Entry) -> String {
-        if self.missing.is_empty() {
+        if self.missing.is_empty() && self.passing.is_empty() {
             return self.only_skipped(best);
         }
         let ran = self.usable.iter().filter(|e| !e.not_run()).count();
@@ -185,6 +185,11 @@ impl DecisionInputs<'_> {
                 best.candidate, best.blast
             )
         };
+        if self.missing.is_empty() {
+            return format!(
+                "{lead}; the base has no outcome yet, and a pass is compared with that"
+            );
+        }
         let names: Vec<&str> = self.missing.iter().map(|e| e.candidate.as_str()).collect();
         let have = if names.len() == 1 { "has" } else { "have" };
         // The outcome of an original may matter only because it decides whether a synthesis wins.

@@ -228,6 +228,11 @@ impl JudgeSettings {
         is_clean && attempts_write.is_empty() && !self.tests_nothing
     }
 
+    /// True if a pass counts only once it was compared with the base's results (`ops/judge/overruled.rs`).
+    pub fn needs_base(&self) -> bool {
+        !self.in_place && self.base_tests != BaseTests::Never
+    }
+
     /// The settings that matter to a verdict, by their keys, each with its value as git's configuration has
     /// it. This list is used to show them, to compare them, and to name them in hints.
     fn by_key(&self) -> [(&'static str, String); 7] {

@@ -533,9 +533,17 @@ impl Verdict {
         self.decision.decision.verified() && self.terms.settings.allow_verification()
     }
 
+    /// True if passes do not count yet, because the base has no results with which they could be compared.
+    /// (A verdict of an older version may have been decided without a base.)
+    pub fn lacks_base(&self) -> bool {
+        let is_open = self.decision.decision == DecisionKind::Undecided;
+        is_open && self.baseline.is_none() && self.terms.settings.needs_base()
+    }
+
     /// True if exactly this tree passed, and the pass counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
         self.terms.settings.allow_verification()
+            && !self.lacks_base()
             && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())
     }
 

@@ -50,7 +50,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
                 "continue in the worktree: `cd \"$(git frites path {address})\"`, then judge again: `{judge}`"
             ),
         ],
-        DecisionKind::Undecided if decision.undecided.is_empty() => vec![
+        DecisionKind::Undecided if decision.undecided.is_empty() && !verdict.lacks_base() => vec![
             output("see why a command could not tell"),
             format!("judge again when it can: `{judge}`; {land_anyway}"),
         ],
@@ -76,8 +76,12 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
 /// The hint that tells the user how to get the missing outcomes that could change the recommendation.
 fn hint_on_missing(verdict: &Verdict) -> String {
     let Verdict { run, decision, terms, .. } = verdict;
-    let missing: String =
-        decision.undecided.iter().map(|name| format!(" --candidate {name}")).collect();
+    let mut names: Vec<&Name> = decision.undecided.iter().collect();
+    if names.is_empty() {
+        // Only the base is missing. It is judged with any candidate that passes.
+        names.extend(&decision.recommended);
+    }
+    let missing: String = names.iter().map(|name| format!(" --candidate {name}")).collect();
     format!(
         "judge what is missing: `{}`; then decide: `{}`",
         terms.judge_command(run, &missing),

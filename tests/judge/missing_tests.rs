@@ -83,8 +83,20 @@ fn parts_are_compared_where_the_verdict_is_decided() {
     world.attempts(&["echo fewer >> src/lib.txt"]);
     world.frites(["shard", "open", "--test", TEST]).expect(0);
     world.frites(["shard", "judge", "1/c1"]).expect(0);
+    // Until the base has an outcome, nothing can be compared.
+    let open = world.frites(["judge", "--replay"]).expect(3);
+    let reason = "undecided: 1 of 1 that ran passed; c1 is ahead, with 1 line in 1 file; the base has no outcome \
+                  yet, and a pass is compared with that";
+    assert_eq!(sentence(&open.out()), reason);
+    assert!(open.stderr.contains("`git frites shard judge 1 1/1`"), "{}", open.stderr);
+    world.frites(["apply"]).refuses(1, "the base has no outcome");
     world.frites(["shard", "judge", "1/@base"]).expect(0);
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
+    assert_eq!(json["decision"], "missing-tests");
+    // A candidate by itself brings the base along.
+    let run = world.attempts(&["echo fewer >> src/lib.txt"]);
+    world.frites(["judge", "--test", TEST, "--candidate", "c1", &run]).expect(0);
+    let json = world.frites(["judge", "--replay", "--json", "--test", TEST, &run]).expect(3).json();
     assert_eq!(json["decision"], "missing-tests");
     world.assert_clean();
 }

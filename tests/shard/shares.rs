@@ -234,7 +234,7 @@ fn two_nodes_on_one_part_leave_the_outcome_of_the_first() {
     let other = parents(&tip()).split(' ').nth(2).unwrap().to_owned();
     let text = world.git_in(Path::new(&url), ["show", &format!("{other}:outcome.toml")]);
     assert!(text.contains("outcome = \"failed\""), "{text}");
-    let named = replay(&world, &[]).expect(0);
+    let named = replay(&world, &[]).expect(3);
     assert!(named.stderr.contains(words), "{}", named.stderr);
 }
 
@@ -467,6 +467,7 @@ fn outcomes_of_eight_judges_at_once_all_arrive() {
         arrived += 8;
     }
     assert_eq!(arrived, 8 * rounds());
+    on_node(&world, &url, &["judge", "1/@base"]).expect(0);
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 

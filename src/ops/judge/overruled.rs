@@ -5,7 +5,6 @@ use crate::ecosystems::put_back::decides_by_being_there;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::repo::Repo;
-use crate::model::base_tests::BaseTests;
 use crate::model::flag::FlagKind;
 use crate::model::missing_tests;
 use crate::model::oid::Oid;
@@ -43,9 +42,8 @@ pub fn overrule_results(
     results: &mut Results,
     baseline: &Baseline,
 ) -> Result<bool> {
-    let is_off = terms.settings.in_place || terms.settings.base_tests == BaseTests::Never;
     let paths: Vec<String> = rewritten(results, baseline).cloned().collect();
-    if is_off || !results.passed() || paths.is_empty() {
+    if !terms.settings.needs_base() || !results.passed() || paths.is_empty() {
         return Ok(false);
     }
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;

@@ -8,9 +8,10 @@ use crate::git::commit::neutral_commit;
 use crate::model::FORMAT;
 use crate::model::name::Name;
 use crate::model::outcome::{Results, StageResult};
-use crate::model::part::{Machine, PartOutcome};
+use crate::model::part::{Machine, Part, PartOutcome};
 use crate::model::run::Run;
 use crate::model::terms::Terms;
+use crate::model::verdict::{Entry, Verdict};
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::options::JudgeOptions;
@@ -21,6 +22,7 @@ use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
 use crate::process::interrupt::Cancel;
+use crate::store::Store;
 use crate::store::events::Event;
 use crate::store::parts::NewOutcome;
 use crate::store::select::check_candidate;
@@ -39,8 +41,8 @@ pub struct PartJudge<'a> {
     pub options: JudgeOptions,
 }
 
-/// Judges only these candidates of a run, and stores their outcomes. Other processes may judge other
-/// candidates at the same time. Does not decide; [`super::replay`] does that.
+/// Judges only these candidates of a run, and stores their outcomes; if one passed, also that of the base.
+/// Other processes may judge other candidates at the same time. Does not decide; [`super::replay`] does that.
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -76,7 +78,35 @@ pub fn judge_some(
         record_event(session, run, &new.outcome)?;
         parts.push(new.outcome);
     }
+    // A pass counts only once it was compared with the base's results.
+    let mut candidates = parts.iter().filter_map(|part| part.candidate.as_ref());
+    if candidates.any(Entry::passed)
+        && judge.terms.settings.needs_base()
+        && let Some(PartOutcome { terms, round, .. }) = parts.first()
+    {
+        let is_same = |verdict: &Verdict| verdict.terms.first_difference(terms).is_none();
+        let verdict = store.verdict(&run.run)?.filter(is_same);
+        if verdict.is_none_or(|verdict| verdict.baseline.is_none())
+            && base_outcome(store, run, *round, terms)?.is_none()
+        {
+            store.save_outcome(&judge.judge_base()?)?;
+        }
+    }
     Ok(parts)
+}
+
+/// The stored outcome of the base, if it was found in this round and on these terms.
+pub fn base_outcome(
+    store: &Store,
+    run: &Run,
+    round: u32,
+    terms: &Terms,
+) -> Result<Option<PartOutcome>> {
+    let found = store.outcome(&run.run, &Part::Base)?;
+    Ok(found.filter(|found| {
+        (found.round, found.base, found.part()) == (round, run.base, Part::Base)
+            && found.terms.first_difference(terms).is_none()
+    }))
 }
 
 impl PartJudge<'_> {

@@ -15,7 +15,7 @@ use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::own_terms::OwnTerms;
-use crate::ops::judge::part_judge::end_of_log;
+use crate::ops::judge::part_judge::{base_outcome, end_of_log};
 use crate::ops::judge::part_storage::PartStorage;
 use crate::ops::judge::record::{save, undecided};
 use crate::ops::judge::{confirm, entries};
@@ -68,12 +68,17 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     if !is_judged && used.is_empty() {
         return Err(nothing(format!("no stored outcome of run {} can be used", run.run)));
     }
-    if let Some(opened) = &opened {
-        if let Some(base) = storage.find(&Part::Base, opened)? {
-            let results = base.on_base.clone();
-            verdict.baseline.insert(Baseline { results, inherited: false }).settle();
-            used.push(base);
-        }
+    let base = match &opened {
+        Some(opened) => storage.find(&Part::Base, opened)?,
+        None => base_outcome(store, run, verdict.round, &terms.terms)?,
+    };
+    if let Some(base) = base {
+        verdict.terms.settings.doubts.add(&base.terms.settings.doubts);
+        let results = base.on_base.clone();
+        verdict.baseline.insert(Baseline { results, inherited: false }).settle();
+        used.push(base);
+    }
+    if opened.is_some() {
         entries::share_equal_trees(&mut verdict.candidates);
         storage.tell_machines(&session.ui, &used)?;
     }
@@ -148,7 +153,10 @@ fn decide_and_save(
     }
     let settings = &mut verdict.terms.settings;
     settings.rank = options.rank.unwrap_or(settings.rank);
-    let rules = Rules::of(&verdict.terms);
+    let mut rules = Rules::of(&verdict.terms);
+    // An older version may have decided without a base.
+    rules.needs_base &= stored
+        .is_none_or(|stored| stored.baseline.is_some() || !stored.decision.decision.verified());
     require_known_tests(&verdict)?;
     let Verdict { candidates, baseline, terms, .. } = &mut verdict;
     overrule(&session.repo, run.root(), terms, candidates, baseline.as_ref())?;

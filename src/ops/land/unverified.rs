@@ -48,6 +48,9 @@ pub(super) fn why_unverified(
         Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
             format!("{address} was built, but nothing tests the change")
         }
+        Some(v) if v.lacks_base() && v.entry(name).is_some_and(Entry::verified) => {
+            format!("{address} passed, but the base has no outcome with which that is compared")
+        }
         Some(v) => match v.entry(name) {
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
