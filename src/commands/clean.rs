@@ -77,7 +77,7 @@ const LARGE_LAYERS: u64 = 1_000_000_000;
 struct Target {
     run: Run,
     names: BTreeSet<Name>,
-    /// The targets that are named themselves. They are removed even if they are marked as kept.
+    /// The candidates that are named themselves. They are removed even if they are marked as kept.
     named: BTreeSet<Name>,
 }
 

@@ -234,7 +234,7 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
     let _ = std::fs::remove_file(candidate.directory().index());
     let _ = own_dir::delete(&candidate.directory().own_git());
-    agent_state::settle(session, *candidate);
+    agent_state::settle_for_removal(session, *candidate);
     let mut record = candidate.record()?;
     let first_time = !record.cleaned || bytes.is_some_and(|bytes| bytes > 0);
     if forget {

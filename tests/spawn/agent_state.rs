@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use crate::common::{World, files_below, make_executable, write};
+use crate::common::{World, files_below, make_executable, poll, write};
 
 /// The login of Claude Code, with a token.
 fn login(token: &str) -> String {
@@ -160,6 +161,30 @@ fn state_begins_with_copies_of_the_users_login_and_settings() {
     attempt(&world, "claude");
     let made = world.git(["cat-file", "-p", "refs/frites/2/claude-1:README"]);
     assert_eq!(made, "account 2\nlogin 2\n2");
+}
+
+#[test]
+fn person_beside_an_agent_leaves_it_its_login() {
+    let wait = r#"until test -e "$HOME/go"; do sleep 0.01; done; cd "$CLAUDE_CONFIG_DIR"
+        cat .credentials.json >> "$OLDPWD/README"; echo new > .credentials.json"#;
+    let world = world_with(&[("claude", wait)]);
+    in_home(&world, ".claude/.credentials.json", "the login\n");
+    let words = ["spawn", "--agent", "claude", "-p", "x"];
+    let mut spawn = world.command(&world.repo, "git-frites", words);
+    let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let login = state(&world, "claude", "CLAUDE_CONFIG_DIR/.credentials.json");
+    poll(|| login.exists());
+    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/.credentials.json"];
+    assert_eq!(world.frites(show).expect(0).out(), "the login\n");
+    in_home(&world, "go", "");
+    assert!(spawn.wait().unwrap().success());
+    let made = world.git(["show", "refs/frites/1/claude-1:README"]);
+    assert!(made.ends_with("the login"), "{made}");
+    assert!(!login.exists());
+    let of_person = state(&world, "claude", "person/CLAUDE_CONFIG_DIR/.credentials.json");
+    assert!(of_person.exists());
+    world.frites(["clean", "1"]).expect(0);
+    assert!(!of_person.exists());
 }
 
 #[test]

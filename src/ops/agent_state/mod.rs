@@ -34,9 +34,12 @@ struct AgentStateRecord {
     version: u32,
     /// The agents that have state directories, in the order of their first commands.
     agents: Vec<Name>,
-    /// The copied logins that are in the state directories now.
+    /// The copied logins that are in the attempt's state directories now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins: Vec<CopiedLogin>,
+    /// The copied logins that are in a person's state directories now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    logins_of_person: Vec<CopiedLogin>,
     /// True if the last directories were prepared for a person, and no command of the attempt has run since.
     #[serde(default)]
     is_for_person: bool,
@@ -44,6 +47,29 @@ struct AgentStateRecord {
 
 /// The directory of the state directories of persons, beside those of the attempt.
 const OF_PERSON: &str = "person";
+
+/// The user of state directories. Each has logins of its own, so that a person can work beside a command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Attempt,
+    Person,
+}
+
+impl Owner {
+    /// The parent of the owner's state directories.
+    fn root(self, candidate: CandidateRef<'_>) -> PathBuf {
+        let of_attempt = candidate.directory().agent_state();
+        if self == Owner::Person { of_attempt.join(OF_PERSON) } else { of_attempt }
+    }
+
+    /// The owner's logins in the record.
+    fn logins(self, record: &mut AgentStateRecord) -> &mut Vec<CopiedLogin> {
+        match self {
+            Owner::Attempt => &mut record.logins,
+            Owner::Person => &mut record.logins_of_person,
+        }
+    }
+}
 
 /// Makes the state directories of an agent for its next command, with a copy of the user's current login.
 /// Returns the environment variables that name the directories. Returns none if there is no agent, or if no
@@ -58,14 +84,14 @@ pub fn prepare(
     if variables.is_empty() {
         return Ok(Vec::new());
     }
-    settle(session, candidate);
+    let _lock = candidate.lock()?;
     let mut record = read(candidate);
+    settle_of(session, candidate, Owner::Attempt, &mut record);
     if !record.agents.contains(agent) {
         record.agents.push(agent.clone());
     }
     record.is_for_person = false;
-    let root = candidate.directory().agent_state();
-    StateDirectories { session, candidate, agent, root, is_made_anew: false }
+    StateDirectories { session, candidate, agent, owner: Owner::Attempt, is_made_anew: false }
         .make(&variables, &mut record)
 }
 
@@ -81,8 +107,9 @@ pub fn prepare_for_person(
     session: &Session,
     candidate: CandidateRef<'_>,
 ) -> Result<Vec<(String, OsString)>> {
-    settle(session, candidate);
+    let _lock = candidate.lock()?;
     let mut record = read(candidate);
+    settle_of(session, candidate, Owner::Person, &mut record);
     let is_made_anew = !std::mem::replace(&mut record.is_for_person, true);
     let mut variables = Vec::new();
     for agent in &record.agents.clone() {
@@ -102,8 +129,8 @@ pub fn prepare_for_person(
                 session.ui.note(format!("the conversation of the agent '{agent}' stays with the attempt, in '{}': what the attempt wrote there is more than a conversation, and your agent would obey it", place.display()));
             }
         }
-        let root = candidate.directory().agent_state().join(OF_PERSON);
-        let made = StateDirectories { session, candidate, agent, root, is_made_anew };
+        let owner = Owner::Person;
+        let made = StateDirectories { session, candidate, agent, owner, is_made_anew };
         variables.extend(made.make(&known, &mut record)?);
     }
     Ok(variables)
@@ -114,8 +141,7 @@ struct StateDirectories<'a> {
     session: &'a Session,
     candidate: CandidateRef<'a>,
     agent: &'a Name,
-    /// The directory in which they are.
-    root: PathBuf,
+    owner: Owner,
     /// True if directories that exist are replaced.
     is_made_anew: bool,
 }
@@ -128,7 +154,8 @@ impl StateDirectories<'_> {
         variables: &[StateVariable],
         record: &mut AgentStateRecord,
     ) -> Result<Vec<(String, OsString)>> {
-        let StateDirectories { session, candidate, agent, ref root, .. } = *self;
+        let StateDirectories { session, candidate, agent, owner, .. } = *self;
+        let root = &owner.root(candidate);
         let failed = || format!("could not make the state directory of the agent '{agent}'");
         make_private(root).context(failed)?;
         let users = UsersState::of(session);
@@ -144,7 +171,7 @@ impl StateDirectories<'_> {
             variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
         // The record is written before the logins, so that after a kill, the next git-frites command can find
         // and remove them.
-        record.logins.extend(logins.iter().map(|(login, _)| login.clone()));
+        owner.logins(record).extend(logins.iter().map(|(login, _)| login.clone()));
         write_toml(&candidate.directory().agent_record(), record)?;
         for (login, bytes) in &logins {
             login.write(root, bytes).context(failed)?;
@@ -164,7 +191,7 @@ impl StateDirectories<'_> {
         users: &UsersState,
         copies: &mut Copies,
     ) -> io::Result<()> {
-        let root = &self.root;
+        let root = &self.owner.root(self.candidate);
         let directory = root.join(&variable.name);
         let exists = fs::symlink_metadata(&directory).is_ok_and(|meta| meta.is_dir());
         if exists && !self.is_made_anew {
@@ -213,18 +240,50 @@ pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> 
     variables.map(|variable| variable.name).collect()
 }
 
-/// Removes the logins from a candidate's state directories. If an agent has refreshed a login, and the user's
-/// login has not changed since it was copied, puts the new tokens into the user's login. A failure is only a
-/// warning.
+/// Removes the logins of a candidate's attempt after its command has ended. If an agent has refreshed a login,
+/// and the user's login has not changed since it was copied, puts the new tokens into the user's login. A failure
+/// is only a warning.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
+    match candidate.lock() {
+        Ok(_lock) => settle_all(session, candidate, &[Owner::Attempt]),
+        Err(error) => session.ui.warn(error.message),
+    }
+}
+
+/// As [`settle`], but also removes the logins of persons. The caller holds the candidate's lock.
+pub fn settle_for_removal(session: &Session, candidate: CandidateRef<'_>) {
+    settle_all(session, candidate, &[Owner::Attempt, Owner::Person]);
+}
+
+fn settle_all(session: &Session, candidate: CandidateRef<'_>, owners: &[Owner]) {
     let mut record = read(candidate);
-    if record.logins.is_empty() {
+    if owners.iter().all(|owner| owner.logins(&mut record).is_empty()) {
+        return;
+    }
+    for owner in owners {
+        settle_of(session, candidate, *owner, &mut record);
+    }
+    // A person may have got directories while the command ran, and they lack what it wrote since.
+    record.is_for_person = false;
+    if let Err(error) = write_toml(&candidate.directory().agent_record(), &record) {
+        session.ui.warn(error.message);
+    }
+}
+
+/// Removes one owner's logins. The caller writes the record.
+fn settle_of(
+    session: &Session,
+    candidate: CandidateRef<'_>,
+    owner: Owner,
+    record: &mut AgentStateRecord,
+) {
+    let logins = std::mem::take(owner.logins(record));
+    if logins.is_empty() {
         return;
     }
     let users = UsersState::of(session);
-    let attempts = candidate.directory().agent_state();
-    let root = if record.is_for_person { attempts.join(OF_PERSON) } else { attempts };
-    for login in std::mem::take(&mut record.logins) {
+    let root = owner.root(candidate);
+    for login in logins {
         match login.settle(&root, &users) {
             Ok(Settled::Kept) => {}
             Ok(Settled::GivenBack(file)) => {
@@ -239,9 +298,6 @@ pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
                 session.ui.warn(format!("{candidate}: {}", error.message));
             }
         }
-    }
-    if let Err(error) = write_toml(&candidate.directory().agent_record(), &record) {
-        session.ui.warn(error.message);
     }
 }
 
@@ -258,6 +314,7 @@ fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
         version: FORMAT,
         agents: Vec::new(),
         logins: Vec::new(),
+        logins_of_person: Vec::new(),
         is_for_person: false,
     })
 }
