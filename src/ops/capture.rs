@@ -24,8 +24,9 @@ use crate::ops::ignored_source;
 use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
-use crate::store::events::Event;
+use crate::store::events::{self, Event};
 use crate::store::records::read_toml;
+use crate::store::remove;
 
 /// The maximum number of candidates that are captured at the same time. While one capture waits for the disk,
 /// others can use the processor, and one commit of the file system's journal then covers the files of several
@@ -292,6 +293,11 @@ impl Session {
                 self.captured(candidate.run, record, previous, snapshot.omissions)?;
             self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
             self.store_end(candidate, &mut captured, head)?;
+            if let Some(capture) = &captured.capture
+                && !candidate.directory().patch().exists()
+            {
+                self.make_up_for(candidate, capture, captured.blast)?;
+            }
             return Ok(captured);
         }
         let patch = diff::compare(&self.repo, base, &base_tree, &tree)?;
@@ -305,19 +311,12 @@ impl Session {
         let message = message(candidate.run, &record, iteration, blast, head, words);
         let refname = candidate.capture_ref();
         let times = times.as_ref();
+        remove(&candidate.directory().patch())?;
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message, times)?;
-        atomic::write(&candidate.directory().patch(), &patch.bytes)?;
         let capture = Capture { commit, tree, iteration };
-        let event = Event::Captured {
-            candidate: candidate.name.clone(),
-            iteration,
-            commit,
-            tree,
-            lines: blast.lines,
-            files: blast.files,
-            message: words.map(str::to_owned),
-        };
-        self.store.record_event(&candidate.run.run, &event)?;
+        self.store.record_event(&candidate.run.run, &event(candidate, &capture, blast, words))?;
+        // This comes last: while the patch is missing, the next capture makes up for it and for the event.
+        atomic::write(&candidate.directory().patch(), &patch.bytes)?;
         let problem = self.damage(&record, base, &tree);
         Ok(Captured {
             candidate: record,
@@ -329,6 +328,28 @@ impl Session {
             omissions: snapshot.omissions,
             problem,
         })
+    }
+
+    /// Records a capture whose git-frites was killed before it had written the event and the patch.
+    fn make_up_for(
+        &self,
+        candidate: CandidateRef<'_>,
+        capture: &Capture,
+        blast: Blast,
+    ) -> Result<()> {
+        let CandidateRef { run, name, .. } = candidate;
+        let is_it = |event: &Event| {
+            matches!(event, Event::Captured { candidate, iteration, tree, .. }
+                if candidate == name && (*iteration, *tree) == (capture.iteration, capture.tree))
+        };
+        if !events::read_of(&self.store.dir().events(), &run.run)?.iter().any(is_it) {
+            let message = self.repo.commit(&capture.commit)?.message;
+            let event = event(candidate, capture, blast, trailer::body(&message));
+            self.store.record_event(&run.run, &event)?;
+        }
+        let base_tree = self.repo.commit(&run.base)?.tree;
+        let patch = diff::compare(&self.repo, &run.base, &base_tree, &capture.tree)?;
+        atomic::write(&candidate.directory().patch(), &patch.bytes)
     }
 
     /// Stores the final state of an attempt, because other clones see only captures. The newest capture has
@@ -460,6 +481,24 @@ fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
 
 /// The commit message of a capture, with the user's words, if any. Its trailers have enough data to rebuild a
 /// lost record.
+/// The event of a capture.
+fn event(
+    candidate: CandidateRef<'_>,
+    capture: &Capture,
+    blast: Blast,
+    words: Option<&str>,
+) -> Event {
+    Event::Captured {
+        candidate: candidate.name.clone(),
+        iteration: capture.iteration,
+        commit: capture.commit,
+        tree: capture.tree,
+        lines: blast.lines,
+        files: blast.files,
+        message: words.map(str::to_owned),
+    }
+}
+
 fn message(
     run: &Run,
     candidate: &Candidate,

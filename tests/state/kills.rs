@@ -540,6 +540,31 @@ fn lock_and_trash_of_killed_processes_are_removed() {
 }
 
 #[test]
+fn capture_that_was_killed_before_it_was_recorded_is_recorded_by_the_next_one() {
+    let world = World::new();
+    world.spawn(["-n", "1"]);
+    world.write(".frites/worktrees/1/c1/a", "a");
+    world.frites(["capture", "1/c1"]).expect(0);
+    let events = world.repo.join(".frites/events.jsonl");
+    let before = fs::read(&events).unwrap();
+    world.write(".frites/worktrees/1/c1/b", "b");
+    world.frites(["capture", "-m", "why", "1/c1"]).expect(0);
+    let patch = world.repo.join(".frites/runs/1/c1/candidate.diff");
+    let (recorded, whole) = (world.events(), fs::read(&patch).unwrap());
+    fs::remove_file(&patch).unwrap();
+    fs::write(events, before).unwrap();
+    for _ in 0..2 {
+        world.frites(["capture", "1/c1"]).expect(0);
+        let again = world.events();
+        assert_eq!(again.len(), recorded.len());
+        for field in ["event", "candidate", "iteration", "commit", "lines", "files", "message"] {
+            assert_eq!(again.last().unwrap()[field], recorded.last().unwrap()[field], "{field}");
+        }
+        assert_eq!(fs::read(&patch).unwrap(), whole);
+    }
+}
+
+#[test]
 fn checkout_of_a_judge_that_was_killed_is_removed() {
     crate::common::in_the_open_world();
     let world = World::new();
