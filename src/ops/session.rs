@@ -22,6 +22,7 @@ use crate::model::path::TreePath;
 use crate::model::terms::Terms;
 use crate::ops::confined_git;
 use crate::ops::recover::{Recovery, recover};
+use crate::ops::trash;
 use crate::oracle::pool;
 use crate::process::environment::Policy;
 use crate::store::Store;
@@ -161,6 +162,10 @@ impl Session {
             mirror,
         };
         watch::recover(session.integrity())?;
+        if let Some(root) = session.config.get(keys::SPAWN_WORKTREE_ROOT) {
+            // As in `recover`, which does not know the configuration.
+            let _ = trash::empty(&session.store, &session.store.worktrees(Some(&root)));
+        }
         Ok(session)
     }
 

@@ -480,6 +480,11 @@ fn worktree_root_may_be_relative_or_behind_a_link() {
         assert_eq!(registered(&world), 1);
         world.frites(["clean"]).expect(0);
         assert!(!place.exists());
+        // The trash of a killed command.
+        let left = world.home().join(real).join(".trash-abcdef");
+        fs::create_dir_all(left.join("worktree/directory")).unwrap();
+        world.frites(["clean"]).expect(0);
+        assert!(!left.exists());
         assert_eq!((branches(&world).len(), registered(&world)), (0, 0));
         assert_eq!(world.git(["show", &format!("refs/frites/{}/c1:new", at + 1)]), "x");
     }
