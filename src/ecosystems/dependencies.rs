@@ -120,27 +120,36 @@ pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
             None if is_lock => found.add_lines(text),
             None => found.add_requirements(text),
         }
-        found.0
+        found
     };
-    let old = before.map(origins).unwrap_or_default();
+    let old = before.map(origins).unwrap_or_default().facts;
+    let own = origins(after);
     let counts_if_new = !is_lock && ecosystem.finds != PackagesFound::Named;
     is_lock && !(ecosystem.is_plain_lock)(after)
-        || origins(after).iter().any(|(package, own)| match old.get(package) {
+        || own.has_long_name
+        || own.facts.iter().any(|(package, own)| match old.get(package) {
             Some(old) if package.1.is_empty() => !own.is_subset(old),
             Some(old) => own != old,
             None => counts_if_new && own.iter().any(|origin| !origin.is_empty()),
         })
 }
 
-/// Facts about packages, other than their versions. The key is a package's name and version. The version is
-/// empty if the fact holds for every version.
+/// No package has a longer name or version. A longer one in a file would be copied for each fact about it.
+const LONGEST_NAME: usize = 1000;
+
+/// Facts about packages, other than their versions.
 #[derive(Default)]
-struct Origins(BTreeMap<(String, String), BTreeSet<String>>);
+struct Origins {
+    /// The key is a package's name and version. The version is empty if the fact holds for every version.
+    facts: BTreeMap<(String, String), BTreeSet<String>>,
+    /// True if a name or version is longer than [`LONGEST_NAME`]. The facts are then incomplete.
+    has_long_name: bool,
+}
 
 impl Origins {
     fn insert(&mut self, package: &str, version: &str, fact: String) {
         let key = (package.to_owned(), version.to_owned());
-        self.0.entry(key).or_default().insert(fact);
+        self.facts.entry(key).or_default().insert(fact);
     }
 
     /// Adds the facts in a part of a lock file. `value` is the value of `key`. `package` is the name and
@@ -153,6 +162,10 @@ impl Origins {
                 let own =
                     text("version").and_then(|version| Some((own.or(text("name"))?, version)));
                 let package = own.as_ref().unwrap_or(package);
+                if package.0.len().max(package.1.len()) > LONGEST_NAME {
+                    self.has_long_name = true;
+                    return;
+                }
                 for (key, value) in members {
                     if own.is_none() || changes_with_version(key) {
                         self.add_document(value, key, package);
@@ -163,7 +176,7 @@ impl Origins {
                 }
                 if let Some((name, version)) = own {
                     let key = (name.to_owned(), version.to_owned());
-                    if self.0.entry(key).or_default().is_empty() {
+                    if self.facts.entry(key).or_default().is_empty() {
                         self.insert(name, "", String::new());
                     }
                 }
@@ -211,6 +224,10 @@ impl Origins {
             }
             if field == "version" && key == field {
                 version = text[key.len()..].trim_matches([' ', ':', '"']);
+            }
+            if package.len().max(version.len()) > LONGEST_NAME {
+                self.has_long_name = true;
+                return;
             }
             let is_word = |c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c);
             for word in text.split(is_word) {
@@ -524,6 +541,22 @@ fn first_name(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn package_with_a_very_long_name_or_version_is_not_compared() {
+        let long = "1".repeat(100_000);
+        let lines = "  a: b\n".repeat(20_000);
+        for (path, text) in [
+            ("yarn.lock", format!("a@1:\n  version \"{long}\"\n{lines}")),
+            ("yarn.lock", format!("\"@{long}/a@1\":\n  version \"1\"\n{lines}")),
+            (
+                "package-lock.json",
+                format!("{{\"packages\": {{\"{long}\": {{\"version\": \"1\"}}}}}}"),
+            ),
+        ] {
+            assert!(moves_package(path, Some(&text), &text), "{path}");
+        }
+    }
 
     #[test]
     fn dependency_that_is_new_is_named_and_another_version_is_not() {
