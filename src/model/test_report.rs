@@ -64,8 +64,11 @@ fn is_zero(n: &u64) -> bool {
 }
 
 /// True for a doctest. pytest reports it with the full name of the documented object, and with the
-/// object's module as the class.
+/// object's module as the class. A very long name is none, because each dot in it costs a comparison.
 pub fn is_doctest(class: &str, name: &str) -> bool {
+    if class.len().max(name.len()) > 4 * LONGEST_NAME {
+        return false;
+    }
     let parents = name.match_indices('.').map(|(at, _)| &name[..at]);
     let whole = name.contains('.').then_some(name);
     let is_class = |path: &str| {

@@ -9,6 +9,7 @@ use crate::fs::regular;
 use crate::fs::tree::nearest_real;
 use crate::model::outcome::{Obstacle, Outcome};
 use crate::model::plain;
+use crate::oracle::test_reports::LONGEST_LINE;
 use crate::process::world_spec::Confinement;
 
 /// The words for EXDEV, with which an overlay refuses to rename a directory: the C library's text without its
@@ -27,6 +28,9 @@ const NOT_THERE: [&str; 4] = ["no such file", "enoent", "not found", "cannot fin
 
 /// The path may be in one of this many lines before the words.
 const LINES_BEFORE: usize = 5;
+
+/// At most this many paths of a log are looked up.
+const MOST_PATHS: usize = 100;
 
 /// Directories of the kernel. The configuration cannot make them writable.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -60,11 +64,17 @@ pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -
 
 /// The first path that a log calls missing although it exists outside of the confinement.
 fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
-    let mut paths = log
-        .lines()
+    let mut paths = lines_of(log)
         .filter(|line| NOT_THERE.iter().any(|words| line.to_lowercase().contains(words)))
-        .flat_map(|line| absolute_paths(&plain::line(line)));
+        .flat_map(|line| absolute_paths(&plain::line(line)))
+        .take(MOST_PATHS);
     paths.find(|path| path.exists() && confinement.hides(&nearest_real(path)))
+}
+
+/// The lines of a log that tools may have written. In a longer line, a quotation mark could be looked for from each
+/// of many paths on.
+fn lines_of(log: &str) -> impl Iterator<Item = &str> {
+    log.lines().filter(|line| line.len() <= LONGEST_LINE)
 }
 
 /// True if a log mentions a refused rename. An overlay refuses to rename a directory of its lower layers.
@@ -85,7 +95,8 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
         Confinement::Landlock(_) => &DENIED,
     };
     let mut before: VecDeque<&str> = VecDeque::new();
-    for line in log.lines().filter(|line| !line.trim().is_empty()) {
+    let mut left = MOST_PATHS;
+    for line in lines_of(log).filter(|line| !line.trim().is_empty()) {
         let small = line.to_lowercase();
         if words.iter().any(|words| small.contains(words)) {
             let lines = [line].into_iter().chain(before.iter().rev().copied());
@@ -95,7 +106,8 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
             {
                 return Some(path);
             }
-            let mut paths = lines.flat_map(|line| absolute_paths(&plain::line(line)));
+            let paths = lines.flat_map(|line| absolute_paths(&plain::line(line)));
+            let mut paths = paths.take(left).inspect(|_| left -= 1);
             if let Some(path) = paths.find_map(|path| withheld(&path, confinement)) {
                 return Some(path);
             }
@@ -221,6 +233,12 @@ mod tests {
             (read_only(&root.join("missing/new")), &sealed, None),
             (read_only(Path::new("/proc/sys/kernel/x")), &sealed, None),
             ("Read-only file system".to_owned(), &sealed, None),
+            (format!("{}\nRead-only file system", "‘/x".repeat(50_000)), &sealed, None),
+            (
+                read_only(&root.join("open/new")).repeat(MOST_PATHS) + &read_only(&new),
+                &sealed,
+                None,
+            ),
         ] {
             assert_eq!(refused_write(&log, confinement).as_ref(), expected, "{log}");
         }

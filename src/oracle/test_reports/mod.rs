@@ -18,6 +18,7 @@ use crate::model::test_report::TestReport;
 use crate::oracle::test_reports::asked::AskedReport;
 use crate::oracle::test_reports::junit::{EndedTests, MarkedFile, files_at, marked, read_new};
 use crate::oracle::test_reports::outputs::OutputPlaces;
+pub(super) use crate::oracle::test_reports::printed::LONGEST_LINE;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
 

@@ -10,7 +10,7 @@ use crate::model::plain;
 use crate::model::test_report::{LONGEST_NAME, TestEnd, TestReport};
 
 /// The length, in bytes, of the longest line that is read.
-pub(super) const LONGEST_LINE: usize = 4096;
+pub const LONGEST_LINE: usize = 4096;
 
 /// Reads the output of one runner. Returns `None` if there is no summary of this runner.
 type Reader = fn(&[String]) -> Option<TestReport>;
@@ -374,9 +374,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         }
         if !parts.is_empty() {
             for part in &mut ended[parts] {
-                let whole = format!("{name} > {}", part.1);
-                // Limit the length, because the names of many nested groups could fill the memory.
-                *part = (depth, whole.chars().take(4 * LONGEST_NAME).collect(), part.2);
+                *part = (depth, joined(name, &part.1), part.2);
             }
         }
     }
@@ -413,22 +411,23 @@ fn node(lines: &[String]) -> Option<TestReport> {
         skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
         ..TestReport::default()
     };
-    // The suites around the current line, the outermost first.
-    let mut suites: Vec<&str> = Vec::new();
+    // The suites around the current line, the outermost first, each with its full name.
+    let mut suites: Vec<(&str, String)> = Vec::new();
     for line in lines.iter().take_while(|line| !line.starts_with("ℹ tests ")) {
         let text = line.trim_start();
         let depth = (line.len() - text.len()) / 2;
         let Some((mark, name)) = text.split_once(' ') else { continue };
         let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
-        let ends_suite = suites.get(depth) == Some(&name);
+        let ends_suite = suites.get(depth).is_some_and(|(suite, _)| *suite == name);
         match mark {
             "▶" if depth <= suites.len() => {
                 suites.truncate(depth);
-                suites.push(name);
+                let full = within(suites.last(), name);
+                suites.push((name, full));
             }
             "✔" if depth <= suites.len() && !ends_suite => {
                 suites.truncate(depth);
-                report.name_passing(&[&suites[..], &[name]].concat().join(" > "));
+                report.name_passing(&within(suites.last(), name));
             }
             _ => {}
         }
@@ -438,6 +437,17 @@ fn node(lines: &[String]) -> Option<TestReport> {
         report.name_failing(name.rsplit_once(" (").map_or(name, |(name, _)| name));
     }
     Some(report)
+}
+
+/// The name of a test or suite of `node --test` with the suites around it.
+fn within(suite: Option<&(&str, String)>, name: &str) -> String {
+    suite.map_or_else(|| name.to_owned(), |(_, suite)| joined(suite, name))
+}
+
+/// The name of a test in a group. Its length is limited, because the names of many nested groups could fill the
+/// memory.
+fn joined(group: &str, name: &str) -> String {
+    [group, " > ", name].iter().flat_map(|text| text.chars()).take(4 * LONGEST_NAME).collect()
 }
 
 /// Adds the files that failed before any of their tests ran, each as one failed test. A runner may print such
