@@ -8,6 +8,7 @@ use crate::git::capture::omitted::Omissions;
 use crate::git::capture::{self, CaptureSource, WorktreeSnapshot};
 use crate::git::commit::commit_tree;
 use crate::git::diff::{self, Change, ChangeStatus};
+use crate::git::merge;
 use crate::git::own_dir::{self, OwnGitDir};
 use crate::git::refs;
 use crate::git::seed::placed::PlacedSeeds;
@@ -17,6 +18,7 @@ use crate::model::blast::Blast;
 use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::model::trailer::{self, Trailer};
 use crate::model::verdict::GONE;
@@ -76,12 +78,23 @@ impl Captured {
 
 impl Session {
     /// The record of the seeds in a candidate's worktree. If the record is lost, it is rebuilt as if the
-    /// seeds that the configuration selects now had been placed.
-    fn seeded(&self, candidate: CandidateRef<'_>) -> Result<PlacedSeeds> {
-        match read_toml(&candidate.directory().seeds()) {
-            Some(seeded) => Ok(seeded),
-            None => self.seeds(&candidate.run.base)?.as_if_placed(&candidate.worktree()),
+    /// seeds that the configuration selects now had been placed. What the previous capture has is no seed.
+    fn seeded(
+        &self,
+        candidate: CandidateRef<'_>,
+        previous: Option<&Capture>,
+    ) -> Result<PlacedSeeds> {
+        if let Some(seeded) = read_toml(&candidate.directory().seeds()) {
+            return Ok(seeded);
         }
+        let seeds = self.seeds(&candidate.run.base)?;
+        let mut rebuilt = seeds.as_if_placed(&candidate.worktree())?;
+        if let Some(previous) = previous {
+            let paths: Vec<TreePath> = rebuilt.paths().cloned().collect();
+            let captured = merge::entries(&self.repo, &previous.tree, &paths)?;
+            rebuilt.retain(|path| !captured.contains_key(path));
+        }
+        Ok(rebuilt)
     }
 
     /// Captures a candidate's worktree if it differs from the last capture. If the candidate's private index
@@ -251,7 +264,7 @@ impl Session {
             index: &candidate.directory().index(),
             previous,
             hidden: &HiddenPaths::new(&self.repo, candidate.run.base, &self.excludes),
-            seeds: &self.seeded(candidate)?,
+            seeds: &self.seeded(candidate, previous)?,
             ran_command: candidate.record()?.state != State::Open,
         };
         work(&source, is_real_directory(&candidate.worktree_root(), &worktree))

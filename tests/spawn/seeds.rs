@@ -447,6 +447,31 @@ fn hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_rebuilt() {
 }
 
 #[test]
+fn no_file_that_a_capture_has_becomes_a_seed() {
+    let world = world(&[]);
+    world.attempts(&["echo tool > tool.cfg"]);
+    let kept = || changed(&world, "1/c1") == ["tool.cfg"];
+    assert!(kept());
+    world.write("tool.cfg", "tool\n");
+    world.git(["config", "frites.seed.copy", "tool.cfg"]);
+    assert!(kept(), "its worktree got no seeds");
+    fs::remove_file(world.repo.join(".frites/runs/1/c1/seeds.toml")).unwrap();
+    assert!(kept(), "the record is lost");
+}
+
+/// The setup of the first worktree makes the file that the attempt makes in the second.
+#[test]
+fn worktree_that_is_made_again_forgets_the_seeds_of_the_first() {
+    let world = world(&[("spawn.setup", "sh -c 'echo made > made'")]);
+    let script = "test -e $HOME/again || kill -KILL $PPID; echo made > made";
+    let _ = world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]);
+    world.git(["config", "--unset", "frites.spawn.setup"]);
+    fs::write(world.home().join("again"), "").unwrap();
+    world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
+    assert_eq!(changed(&world, "1/c1"), ["made"]);
+}
+
+#[test]
 fn branch_without_a_worktree_is_captured_without_seeds() {
     let world = world(COPY_ENV);
     world.write(".env", "SECRET=1\n");

@@ -129,6 +129,11 @@ impl PlacedSeeds {
         self.0.keys()
     }
 
+    /// Forgets the seeds at paths for which `keeps` is false.
+    pub fn retain(&mut self, keeps: impl Fn(&TreePath) -> bool) {
+        self.0.retain(|path, _| keeps(path));
+    }
+
     /// True if a seed was placed at this path.
     pub fn has(&self, path: &TreePath) -> bool {
         self.0.contains_key(path)

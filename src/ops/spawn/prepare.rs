@@ -190,12 +190,12 @@ impl Preparation {
             prepared.changed = left.changed;
         }
         prepared.has_more = self.setup.is_some() || !given.is_empty();
-        if !given.is_empty() {
-            write_toml(
-                &candidate.directory().seeds(),
-                &PlacedSeeds::in_worktree(&dir, given, &self.known)?,
-            )?;
-        }
+        // The record is written also if it is empty: it replaces that of an earlier worktree, and without a record
+        // the seeds would count as lost.
+        write_toml(
+            &candidate.directory().seeds(),
+            &PlacedSeeds::in_worktree(&dir, given, &self.known)?,
+        )?;
         Ok(prepared)
     }
 
