@@ -280,16 +280,19 @@ fn maker_is_the_command_that_made_what_is_there_now() {
 
 #[test]
 fn round_is_not_taken_back_over_what_no_capture_holds() {
-    for other in [
-        "git init -q other; echo x >other/.git/kept",
-        "mkdir other; echo other >>.gitignore; echo x >other/kept",
+    let ignored = "mkdir \"$o\"; echo '/o*' >>.gitignore; echo x >\"$o/kept\"";
+    for (name, other) in [
+        ("other", "git init -q $o; echo x >$o/.git/kept"),
+        ("other", ignored),
+        ("$(printf 'o\\377')", ignored),
     ] {
         let world = world();
-        let worse = format!("echo >work; echo x >more; rm other; {other}");
-        let document = run(&world, "1", &agent("echo one >>work; echo x >other", &worse), &[], 1);
-        assert_eq!(ends(&document), [("no-further", 2)], "{other}");
-        let find = "find other -name kept";
-        assert_ne!(world.sh(&world.worktree("1/c1"), find).expect(0).out(), "", "{other}");
+        let good = format!("o=\"{name}\"; echo one >>work; echo x >\"$o\"");
+        let worse = format!("o=\"{name}\"; echo >work; echo x >more; rm \"$o\"; {other}");
+        let document = run(&world, "1", &agent(&good, &worse), &[], 1);
+        assert_eq!(ends(&document), [("no-further", 2)], "{name}: {other}");
+        let find = "find . -name kept";
+        assert_ne!(world.sh(&world.worktree("1/c1"), find).expect(0).out(), "", "{name}: {other}");
     }
 }
 

@@ -158,6 +158,9 @@ fn commits_staged_content_and_own_branches_are_captured() {
         echo stashed > side; git stash -q; git rev-parse stash > ~/shared/stash
         git checkout -q --detach HEAD~; echo detached > d; git add d; git commit -qm detached
         git rev-parse HEAD > ~/shared/detached; git rev-parse 'HEAD@{3}' > ~/shared/logged
+        git commit-tree -m odd HEAD: > ~/shared/odd; git branch "$(printf 'caf\351')" $(cat ~/shared/odd)
+        git commit-tree -m main HEAD: > ~/shared/main
+        git --git-dir="$(git rev-parse --git-common-dir)" update-ref refs/bisect/bad $(cat ~/shared/main)
         echo staged > staged; git add staged; git rev-parse :staged > ~/shared/staged; echo later > staged
     "#;
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", script]).expect(0);
@@ -173,7 +176,7 @@ fn commits_staged_content_and_own_branches_are_captured() {
     assert_eq!(world.git_in(&worktree, ["show", ":staged"]), "staged");
     world.frites(["clean", "1"]).expect(0);
     assert!(!worktree.exists());
-    for commit in ["side", "stash", "detached", "logged"].map(saved) {
+    for commit in ["side", "stash", "detached", "logged", "odd", "main"].map(saved) {
         world.git(["merge-base", "--is-ancestor", &commit, "refs/frites/1/a"]);
     }
     world.git(["reflog", "expire", "--expire=now", "--all"]);

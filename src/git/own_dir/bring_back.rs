@@ -2,13 +2,16 @@
 //! the index, and the refs that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gix::bstr::{BStr, BString, ByteSlice};
 use gix::index::State;
 use gix::index::entry::Mode;
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
+use crate::fs::tree::path_bytes;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::objects::Lost;
 use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, objects, own_refs};
@@ -27,15 +30,15 @@ struct Found {
     /// The entries of the index; `None` if git-frites cannot read the index.
     index: Option<State>,
     /// All refs except symbolic ones.
-    refs: BTreeMap<String, Oid>,
+    refs: BTreeMap<BString, Oid>,
     /// The refs that the own git directory had when it was made.
-    given: BTreeMap<String, Oid>,
+    given: BTreeMap<BString, Oid>,
     /// The refs that the attempt made or moved, except the candidate's branch.
-    own: BTreeMap<String, Oid>,
+    own: BTreeMap<BString, Oid>,
     /// The commits of refs beyond [`MOST_REFS`]. These refs are not brought back.
     left_out: BTreeSet<Oid>,
     /// The reflogs of the refs in `own`, and of the candidate's branch.
-    logs: BTreeMap<String, Vec<u8>>,
+    logs: BTreeMap<BString, Vec<u8>>,
     /// The files that were not read, because they are too long.
     too_long: Vec<PathBuf>,
 }
@@ -49,7 +52,7 @@ impl Found {
         let gix = repo.gix();
         for (name, oid) in self.own {
             if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
-                let [value, log] = own_refs::saved_files(&name);
+                let [value, log] = own_refs::saved_files(name.as_bstr());
                 self.entry.insert(value, format!("{oid}\n").into_bytes());
                 self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
             }
@@ -61,11 +64,11 @@ impl Found {
     /// HEAD is detached.
     fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
         let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
-        let text = std::str::from_utf8(bytes).unwrap_or_default().trim();
-        let detached = match text.strip_prefix("ref: ") {
-            Some(name) if name == branch.as_str() => return bytes.to_vec(),
-            Some(name) => self.refs.get(name).copied(),
-            None => Oid::parse(text),
+        let text = bytes.trim();
+        let detached = match text.strip_prefix(b"ref: ") {
+            Some(name) if name == branch.as_bytes() => return bytes.to_vec(),
+            Some(name) => self.refs.get(name.as_bstr()).copied(),
+            None => text.to_str().ok().and_then(Oid::parse),
         };
         match detached.filter(|oid| repo.is_commit(oid)) {
             Some(oid) => format!("{oid}\n").into_bytes(),
@@ -88,10 +91,11 @@ impl OwnGitDir {
             .context(|| format!("could not make '{}'", self.room.display()))?;
         let mut found = self.read(branch);
         self.fetch(repo, branch, &mut found)?;
-        if let Some(tip) = found.refs.get(branch.as_str()).filter(|tip| repo.is_commit(tip))
-            && !self.move_branch(repo, branch, tip, found.given.get(branch.as_str()))?
+        if let Some(tip) =
+            found.refs.get(BStr::new(branch.as_str())).filter(|tip| repo.is_commit(tip))
+            && !self.move_branch(repo, branch, tip, found.given.get(BStr::new(branch.as_str())))?
         {
-            found.own.insert(branch.as_str().to_owned(), *tip);
+            found.own.insert(branch.as_str().into(), *tip);
         }
         let Some(admin) = admin else { return Ok(()) };
         let head = found.head(repo, admin, branch);
@@ -124,16 +128,16 @@ impl OwnGitDir {
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
-        own.retain(|name, oid| *name != **branch && given.get(name) != Some(oid));
+        own.retain(|name, oid| name != branch.as_str() && given.get(name) != Some(oid));
         let (heads, logs_of_heads) = self.other_heads(&refs, &mut too_long);
         own.extend(heads);
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
         let logs = files::read(&self.dir.join("logs"), |_| false, &mut too_long).into_iter();
-        let named = logs.filter_map(|(path, log)| Some((path.to_str()?.to_owned(), log)));
-        let named = named.chain(logs_of_heads);
-        let logs = named.filter(|(name, _)| own.contains_key(name) || *name == **branch).collect();
+        let named = logs.map(|(path, log)| (path_bytes(&path).into(), log)).chain(logs_of_heads);
+        let logs =
+            named.filter(|(name, _)| own.contains_key(name) || name == branch.as_str()).collect();
         too_long.sort();
         Found { entry, index, refs, given, own, left_out, logs, too_long }
     }
@@ -143,29 +147,25 @@ impl OwnGitDir {
     /// the refs of the directory.
     fn other_heads(
         &self,
-        refs: &BTreeMap<String, Oid>,
+        refs: &BTreeMap<BString, Oid>,
         too_long: &mut Vec<PathBuf>,
-    ) -> (BTreeMap<String, Oid>, BTreeMap<String, Vec<u8>>) {
+    ) -> (BTreeMap<BString, Oid>, BTreeMap<BString, Vec<u8>>) {
         let mut heads = BTreeMap::new();
         let mut logs = BTreeMap::new();
         let entries = self.dir.join("worktrees");
         for (path, bytes) in files::read(&entries, |path| !self.is_of_other_head(path), too_long) {
-            let Some(worktree) = path.iter().next().and_then(|name| name.to_str()) else {
-                continue;
-            };
-            let name = format!("refs/worktree-heads/{worktree}");
-            if gix::refs::FullName::try_from(name.as_str()).is_err() {
+            let Some(worktree) = path.iter().next() else { continue };
+            let name: BString = [b"refs/worktree-heads/", worktree.as_bytes()].concat().into();
+            if gix::refs::FullName::try_from(name.as_bstr()).is_err() {
                 continue;
             }
             if path.components().count() > 2 {
                 logs.insert(name, bytes);
                 continue;
             }
-            let text = String::from_utf8_lossy(&bytes);
-            let text = text.trim();
-            let head = match text.strip_prefix("ref: ") {
-                Some(branch) => refs.get(branch).copied(),
-                None => Oid::parse(text),
+            let head = match bytes.trim().strip_prefix(b"ref: ") {
+                Some(branch) => refs.get(branch.as_bstr()).copied(),
+                None => bytes.trim().to_str().ok().and_then(Oid::parse),
             };
             heads.extend(head.map(|oid| (name, oid)));
         }
@@ -184,7 +184,7 @@ impl OwnGitDir {
     /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index entries whose
     /// objects are lost.
     fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
-        let tip = found.refs.get(branch.as_str());
+        let tip = found.refs.get(BStr::new(branch.as_str()));
         let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();
         commits.extend(found.logs.values().flat_map(|log| own_refs::logged(log)));
         commits.extend(ids_of_heads(&found.entry));

@@ -5,11 +5,16 @@
 //! (gitrepository-layout(5), "refs"). So git does not delete the objects of these refs, and the refs do not
 //! collide with refs of other attempts.
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gix::bstr::{BStr, BString, ByteSlice};
+
 use crate::error::Result;
+use crate::fs::tree::path_bytes;
 use crate::git::own_dir::files;
 use crate::git::ref_list::LINK;
 use crate::git::repo::Repo;
@@ -36,14 +41,13 @@ pub(super) struct GivenRefs {
 /// The refs of the repository. Refs of the main worktree are left out. A ref is also left out if the attempt
 /// made a ref of the same name, i.e. if that name is saved in `admin`.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
-    let saved: BTreeSet<String> = loose(&admin.join(SAVED), &mut Vec::new())
-        .into_keys()
-        .map(|name| format!("refs/{name}"))
-        .collect();
+    let saved: BTreeSet<BString> = loose(&admin.join(SAVED), &mut Vec::new()).into_keys().collect();
     let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
     for (name, value) in repo.ref_values("refs/")? {
         let name = name.as_str();
-        if OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix)) || saved.contains(name) {
+        if OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix))
+            || saved.contains(BStr::new(name))
+        {
             continue;
         }
         match value.starts_with(LINK) {
@@ -68,35 +72,29 @@ pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<(
 }
 
 /// The refs in the text of a `packed-refs` file.
-pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<String, Oid> {
-    let text = String::from_utf8_lossy(text);
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines.filter_map(|(id, name)| Some((name.to_owned(), Oid::parse(id)?))).collect()
+pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<BString, Oid> {
+    let lines = text.lines().filter_map(|line| line.split_once_str(" "));
+    lines.filter_map(|(id, name)| Some((name.into(), Oid::parse(id.to_str().ok()?)?))).collect()
 }
 
 /// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
 /// attempt's settings have no effect. Adds the paths of files that are too long to `too_long`.
-pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
+pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
     let mut refs = BTreeMap::new();
     for packed in files::read(dir, |path| path != Path::new("packed-refs"), too_long).values() {
         refs.extend(parse_packed(packed));
     }
-    for (path, id) in loose(&dir.join("refs"), too_long) {
-        refs.insert(format!("refs/{path}"), id);
-    }
-    refs.retain(|name, _| {
-        !OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix))
-            && gix::refs::FullName::try_from(name.as_str()).is_ok()
-    });
+    refs.extend(loose(&dir.join("refs"), too_long));
+    refs.retain(|name, _| gix::refs::FullName::try_from(name.as_bstr()).is_ok());
     refs
 }
 
-/// The loose refs below a directory. Their names are relative to `dir`.
-fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<String, Oid> {
+/// The loose refs in `dir`, a directory `refs` or one in which such refs are saved.
+fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
     let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"), too_long);
     let refs = read.into_iter().filter_map(|(path, bytes)| {
         let value = Oid::parse(std::str::from_utf8(&bytes).ok()?.trim())?;
-        Some((path.to_str()?.to_owned(), value))
+        Some(([b"refs/", path_bytes(&path)].concat().into(), value))
     });
     refs.collect()
 }
@@ -138,7 +136,7 @@ pub(super) fn is_saved(path: &Path) -> bool {
 }
 
 /// The files in which a ref with this full name is saved: one for its value, and one for its reflog.
-pub(super) fn saved_files(name: &str) -> [PathBuf; 2] {
-    let short = name.strip_prefix("refs/").unwrap_or(name);
+pub(super) fn saved_files(name: &BStr) -> [PathBuf; 2] {
+    let short = OsStr::from_bytes(name.strip_prefix(b"refs/").unwrap_or(name));
     [Path::new(SAVED).join(short), Path::new(SAVED_LOGS).join(short)]
 }

@@ -3,6 +3,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::git::index::ScratchIndex;
+use crate::git::merge;
+use crate::git::mode::EntryMode;
 use crate::model::candidate::Candidate;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, quoted};
@@ -26,8 +28,8 @@ pub fn put_back(
     // git would overwrite ignored files, and would delete the directory of a nested repository that has no
     // files.
     let is_file = |path: &TreePath| {
-        let file = session.repo.file(wanted, &String::from_utf8_lossy(path.as_bytes()));
-        !matches!(file, Ok(None))
+        let entry = merge::entries(&session.repo, wanted, std::slice::from_ref(path));
+        entry.map_or(true, |it| it.into_values().any(|(mode, _)| mode != EntryMode::Directory))
     };
     let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
     let lost = omissions.unholdable.keys().find(|path| path.on_disk(&worktree).is_dir());
