@@ -639,21 +639,21 @@ fn files_that_are_too_long_for_memory_are_named_and_kept() {
     let script = r#"
         echo mine > README; git commit -qam mine
         own=$(git rev-parse --git-dir); git=$(git rev-parse --git-common-dir)
-        if test $FRITES_CANDIDATE = entry; then truncate -s 1023M $own/long1 $own/long2 $own/long3
+        if test $FRITES_CANDIDATE = entry; then truncate -s 1023M $own/long1 $own/long2 $own/logs/HEAD
         else truncate -s 1023M $git/packed-refs $git/logs/long1 $git/refs/heads/long2; fi
     "#;
     let run = "ulimit -v 3145728; exec git-frites run -c entry -c refs --test 'grep mine README' -- sh -c \"$1\"";
     let answer = world.run(&world.repo, "sh", ["-c", run, "sh", script]).expect(3);
     for (name, file) in [("entry", "/long1'"), ("refs", "/packed-refs'")] {
-        let line = format!("warning: 1/{name}: files that are too long to be brought back: '");
+        let line = format!("warning: 1/{name}: files that were not brought back: '");
         let line = answer.stderr.lines().find(|found| found.starts_with(&line));
         assert!(line.is_some_and(|line| line.contains(file)), "{name}: {}", answer.stderr);
         let log = world.git(["log", "--format=%s", &format!("refs/frites/1/{name}")]);
         assert!(log.contains("mine"), "{log}");
     }
-    world
-        .frites(["clean", "-n", "1/entry"])
-        .refuses(1, "files that are too long to be brought back");
+    let log = world.git_in(&world.worktree("1/entry"), ["rev-parse", "--git-path", "logs/HEAD"]);
+    assert!(fs::metadata(log).is_ok_and(|log| log.len() < 1000), "the reflog from before stays");
+    world.frites(["clean", "-n", "1/entry"]).refuses(1, "files that were not brought back");
     world.frites(["clean", "--discard", "1"]).expect(0);
     world.assert_clean();
 }

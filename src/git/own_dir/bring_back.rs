@@ -39,8 +39,8 @@ struct Found {
     left_out: BTreeSet<Oid>,
     /// The reflogs of the refs in `own`, and of the candidate's branch.
     logs: BTreeMap<BString, Vec<u8>>,
-    /// The files that were not read, because they are too long.
-    too_long: Vec<PathBuf>,
+    /// The files that could not be read, or are too long.
+    unread: Vec<PathBuf>,
 }
 
 impl Found {
@@ -82,7 +82,7 @@ impl OwnGitDir {
     /// worktree's administrative entry in the repository; `None` if it is gone. `branch` is the candidate's
     /// branch; no other ref of the repository moves.
     ///
-    /// The commits that cannot be read, and the files that are too long, are written to a file in `self.room`; see
+    /// The commits and files that cannot be read are written to a file in `self.room`; see
     /// [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
@@ -105,41 +105,46 @@ impl OwnGitDir {
             Some(index) => Some(encoded_with_checksum(index, None)?),
             None => regular::read(&admin.join("index")).ok(),
         };
+        let is_whole = found.unread.is_empty();
         let mut entry = found.into_entry(repo, branch);
         entry.insert("HEAD".into(), head);
         entry.extend(index.map(|bytes| ("index".into(), bytes)));
-        files::replace(admin, &entry)
-            .context(|| format!("could not write to '{}'", admin.display()))
+        // The attempt may have deleted a file that is missing, or the file could not be read.
+        let written = match is_whole {
+            true => files::replace(admin, &entry),
+            false => files::write(admin, &entry),
+        };
+        written.context(|| format!("could not write to '{}'", admin.display()))
     }
 
     /// Reads the files and refs that the directory has now.
     fn read(&self, branch: &RefName) -> Found {
-        let mut too_long = Vec::new();
+        let mut unread = Vec::new();
         // The index is read before the objects are fetched. So the objects that the index lists still exist
         // when they are fetched: objects are never removed from an own git directory.
         let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
-            true => files::read(&self.entry, files::is_of_the_repository, &mut too_long),
+            true => files::read(&self.entry, files::is_of_the_repository, &mut unread),
             false => BTreeMap::new(),
         };
         let index = entry.remove(Path::new("index"));
         let index = index.and_then(|bytes| entries_of(&bytes, &self.entry));
         entry.retain(|path, _| !files::is_of_an_index(path));
-        let refs = own_refs::read(&self.dir, &mut too_long);
+        let refs = own_refs::read(&self.dir, &mut unread);
         let given = regular::read(&self.room.join("refs")).unwrap_or_default();
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
         own.retain(|name, oid| name != branch.as_str() && given.get(name) != Some(oid));
-        let (heads, logs_of_heads) = self.other_heads(&refs, &mut too_long);
+        let (heads, logs_of_heads) = self.other_heads(&refs, &mut unread);
         own.extend(heads);
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
-        let logs = files::read(&self.dir.join("logs"), |_| false, &mut too_long).into_iter();
+        let logs = files::read(&self.dir.join("logs"), |_| false, &mut unread).into_iter();
         let named = logs.map(|(path, log)| (path_bytes(&path).into(), log)).chain(logs_of_heads);
         let logs =
             named.filter(|(name, _)| own.contains_key(name) || name == branch.as_str()).collect();
-        too_long.sort();
-        Found { entry, index, refs, given, own, left_out, logs, too_long }
+        unread.sort();
+        Found { entry, index, refs, given, own, left_out, logs, unread }
     }
 
     /// The HEADs of the other worktrees that the attempt has made with its git directory, as refs, and their
@@ -148,12 +153,12 @@ impl OwnGitDir {
     fn other_heads(
         &self,
         refs: &BTreeMap<BString, Oid>,
-        too_long: &mut Vec<PathBuf>,
+        unread: &mut Vec<PathBuf>,
     ) -> (BTreeMap<BString, Oid>, BTreeMap<BString, Vec<u8>>) {
         let mut heads = BTreeMap::new();
         let mut logs = BTreeMap::new();
         let entries = self.dir.join("worktrees");
-        for (path, bytes) in files::read(&entries, |path| !self.is_of_other_head(path), too_long) {
+        for (path, bytes) in files::read(&entries, |path| !self.is_of_other_head(path), unread) {
             let Some(worktree) = path.iter().next() else { continue };
             let name: BString = [b"refs/worktree-heads/", worktree.as_bytes()].concat().into();
             if gix::refs::FullName::try_from(name.as_bstr()).is_err() {
@@ -200,7 +205,7 @@ impl OwnGitDir {
         // existed.
         commits.retain(|oid| lost.contains(oid));
         named.retain(|oid| damaged.contains(oid));
-        self.note_unread((&commits | &named).union(&found.left_out), &found.too_long)?;
+        self.note_unread((&commits | &named).union(&found.left_out), &found.unread)?;
         forget(&mut found.entry, &lost);
         if let Some(mut index) = found.index.take() {
             index.remove_entries(|_, _, entry| lost.contains(&to_oid(entry.id)));

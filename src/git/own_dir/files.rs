@@ -96,25 +96,38 @@ pub(super) fn is_directory(path: &Path) -> bool {
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The contents of the regular files below a directory. The keys are the relative paths. Links are not
-/// followed. Adds the paths of files that are too long to `too_long`.
+/// followed. Adds the paths of files and directories that cannot be read, and of files that are too long, to
+/// `unread`.
 pub(super) fn read(
     dir: &Path,
     leaves_out: impl Fn(&Path) -> bool,
-    too_long: &mut Vec<PathBuf>,
+    unread: &mut Vec<PathBuf>,
 ) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     if !is_directory(dir) {
         return found;
     }
+    if fs::read_dir(dir).is_err() {
+        unread.push(dir.to_owned());
+    }
     let mut left = MOST_BYTES;
-    for (path, _) in list(dir, leaves_out).into_iter().filter(|(_, kind)| kind.is_file()) {
-        match regular::read_own_at_most(&dir.join(&path), left) {
+    for (path, kind) in list(dir, leaves_out) {
+        let at = dir.join(&path);
+        let read = if kind.is_dir() {
+            fs::read_dir(&at).map(|_| None)
+        } else if kind.is_file() {
+            regular::read_own_at_most(&at, left).map(Some)
+        } else {
+            continue;
+        };
+        match read {
             Ok(bytes) => {
-                left -= bytes.len() as u64;
-                found.insert(path, bytes);
+                left -= bytes.as_ref().map_or(0, Vec::len) as u64;
+                found.extend(bytes.map(|bytes| (path, bytes)));
             }
-            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => too_long.push(dir.join(path)),
-            Err(_) => {}
+            // git removes files at any time.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(_) => unread.push(at),
         }
     }
     found

@@ -135,12 +135,12 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Writes a note about the commits that could not be brought back, and about the files that are too long to be
+    /// Writes a note about the commits that could not be brought back, and about the files that could not be
     /// read. If there are none, deletes the note.
     fn note_unread<'a>(
         &self,
         commits: impl Iterator<Item = &'a Oid>,
-        too_long: &[PathBuf],
+        unread: &[PathBuf],
     ) -> Result<()> {
         let names: Vec<String> = commits.map(Oid::to_string).collect();
         let dir = self.dir.display();
@@ -149,9 +149,9 @@ impl OwnGitDir {
             let names = some_of(&names);
             parts.push(format!("commits that were not brought back, kept in '{dir}': {names}"));
         }
-        if !too_long.is_empty() {
-            let names = some_of(&shown(too_long));
-            parts.push(format!("files that are too long to be brought back: {names}"));
+        if !unread.is_empty() {
+            let names = some_of(&shown(unread));
+            parts.push(format!("files that were not brought back: {names}"));
         }
         let note = self.room.join(UNREAD);
         if parts.is_empty() {

@@ -78,20 +78,20 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<BString, Oid> {
 }
 
 /// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
-/// attempt's settings have no effect. Adds the paths of files that are too long to `too_long`.
-pub(super) fn read(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
+/// attempt's settings have no effect. Adds the paths of files that cannot be read, or are too long, to `unread`.
+pub(super) fn read(dir: &Path, unread: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
     let mut refs = BTreeMap::new();
-    for packed in files::read(dir, |path| path != Path::new("packed-refs"), too_long).values() {
+    for packed in files::read(dir, |path| path != Path::new("packed-refs"), unread).values() {
         refs.extend(parse_packed(packed));
     }
-    refs.extend(loose(&dir.join("refs"), too_long));
+    refs.extend(loose(&dir.join("refs"), unread));
     refs.retain(|name, _| gix::refs::FullName::try_from(name.as_bstr()).is_ok());
     refs
 }
 
 /// The loose refs in `dir`, a directory `refs` or one in which such refs are saved.
-fn loose(dir: &Path, too_long: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
-    let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"), too_long);
+fn loose(dir: &Path, unread: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
+    let read = files::read(dir, |path| path.extension().is_some_and(|end| end == "lock"), unread);
     let refs = read.into_iter().filter_map(|(path, bytes)| {
         let value = Oid::parse(std::str::from_utf8(&bytes).ok()?.trim())?;
         Some(([b"refs/", path_bytes(&path)].concat().into(), value))
