@@ -541,17 +541,26 @@ fn nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache() {
 /// git-lfs keeps the contents of files in `lfs` of the common git directory.
 fn filters_can_write_to_the_store_of_git_lfs() {
     let world = guarded();
-    let clean = "tee \"$(git rev-parse --git-common-dir)/lfs/stored\" | git hash-object --stdin";
+    let clean = "lfs=\"$(git rev-parse --git-common-dir)/lfs\"; cat > \"$lfs/stored\"; mkdir -p \"$lfs/objects\"
+        cp \"$lfs/stored\" \"$lfs/objects/$(sha256sum < \"$lfs/stored\" | cut -c1-64)\"; git hash-object \"$lfs/stored\"";
     world.git(["config", "filter.lfs.clean", clean]);
     world.git(["config", "filter.lfs.required", "true"]);
     world.write(".gitattributes", "*.bin filter=lfs\n");
     world.write(".git/lfs/stored", "before");
     world.commit("attributes");
-    let script = "echo content > a.bin && git add a.bin && git commit -qm a && cat $(git rev-parse --git-common-dir)/lfs/stored > seen";
-    world.frites(["spawn", "-n", "1", "--", "sh", "-c", script]).expect(0);
+    let wrong = "0".repeat(64);
+    let script = format!(
+        "commit() {{ echo $1 > a.bin; git add a.bin; git commit -qm $1; }}; commit old; commit content
+        lfs=$(git rev-parse --git-common-dir)/lfs; cat $lfs/stored > seen; echo wrong > $lfs/objects/{wrong}"
+    );
+    world.frites(["spawn", "-n", "1", "--", "sh", "-euc", &script]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:seen"]), "content");
     let pointer = world.git(["show", "refs/frites/1/c1:a.bin"]);
     assert_eq!(pointer.len(), 40, "{pointer}");
+    let store = world.repo.join(".git/lfs/objects");
+    let hash = world.sh(&world.repo, "echo old | sha256sum | cut -c1-64").expect(0).out();
+    assert_eq!(fs::read_to_string(store.join(hash.trim())).unwrap(), "old\n");
+    assert!(!store.join(wrong).exists());
     // So can filters of a git of ours that writes into an attempt's worktree.
     let smudge = "cd \"$(git rev-parse --git-common-dir)\" && touch kept/new annex/new && cat";
     world.git(["config", "filter.lfs.clean", "cat"]);

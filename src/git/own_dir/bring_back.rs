@@ -12,9 +12,10 @@ use gix::index::entry::Mode;
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::fs::tree::path_bytes;
+use crate::git::filters::STORE_OF_LFS;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::objects::Lost;
-use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, objects, own_refs};
+use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, lfs, objects, own_refs};
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -91,6 +92,10 @@ impl OwnGitDir {
             .context(|| format!("could not make '{}'", self.room.display()))?;
         let mut found = self.read(branch);
         self.fetch(repo, branch, &mut found)?;
+        // Without a store in the repository, git-lfs makes one in the attempt's git directory.
+        for from in [&self.room, &self.dir] {
+            lfs::bring_back(&from.join(STORE_OF_LFS), &repo.common_dir().join(STORE_OF_LFS))?;
+        }
         if let Some(tip) =
             found.refs.get(BStr::new(branch.as_str())).filter(|tip| repo.is_commit(tip))
             && !self.move_branch(repo, branch, tip, found.given.get(BStr::new(branch.as_str())))?

@@ -10,6 +10,7 @@
 //! must write to the directories of all refs.
 mod bring_back;
 mod files;
+mod lfs;
 mod named;
 mod objects;
 mod own_refs;
@@ -216,7 +217,7 @@ impl OwnGitDir {
     }
 
     /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add to the store
-    /// stay in `self.room`. A capture runs the filter again, and that fills the repository's own store.
+    /// stay in `self.room` until they are brought back.
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
