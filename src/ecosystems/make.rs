@@ -2,7 +2,9 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::make_values::{MakeValues, stem_of};
 use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
+use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
@@ -90,68 +92,45 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
-/// The rules of a Makefile. In their recipes, a variable that is defined in one line is replaced by its
-/// value.
+/// The rules of a Makefile, with its variables and functions replaced. Each recipe begins with the exported
+/// variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
-    let lines = joined_lines(makefile);
-    let mut values = vec![("SHELL", "sh"), ("MAKE", "make")];
-    values.extend(lines.iter().filter_map(|line| {
-        let (name, value) = line.split_once('=').filter(|_| !line.starts_with('\t'))?;
-        Some((name.trim_end_matches([':', '?', '+', ' ']).trim(), value.trim()))
-    }));
+    let mut lines = joined_lines(makefile);
+    let mut values = MakeValues::take(&mut lines);
+    // A value of several lines may have rules.
+    let text: Vec<String> = lines.iter().map(|line| values.expand_rule(line)).collect();
+    let lines: Vec<String> = text.join("\n").lines().map(str::to_owned).collect();
+    let exports = values.exports();
     let mut found = indented_recipes(&lines, |line| {
         let targets = rule_targets(line)?;
         Some((targets, line[targets.len()..].trim_start_matches(':')))
     });
     for recipe in &mut found {
-        let first = recipe.needs.first().map_or("", String::as_str);
-        for line in &mut recipe.lines {
-            for (name, value) in values.iter().rev().chain([&("<", first), &("@", &recipe.name)]) {
-                for form in [format!("$({name})"), format!("${{{name}}}"), format!("${name}")] {
-                    // Without parentheses, `$x` stands for a variable whose name has one character.
-                    if name.len() == 1 || form.len() > name.len() + 1 {
-                        *line = line.replace(&form, value);
-                    }
-                }
-            }
-            *line = as_shell(line);
+        let mut stem = "%";
+        // A static pattern: `a b: %: lib/%.sh`.
+        if let Some(at) = recipe.needs.iter().position(|need| need.ends_with(':')) {
+            let pattern = recipe.needs.drain(..=at).next_back().unwrap_or_default();
+            stem = stem_of(&recipe.name, pattern.trim_end_matches(':')).unwrap_or(stem);
+            recipe.needs.iter_mut().for_each(|need| *need = need.replace('%', stem));
         }
-    }
-    found
-}
-
-/// A line as a shell reads it: `$(NAME)` becomes `${NAME}`, and a function of make becomes its arguments.
-fn as_shell(line: &str) -> String {
-    let mut found = String::new();
-    // For each open parenthesis, the character that replaces the closing parenthesis.
-    let mut open = Vec::new();
-    let mut rest = line;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '$' if rest.starts_with('$') => {
-                rest = &rest[1..];
-                found.push('$');
-                if rest.starts_with('(') {
-                    rest = &rest[1..];
-                    found.push('(');
-                    open.push(')');
-                }
-            }
-            '$' if rest.starts_with('(') => {
-                let end = rest.find(|c: char| c.is_whitespace() || c == ')');
-                let is_function = end.is_some_and(|end| !rest[end..].starts_with(')'));
-                rest = &rest[if is_function { end.unwrap_or(1) } else { 1 }..];
-                found.push_str(if is_function { " " } else { "${" });
-                open.push(if is_function { ' ' } else { '}' });
-            }
-            '(' => {
-                open.push(')');
-                found.push('(');
-            }
-            ')' => found.push(open.pop().unwrap_or(')')),
-            ',' if open.last() == Some(&' ') => found.push(' '),
-            c => found.push(c),
+        let first = recipe.needs.first().map_or("", String::as_str);
+        let all = recipe.needs.join(" ");
+        let name = recipe.name.as_str();
+        for (variable, value) in
+            [("<", first), ("^", &all), ("+", &all), ("?", &all), ("@", name), ("*", stem)]
+        {
+            values.bind(variable, value);
+            values.bind(&format!("{variable}D"), directory_of(value));
+            values.bind(&format!("{variable}F"), file_name(value));
+        }
+        for line in &mut recipe.lines {
+            let text = values.expand(line);
+            let commands =
+                text.lines().map(|line| line.trim_start().trim_start_matches(['@', '-', '+']));
+            *line = commands.collect::<Vec<_>>().join("\n");
+        }
+        if recipe.lines.iter().any(|line| !line.is_empty()) {
+            recipe.lines.splice(0..0, exports.iter().cloned());
         }
     }
     found

@@ -28,6 +28,7 @@ pub mod languages;
 mod loaded;
 mod looking;
 mod make;
+pub mod make_values;
 mod manifest;
 mod markers;
 mod native;

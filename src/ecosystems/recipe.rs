@@ -61,7 +61,8 @@ pub fn indented_recipes<'t>(
                     lines: vec![first.trim().trim_start_matches(['@', '-', '+']).to_owned()],
                 }
             }));
-        } else if !(line.trim().is_empty() || line.starts_with('#')) {
+        } else if line.contains(':') && !line.starts_with('#') {
+            // Other lines, such as conditions of make, do not end a recipe.
             open = found.len();
         }
     }

@@ -5,6 +5,7 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::{collects_tests, looks_only};
+use crate::ecosystems::make_values::stem_of;
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::touched::is_test_path;
@@ -19,11 +20,24 @@ const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
 /// Programs that copy or move files to their last argument.
 const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 
+/// Options before the name of a module that is measured, not run.
+const BEFORE_MEASURED: [&str; 2] = ["--cov", "--source"];
+
 /// Programs that run the program that their arguments name.
 const PREFIXES: [&str; 14] = [
     "bundle", "command", "env", "exec", "hatch", "nice", "nohup", "pdm", "pipenv", "poetry", "run",
     "time", "timeout", "uv",
 ];
+
+/// The maximum number of words for which one word stands.
+const MOST_WORDS: usize = 100;
+
+/// The maximum number of recipes and scripts that were followed before a rule with `%` is sought: such rules
+/// may need each other without end.
+const MOST_FOLLOWED: usize = 5_000;
+
+/// The maximum length of a target for which a rule with `%` is sought.
+const LONGEST_TARGET: usize = 60;
 
 /// The kind of entry at a path of a tree.
 pub enum InTree {
@@ -176,8 +190,9 @@ impl Follow<'_> {
             let copies = words.iter().position(|word| word.text == "tee");
             let outputs = copies.map_or(&[][..], |tee| &words[tee + 1..]);
             let outputs: Vec<Word> = outputs.iter().chain(&command.output).cloned().collect();
-            words.extend(command.texts);
             let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
+            let is_empty = words.is_empty();
+            words.extend(command.inputs.into_iter().chain(command.texts));
             for (at, inside) in printed_inside.iter().enumerate() {
                 if words[start..].iter().any(|word| word.holds_substitution(at)) {
                     words.extend(inside.iter().cloned());
@@ -190,8 +205,15 @@ impl Follow<'_> {
                 let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
                 place.values.insert(variable.to_owned(), values);
             }
-            words.extend(command.inputs);
             words.append(&mut piped);
+            if is_empty {
+                // `$(<F)`, or the text that a loop reads.
+                for text in words.iter().filter(|word| word.text.contains('\n')) {
+                    self.word(text, Part::default(), place)?;
+                }
+                printed.extend(words);
+                continue;
+            }
             let looked_at = self.command(&words, is_read || command.is_read, place)?;
             for output in &outputs {
                 self.written(&looked_at, output, place)?;
@@ -207,12 +229,11 @@ impl Follow<'_> {
 
     /// Follows a command. Returns the words that name the files whose content the command may print.
     fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
-        let words = without_prefixes(words);
+        let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
-        if program.text.contains('\n') {
-            // The text that a loop reads.
-            self.word(program, Part::default(), place)?;
-            return Ok(Vec::new());
+        if !is_read {
+            // The program may run the files in the values of its variables: `BASH_ENV=F sh`.
+            self.values(prefixes, place)?;
         }
         match program.text.as_str() {
             "cd" => {
@@ -230,10 +251,16 @@ impl Follow<'_> {
             }
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
-                    let values = values.iter().skip_while(|word| word.text == "in").cloned();
-                    place.values.insert(variable.text.clone(), values.collect());
+                    let values = values.iter().skip_while(|word| word.text == "in");
+                    let values = values.flat_map(|word| with_values(word, &place.values)).collect();
+                    place.values.insert(variable.text.clone(), values);
                 }
                 return Ok(Vec::new());
+            }
+            "export" => {
+                for value in rest.iter().filter_map(|word| place.values.get(&word.text)).flatten() {
+                    self.word(value, Part::default(), place)?;
+                }
             }
             "find" => return self.find(rest, is_read, place),
             name if COPIERS.contains(&file_name(name)) => {
@@ -252,10 +279,14 @@ impl Follow<'_> {
             let name = word.text.as_str();
             let next = words.get(at + 1).map_or("", |word| word.text.as_str());
             if COMPARERS.contains(&file_name(name)) {
+                // A setting of git may name a program: `git -c diff.external=F diff`.
+                let set = words[at..].windows(2).filter(|pair| pair[0].text == "-c");
+                self.values(&set.map(|pair| pair[1].clone()).collect::<Vec<_>>(), place)?;
                 self.compared(word, &words[at + 1..], place);
                 return Ok(Vec::new());
             }
             if let Some(book) = self.book_of(word) {
+                self.values(&words[at + 1..], place)?;
                 for name in self.recipes_of(book, &words[at + 1..]) {
                     self.recipe(book, &name)?;
                 }
@@ -270,9 +301,15 @@ impl Follow<'_> {
             }
             collects |= collects_tests(name, next);
             let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
-            if before == "-m" && !part.by_shell {
-                self.module(word, place)?;
-                continue;
+            let follows_m = is_option_m(before) && !part.by_shell;
+            if at > 0 && !BEFORE_MEASURED.contains(&before) {
+                let least = if collects || follows_m { 1 } else { 2 };
+                if self.module(word, least, place)? || follows_m {
+                    continue;
+                }
+            }
+            if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M")) {
+                self.required(module, words, place)?;
             }
             let follows_option = before.starts_with('-');
             let is_variable = place.values.contains_key(variable_of(word));
@@ -293,11 +330,10 @@ impl Follow<'_> {
 
     /// Adds the files that a word of a command names.
     fn word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
-        if word.is_expanded
-            && let Some(values) = place.values.get(variable_of(word))
-        {
+        let values = with_values(word, &place.values);
+        if values != [word.clone()] {
             let place = Place { values: BTreeMap::new(), ..place.clone() };
-            for value in values {
+            for value in &values {
                 self.word(value, part, &place)?;
             }
             return Ok(());
@@ -306,7 +342,7 @@ impl Follow<'_> {
         if part.by_shell && text.contains(char::is_whitespace) {
             return self.text(text, place);
         }
-        let is_name = |c: char| !c.is_whitespace() && !"=,:;'\"`()<>|&".contains(c);
+        let is_name = |c: char| !c.is_whitespace() && !"=,:;!'\"`()<>|&".contains(c);
         if !text.starts_with('-') && text.chars().all(is_name) {
             return self.name(word, part, place);
         }
@@ -433,13 +469,47 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the files of a module that an interpreter runs (`-m MODULE`), if they are in the tree.
-    fn module(&mut self, module: &Word, place: &Place) -> Result<()> {
-        let path = module.text.replace('.', "/");
-        for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
-            for path in places_of(&Word { text: name, is_expanded: false }, place) {
-                self.file_at(&path, place)?;
+    /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has none. The
+    /// last parts of a word may be names in the module; at least the number `least` of parts are not.
+    fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
+        let parts: Vec<&str> = word.text.split(['.', ':']).collect();
+        if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_in_name)) {
+            return Ok(false);
+        }
+        for count in (least..=parts.len()).rev() {
+            let path = parts[..count].join("/");
+            for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
+                for path in places_of(&Word { text: name, is_expanded: false }, place) {
+                    if self.file_at(&path, place)? {
+                        return Ok(true);
+                    }
+                }
             }
+        }
+        Ok(false)
+    }
+
+    /// Adds the file of a module that an interpreter of Ruby or Perl loads (`-r`, `-M`) from the directories
+    /// that `-I` names.
+    fn required(&mut self, module: &str, words: &[Word], place: &Place) -> Result<()> {
+        if module.is_empty() {
+            return Ok(());
+        }
+        for directory in words.iter().filter_map(|word| word.text.strip_prefix("-I")) {
+            let text = format!("{directory}/{}", module.replace("::", "/"));
+            for path in places_of(&Word { text, is_expanded: false }, place) {
+                self.without_extension(&path, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files that the values of assignments among these words name.
+    fn values(&mut self, words: &[Word], place: &Place) -> Result<()> {
+        for word in words {
+            let Some((_, value)) = word.text.split_once('=') else { continue };
+            let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+            self.word(&value, Part::default(), place)?;
         }
         Ok(())
     }
@@ -579,8 +649,18 @@ impl Follow<'_> {
         if !self.done.insert(format!("{book}:{name}")) {
             return Ok(());
         }
-        let recipes = self.books[book].recipes.iter();
-        let recipes: Vec<Recipe> = recipes.filter(|recipe| recipe.name == name).cloned().collect();
+        let all = self.books[book].recipes.iter();
+        let mut recipes: Vec<Recipe> =
+            all.clone().filter(|recipe| recipe.name == name).cloned().collect();
+        let has_lines = recipes.iter().any(|recipe| !recipe.lines.concat().is_empty());
+        if !has_lines && name.len() < LONGEST_TARGET && self.done.len() < MOST_FOLLOWED {
+            recipes.extend(all.filter_map(|recipe| {
+                let stem = stem_of(name, &recipe.name)?;
+                let needs = recipe.needs.iter().map(|need| need.replace('%', stem)).collect();
+                let lines = recipe.lines.iter().map(|line| line.replace('%', stem)).collect();
+                Some(Recipe { name: name.to_owned(), needs, lines })
+            }));
+        }
         for recipe in recipes {
             for needed in &recipe.needs {
                 self.recipe(book, needed)?;
@@ -601,6 +681,16 @@ fn is_run_by_name(path: &str) -> bool {
 /// True if a file of this name may be a shell script.
 fn may_be_shell(path: &str) -> bool {
     language_of(path).map_or(!file_name(path).contains('.'), |language| language.is_shell())
+}
+
+/// True in the name of a variable or of a module.
+fn is_in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// True for the option `-m`, also after other letters: `-Bm`.
+fn is_option_m(word: &str) -> bool {
+    word.ends_with('m') && word.starts_with('-') && !word.starts_with("--")
 }
 
 /// The path of a name in a directory, which may be the root.
@@ -653,12 +743,74 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
         let below = resolved(top, &format!("{text}/_"))?;
         Some(below.strip_suffix('_')?.trim_end_matches('/').to_owned())
     };
-    if !word.is_expanded || !text.contains('$') {
-        let text = &text.replace('?', if word.is_expanded { "*" } else { "?" });
+    if !word.is_expanded {
         return path(&place.directory, text).into_iter().collect();
     }
-    let Some((_, rest)) = text.split_once('/') else { return Vec::new() };
-    [&place.script, &place.directory, ""].iter().filter_map(|top| path(top, rest)).collect()
+    let (first, rest) = text.split_once('/').unwrap_or((text, ""));
+    if first.contains('$') {
+        if rest.is_empty() || rest.contains('$') {
+            return Vec::new();
+        }
+        return [&place.script, &place.directory, ""]
+            .iter()
+            .filter_map(|top| path(top, rest))
+            .collect();
+    }
+    // A name that is built from variables stands for all files like it, if it says where and of what kind.
+    let pattern = as_pattern(text);
+    let is_vague = directory_of(&pattern).contains('*') || language_of(&pattern).is_none();
+    if text.contains('$') && is_vague {
+        return Vec::new();
+    }
+    path(&place.directory, &pattern).into_iter().collect()
+}
+
+/// A word as a pattern: with `*` for `?`, `[a-z]` and the variables that are not known.
+fn as_pattern(text: &str) -> String {
+    let mut found = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['?', '[', '$']) {
+        found.push_str(&rest[..at]);
+        found.push('*');
+        let after = &rest[at + 1..];
+        let length = match rest.as_bytes()[at] {
+            b'[' => after.find(']').map_or(0, |end| end + 1),
+            b'$' if after.starts_with('{') => after.find('}').map_or(0, |end| end + 1),
+            b'$' => after.find(|c| !is_in_name(c)).unwrap_or(after.len()),
+            _ => 0,
+        };
+        rest = &after[length..];
+    }
+    found + rest
+}
+
+/// The words for which a word stands, with the known values of its variables. `${f%.c}` takes an end off.
+fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
+    if !word.is_expanded {
+        return vec![word.clone()];
+    }
+    if let Some(values) = known.get(variable_of(word)) {
+        return values.clone();
+    }
+    for (at, _) in word.text.match_indices('$') {
+        let after = &word.text[at + 1..];
+        let name = after.trim_start_matches('{');
+        let name = &name[..name.find(|c| !is_in_name(c)).unwrap_or(name.len())];
+        let Some(values) = known.get(name) else { continue };
+        let end = if after.starts_with('{') { after.find('}').map(|end| end + 1) } else { None };
+        let (inner, rest) = after.split_at(end.unwrap_or(name.len()));
+        let ending = inner.split_once('%').map_or("", |(_, end)| end.trim_matches(['%', '}']));
+        let parts = values.iter().flat_map(|value| value.text.split_whitespace());
+        let rest = with_values(&Word { text: rest.to_owned(), is_expanded: true }, known);
+        let texts = parts.flat_map(|part| {
+            let part = part.strip_suffix(ending).unwrap_or(part);
+            let text = format!("{}{part}", &word.text[..at]);
+            rest.iter().map(move |rest| format!("{text}{}", rest.text))
+        });
+        let words = texts.map(|text| Word { text, is_expanded: true });
+        return words.take(MOST_WORDS).collect();
+    }
+    vec![word.clone()]
 }
 
 /// Joins a path to a directory, and resolves `.` and `..`. Returns `None` if the path is absolute, or if the
@@ -794,6 +946,29 @@ mod tests {
             ("python3 - <<E\na = b * c\nE", none),
             ("cat <<E\nusage: a * b\nE", none),
             ("while read f; do node $f; done <<E\nv/all.js\nE", js),
+            ("sh <(cat v/all.js)", js),
+            (". <(cat v/all.js)", js),
+            ("bash <<<\"$(<v/all.js)\"", js),
+            ("for f in v/{all,x}.js; do node $f; done", js),
+            ("node v/al[kl].js", &["v/al*.js"]),
+            ("node $'v/all.js'", js),
+            ("t() { node v/$1.js; }; t all", &["v/*.js"]),
+            ("f=v/all.c; node ${f%.c}.js", js),
+            ("d=v; for f in all; do node ./$d/$f.js; done", js),
+            ("new-program $DIR/$NAME $x", none),
+            // The path in the value of an assignment.
+            ("BASH_ENV=v/all.js bash", js),
+            ("env NODE_OPTIONS='--require ./v/all.js' bash", js),
+            ("export RUBYOPT=-r./v/all; bash", &["v/all.js", "v/all.py"]),
+            ("t=v/all.js; export t", js),
+            ("git -c 'alias.v=!v/all.js' v", js),
+            ("SRC=src/a.c; cc $SRC", none),
+            // A module of Python, and a file in a directory of `-I`.
+            ("python3 -Bm v.all", py),
+            ("python3 -m trace --module v.all", py),
+            ("python3 -m unittest v.all.Case", py),
+            ("pytest --cov=src.calc --cov src.calc", none),
+            ("ruby -Iv -rall -e 1", &["v/all.js", "v/all.py"]),
             ("x=$((1<<2))\nnode v/all.js\nE", js),
             ("# don't\nnode v/all.js\necho 'a\nb'", js),
             // A quoted text of several lines is one word.
@@ -809,11 +984,36 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{command}");
         }
-        let make = "test:\n\t$(foreach t,v/all.js,node $(t) &&) true\nmore:\n\tnode $(CURDIR)/v/all.js\n\
-                    last:\n\teval \"$$(cat v/all.js)\"\nc:\n\t$(CC) -c $(wildcard src/*.c)\n";
-        let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", "")];
-        for (target, expected) in [("test", js), ("more", js), ("last", js), ("c", none)] {
-            assert_eq!(of(&files, &format!("make {target}")), expected, "{target}");
+    }
+
+    #[test]
+    fn recipe_of_make_names_files_by_variables_functions_and_patterns() {
+        let js = &["v/all.js"][..];
+        let cases = [
+            ("t:\n\t$(foreach t,v/all.js,node $(t) &&) true\n", js),
+            ("t:\n\tnode $(CURDIR)/v/all.js\n", js),
+            ("t:\n\teval \"$$(cat v/all.js)\"\n", js),
+            ("t:\n\t$(CC) -c $(wildcard src/*.c)\n", &[][..]),
+            ("define R\n\t@node v/all.js\nendef\nt:\n\t$(R)\n", js),
+            ("r = node v/$(1).js\nt:\n\t$(call r,all)\n", js),
+            ("T = all\nt:\n\tnode $(patsubst %,v/%.js,$(T))\n", js),
+            ("T += all\nt:\n\tnode $(addprefix v/,$(addsuffix .js,$(T)))\n", js),
+            ("T := v/all.c\nt:\n\tnode $(T:.c=.js)\n", js),
+            ("t: r-all\nr-%: v/%.js\n\tnode $<\n", js),
+            ("t: r-all\nr-%:\n\tnode v/$*.js\n", js),
+            ("t r: t: v/all.js\n\tnode $^\n", js),
+            ("define R\nt: v/$(1).js\n\tnode $$<\nendef\n$(eval $(call R,all))\n", js),
+            ("t:\nifdef X\n\tcc src/a.c\nelse\n\tnode v/all.js\nendif\n", js),
+            ("export BASH_ENV := v/all.js\nt:\n\tbash\n", js),
+            ("BASH_ENV = v/all.js\nSRC = src/a.c\nexport\nt:\n\tcc $(SRC)\n", js),
+            ("t: export BASH_ENV := v/all.js\nt:\n\tbash\n", js),
+            ("SHELL = v/all.js\nt:\n\tcc src/a.c\n", js),
+            ("t:\n\t$(MAKE) CC=v/all.js a\n", js),
+            ("A = $(A)$(B)$(B)\nB = $(A)\nt: t%\n\t$(A) ; node v/all.js\n%: a% b%\n", js),
+        ];
+        for (make, expected) in cases {
+            let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", "")];
+            assert_eq!(of(&files, "make t"), expected, "{make}");
         }
     }
 

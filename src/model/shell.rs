@@ -110,8 +110,8 @@ fn mark(at: usize) -> String {
     format!("\u{1}{at}\u{1}")
 }
 
-/// Replaces each `$(…)` in a line by a word of unknown value. Returns the new line and the commands of the
-/// substitutions.
+/// Replaces each `$(…)` and `<(…)` in a line by a word of unknown value. Returns the new line and the
+/// commands of the substitutions.
 pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let line = with_directory_of_script(line);
     let mut outer = String::new();
@@ -120,7 +120,7 @@ pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let mut in_double = false;
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
-        let is_dollar = c == '$' && rest.peek() == Some(&'(');
+        let is_dollar = (c == '$' || "<>".contains(c) && !in_double) && rest.peek() == Some(&'(');
         if in_single || !(is_dollar || c == '`') {
             in_double ^= c == '"' && !in_single;
             in_single ^= c == '\'' && !in_double;
@@ -201,12 +201,47 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
                 if is_first && follows_pipe && word.text != "tee" {
                     found[at - 1].is_read = true;
                 }
-                found[at].words.push(word);
+                found[at].words.extend(alternatives(&word));
             }
         }
     }
     found.retain(|c| !(c.words.is_empty() && c.inputs.is_empty() && c.texts.is_empty()));
     found
+}
+
+/// The words for which the braces in a word stand: `a.c` and `a.h` for `a.{c,h}`.
+fn alternatives(word: &Word) -> Vec<Word> {
+    let mut found = vec![word.clone()];
+    while found.len() < 100
+        && let Some(at) = found.iter().position(|word| braces_in(word).is_some())
+    {
+        let word = found.remove(at);
+        let Some(place) = braces_in(&word) else { break };
+        let before = &word.text[..place.start];
+        let rest = &word.text[place.end + 1..];
+        let inner = &word.text[place.start + 1..place.end];
+        // A range: `{1..9}`.
+        let inner = if inner.contains(',') { inner } else { "*" };
+        for inner in inner.split(',') {
+            let text = format!("{before}{inner}{rest}");
+            found.push(Word { text, is_expanded: word.is_expanded });
+        }
+    }
+    found
+}
+
+/// The innermost braces of a word that a shell expands, from `{` to `}`.
+fn braces_in(word: &Word) -> Option<Range<usize>> {
+    if !word.is_expanded {
+        return None;
+    }
+    word.text.match_indices('{').find_map(|(at, _)| {
+        let length = word.text[at + 1..].find(['{', '}'])?;
+        let inner = &word.text[at + 1..at + 1 + length];
+        let is_list = inner.contains(',') || inner.contains("..");
+        let is_closed = word.text[at + 1 + length..].starts_with('}');
+        (is_list && is_closed && !word.text[..at].ends_with('$')).then_some(at..at + 1 + length)
+    })
 }
 
 /// The simple commands of a line as [`simple_commands`] gives them, even if a quote ends on another line.
@@ -456,6 +491,7 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Word> {
             },
             '`' => return None,
             '$' if rest.peek() == Some(&'(') => return None,
+            '$' if matches!(rest.peek(), Some('\'' | '"')) => {}
             '$' => {
                 is_expanded = true;
                 text.push('$');
