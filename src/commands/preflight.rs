@@ -157,12 +157,15 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
 }
 
 /// Warns if the first command begins with a script that the base does not have. This is not an error, because
-/// the task of the attempts may be to write the script.
+/// the task of the attempts may be to write the script. After `cd`, the path is not one from the root.
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;
     if let Some(program) = programs::programs(&first.command).into_iter().next() {
-        let is_path = program.contains('/') && !program.starts_with('/');
+        let line = first.command.to_string();
+        let mut words = line.split(|c: char| c.is_whitespace() || ";&|(".contains(c));
+        let moves = words.any(|word| ["cd", "pushd"].contains(&word));
+        let is_path = program.contains('/') && !program.starts_with('/') && !moves;
         let path = program.trim_start_matches("./");
         if is_path && !path.contains("..") && session.repo.file(&tree, path)?.is_none() {
             session
