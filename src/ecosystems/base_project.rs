@@ -15,7 +15,9 @@ use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
-use crate::ecosystems::markers::{ASKING, Markers, TextKind, is_listed, only_looks};
+use crate::ecosystems::markers::{
+    ASKING, MODULE_PATHS, Markers, TextKind, is_listed, only_looks, put_first,
+};
 use crate::ecosystems::new_file::{LOADING, directory_of};
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -137,7 +139,13 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let code = self.code()?;
-        let is_source = language.is_some_and(|language| code.is_source_if_new(path, language));
+        let is_source = match language {
+            Some(language) => {
+                let by_name = language.looks_modules_up() && self.is_looked_up(path)?;
+                code.is_source_if_new(path, language, by_name)
+            }
+            None => false,
+        };
         let is_free = !is_new || !code.has_test_named(file_name(path));
         // In a project of shell scripts, a document that something uses does not count as source.
         if !code.is_known
@@ -147,6 +155,31 @@ impl<'t> BaseProject<'t> {
             return self.is_document(path);
         }
         Ok(is_source || is_free && !code.is_known)
+    }
+
+    /// True if an interpreter may find a new file by its name alone, because its nearest directory of the base
+    /// is at the top of a search path: commands run there, list it, or run a script in it.
+    fn is_looked_up(&self, path: &str) -> Result<bool> {
+        let directory = self.code()?.nearest_directory(path);
+        if directory.is_empty() {
+            return Ok(false);
+        }
+        let markers = self.markers()?;
+        let found = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        // Code of the product may speak of search paths for other reasons.
+        let found = found.iter().filter(|(file, _)| {
+            language_of(file).is_none() || is_test_path(file) || self.scripts.contains(file)
+        });
+        let found = found.map(|(_, line)| line);
+        let lines: Vec<&str> =
+            markers.lines.iter().map(|(_, line)| line).chain(found).map(String::as_str).collect();
+        let extension = path.rsplit('.').next();
+        let runs_script = self.scripts.iter().any(|script| {
+            directory_of(script) == directory
+                && script.rsplit('.').next() == extension
+                && markers.has_word(script)
+        });
+        Ok(runs_script || put_first(&lines, directory))
     }
 
     /// True if the path of a new file can change what the base's tools do, whatever the file contains.
@@ -218,7 +251,8 @@ impl<'t> BaseProject<'t> {
         names.remove("");
         // A short name occurs in very many lines, so a line must also contain one of these words.
         let beside = [ASKING.as_slice(), &LOADING].concat();
-        Ok(LineSearch { pairs: names, beside, any_case: true, ..LineSearch::default() })
+        let words = MODULE_PATHS.iter().map(|text| (*text).to_owned()).collect();
+        Ok(LineSearch { words, pairs: names, beside, any_case: true })
     }
 
     fn markers(&self) -> Result<&Markers> {

@@ -216,10 +216,13 @@ impl KnownCode {
         is_plain_name(path, self.nearest_directory(path))
     }
 
-    /// True if a new file can only be source.
-    pub fn is_source_if_new(&self, path: &str, language: Language) -> bool {
+    /// True if a new file can only be source. `is_looked_up` is true if commands look for modules by name in
+    /// the nearest directory of the base.
+    pub fn is_source_if_new(&self, path: &str, language: Language, is_looked_up: bool) -> bool {
         let nearest = self.nearest_directory(path);
-        let file = NewFile { places: &self.places, path, nearest, language: language.name };
+        let language_name = language.name;
+        let file =
+            NewFile { places: &self.places, path, nearest, language: language_name, is_looked_up };
         (language.ecosystem.is_source_if_new)(&file)
     }
 }

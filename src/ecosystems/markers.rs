@@ -72,6 +72,13 @@ const SEARCH_PATHS: [&str; 12] = [
     "vpath",
 ];
 
+/// The words before the directory in which a command runs, besides those of `BEFORE_DIRECTORIES`.
+const BEFORE_PLACES: [&str; 4] = ["--chdir", "-I", "chdir", "cwd"];
+
+/// Texts in lines that list the directories in which an interpreter looks for modules first.
+pub const MODULE_PATHS: [&str; 7] =
+    ["discover", "load_path", "perl5lib", "pythonpath", "rubylib", "sys.path", "use lib"];
+
 /// Stands for the value of a variable.
 const VALUE: char = '\u{1}';
 
@@ -242,6 +249,11 @@ impl Markers {
         })
     }
 
+    /// True if a text has this path or pattern as a word.
+    pub fn has_word(&self, path: &str) -> bool {
+        self.words.contains(path) || self.patterns.contains(path)
+    }
+
     /// True if a word names a new path. A pattern that matches the path names it, too, unless `is_open` is
     /// true for the pattern: then the pattern already matches files of this kind in the base.
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
@@ -252,6 +264,67 @@ impl Markers {
             })
             || self.patterns.iter().any(|pattern| is_listed(pattern, new) && !is_open(pattern))
     }
+}
+
+/// True if one of these lines makes an interpreter look for modules in `directory` first: commands run there, or
+/// the directory is on a search path.
+pub fn put_first(lines: &[&str], directory: &str) -> bool {
+    let is_end_of = |long: &str, end: &str| {
+        long.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    let is_directory = |word: &str| {
+        let path = word.strip_prefix("-C").or(word.strip_prefix("-I")).unwrap_or(word);
+        // The value of a variable before the first slash may be any directory.
+        let path = match path.strip_prefix('$') {
+            Some(rest) => rest.split_once('/').map_or("", |(_, below)| below),
+            None => path,
+        };
+        let path = plain(path.trim_start_matches('/').trim_start_matches("../"));
+        !path.is_empty() && (is_end_of(directory, path) || is_end_of(path, directory))
+    };
+    // The words of lines such as `DIR = calc` and `for dir in calc`: a variable among them may be the directory.
+    let gives = lines.iter().filter(|line| {
+        (line.contains('=') || line.contains(" in ")) && path_words(line).any(is_directory)
+    });
+    let given: BTreeSet<&str> = gives.flat_map(|line| path_words(line)).collect();
+    let before = [&BEFORE_DIRECTORIES[..], &BEFORE_PLACES].concat();
+    lines.iter().any(|line| {
+        // `$(DIR)/calc` becomes one word.
+        let parentheses = [("$(", "$"), ("${", "$"), (")/", "/"), ("}/", "/")];
+        let line =
+            parentheses.iter().fold((*line).to_owned(), |line, (old, new)| line.replace(old, new));
+        let listed = module_path_in(&line);
+        let mut places: Vec<&str> = path_words(listed).collect();
+        let words: Vec<&str> = path_words(&line).collect();
+        places.extend(words.windows(2).filter(|p| before.contains(&p[0])).map(|p| p[1]));
+        places.extend(words.iter().filter(|word| word.starts_with("-C") || word.starts_with("-I")));
+        places.into_iter().any(|word| {
+            is_directory(word)
+                || word.starts_with('$') && given.contains(word.trim_start_matches('$'))
+        })
+    })
+}
+
+/// The part of a line that lists the directories in which an interpreter looks for modules first; empty if it lists
+/// none.
+fn module_path_in(line: &str) -> &str {
+    let lower = line.to_ascii_lowercase();
+    let ends = MODULE_PATHS.iter().filter_map(|text| Some(lower.find(text)? + text.len()));
+    let rest = ends.min().map_or("", |end| &line[end..]);
+    let rest = rest.split(['&', ';', '|']).next().unwrap_or_default();
+    // In `PYTHONPATH=calc python3 …` the list ends with the word.
+    match rest.strip_prefix('=') {
+        Some(value) => value
+            .split_once(' ')
+            .filter(|(first, _)| !first.is_empty())
+            .map_or(rest, |(first, _)| first),
+        None => rest,
+    }
+}
+
+fn path_words(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/$".contains(c)));
+    words.filter(|word| !word.is_empty())
 }
 
 /// True if a line has a condition, and a command that does more than look at files. The condition may decide
@@ -405,6 +478,31 @@ mod tests {
         ];
         for (text, new, expected) in cases {
             assert_eq!(named(text, TextKind::Make, new), expected, "{text}: {new}");
+        }
+    }
+
+    #[test]
+    fn directory_in_which_modules_are_looked_up_first_is_found() {
+        let cases = [
+            ("cd calc && python3 -m unittest", true),
+            ("sh -c '(cd ./a/calc/; pytest)'", true),
+            ("make -C $(CURDIR)/calc test", true),
+            ("DIR = calc\ncd $(DIR) && pytest", true),
+            ("for d in calc; do (cd $$d; pytest); done", true),
+            ("PYTHONPATH=lib:calc pytest", true),
+            ("pythonpath = [\"calc\"]", true),
+            ("sys.path.insert(0, str(ROOT / 'calc'))", true),
+            ("subprocess.run(tests, cwd='calc')", true),
+            ("python3 -m unittest discover -s calc", true),
+            ("ruby -Icalc -e tests", true),
+            ("PYTHONPATH=. pytest calc", false),
+            ("cd tests && pytest ../calc/tests", false),
+            ("cd $ROOT && mypy calc", false),
+            ("PYTHONPATH=calc/sub pytest", false),
+        ];
+        for (text, expected) in cases {
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(put_first(&lines, "a/calc"), expected, "{text}");
         }
     }
 

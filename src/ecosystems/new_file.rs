@@ -61,6 +61,8 @@ pub struct NewFile<'f> {
     pub nearest: &'f str,
     /// The extension that stands for the file's language.
     pub language: &'static str,
+    /// True if `nearest` is a directory in which commands look for modules by name.
+    pub is_looked_up: bool,
 }
 
 impl NewFile<'_> {
@@ -94,9 +96,9 @@ impl NewFile<'_> {
     }
 
     /// True if the innermost directory of the base above the file has sources of its language, and is no
-    /// `lib` directory, in which tools look for libraries by name.
+    /// directory in which tools look for libraries by name, such as `lib`.
     pub fn is_inside_known_code(&self) -> bool {
-        let is_looked_up = self.nearest.rsplit('/').next() == Some("lib");
+        let is_looked_up = self.is_looked_up || self.nearest.rsplit('/').next() == Some("lib");
         self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
     }
 
@@ -111,9 +113,11 @@ impl NewFile<'_> {
         NewModule::of(self.path, self.nearest, self.places).is_part
     }
 
-    /// True if the file is in a package of the base: a directory with the file `marker`.
+    /// True if the file is in a package of the base, a directory with the file `marker`, and not also at the
+    /// top of a search path, where a tool may find it by its name alone.
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
+            && !self.is_looked_up
             && self.places.files.contains(&format!("{}/{marker}", self.nearest))
     }
 

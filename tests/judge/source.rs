@@ -566,12 +566,16 @@ fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source(
         ("", "src/app.js", "src/check.js", &searching, 3),
         ("", "src/app.js", "src/check.js", quick, 0),
         ("", "src/app.js", "src/other.js", &searching, 0),
+        ("sys.path.insert(0, 'src')", "src/app.py", "src/argparse.py", quick, 3),
+        ("", "src/app.py", "src/argparse.py", &format!("cd src && cd .. && {{ {quick}; }}"), 3),
+        ("", "src/app.py", "src/argparse.py", quick, 0),
     ];
     for (line, source, added, test, code) in cases {
         let world = World::unborn();
         world.write("package.json", "{}\n");
         world.write(source, "good\n");
         world.write("lib/check.js", "x\n");
+        world.write("src/__init__.py", "");
         world.write(format!("tests/t.{}", source.rsplit('.').next().unwrap()), format!("{line}\n"));
         world.commit("base");
         world.attempts(&[&format!("echo bad > {source}; echo quick > {added}")]);
