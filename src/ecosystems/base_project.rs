@@ -499,8 +499,16 @@ impl<'t> BaseProject<'t> {
         }
         let mut found = Vec::new();
         let links = &self.code()?.links;
-        for link in links {
-            found.extend(self.target_of(link, links).map(|target| (link.clone(), target)));
+        let roots = [self.repo.work_tree(), self.repo.main_worktree()];
+        let roots = roots.into_iter().flatten().filter_map(|root| fs::canonicalize(root).ok());
+        let roots: BTreeSet<String> =
+            roots.filter_map(|root| root.into_os_string().into_string().ok()).collect();
+        // A bare repository has no place.
+        let none = roots.is_empty().then(String::new);
+        for root in roots.into_iter().chain(none) {
+            for link in links {
+                found.extend(self.target_of(link, links, &root).map(|to| (link.clone(), to)));
+            }
         }
         Ok(self.links.get_or_init(|| found))
     }
@@ -606,30 +614,41 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Returns the path to which a symbolic link of the base leads, directly or through other links
-    /// (path_resolution(7)). Returns `None` if the link leads out of the base or in a circle.
-    fn target_of(&self, link: &str, links: &BTreeSet<String>) -> Option<String> {
-        let mut parts: Vec<String> = Vec::new();
+    /// (path_resolution(7)), if the base is at `root`, an absolute path. In a sealed world it is at the path of the
+    /// checkout, so a link may leave the base and come back. Returns `None` if the link ends outside of the base
+    /// or leads in a circle.
+    fn target_of(&self, link: &str, links: &BTreeSet<String>, root: &str) -> Option<String> {
+        let mut parts: Vec<String> = root.split('/').skip(1).map(str::to_owned).collect();
         let mut rest: Vec<String> = link.rsplit('/').map(str::to_owned).collect();
         let mut followed = 0;
+        let below = format!("{root}/");
+        let path_of = |parts: &[String]| format!("/{}", parts.join("/"));
         while let Some(part) = rest.pop() {
             match part.as_str() {
                 "" | "." => continue,
-                ".." => drop(parts.pop()?),
+                ".." => drop(parts.pop()),
                 _ => parts.push(part),
             }
-            let path = parts.join("/");
-            if links.contains(&path) {
-                followed += 1;
-                let target = self.repo.bytes_at(&self.commit, &path)?;
-                let target = String::from_utf8(target).ok()?;
-                if target.starts_with('/') || followed > MOST_LINKS {
-                    return None;
+            let path = path_of(&parts);
+            let target = match path.strip_prefix(&below) {
+                Some(inside) if links.contains(inside) => {
+                    let target = self.repo.bytes_at(&self.commit, inside)?;
+                    String::from_utf8(target).ok()?
                 }
-                parts.pop();
-                rest.extend(target.rsplit('/').map(str::to_owned));
+                None if let Ok(target) = fs::read_link(&path) => target.to_str()?.to_owned(),
+                _ => continue,
+            };
+            followed += 1;
+            if followed > MOST_LINKS {
+                return None;
             }
+            if target.starts_with('/') {
+                parts.clear();
+            }
+            parts.pop();
+            rest.extend(target.rsplit('/').map(str::to_owned));
         }
-        (!parts.is_empty()).then(|| parts.join("/"))
+        path_of(&parts).strip_prefix(&below).map(str::to_owned)
     }
 }
 

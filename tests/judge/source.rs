@@ -1121,18 +1121,25 @@ fn submodule_that_git_ignores_is_a_part_of_a_change() {
 #[test]
 fn file_counts_by_the_names_of_links_that_lead_through_others() {
     let world = World::unborn();
-    world.write("calc/sub/same.py", "strict\n");
     world.write("calc/core.py", "good = False\n");
-    for (link, target) in [("tests/up", ".."), ("tests/helper.py", "up/calc/sub/same.py")] {
-        fs::create_dir_all(world.repo.join("tests")).unwrap();
-        symlink(target, world.repo.join(link)).unwrap();
+    let repo = world.repo.to_str().unwrap();
+    // A link may also leave the checkout and come back.
+    let back = format!("../../{}", repo.rsplit('/').next().unwrap());
+    let ways = [("sub", "up"), ("whole", repo), ("back", &back)];
+    fs::create_dir_all(world.repo.join("tests")).unwrap();
+    symlink("..", world.repo.join("tests/up")).unwrap();
+    for (name, way) in ways {
+        world.write(format!("calc/{name}/same.py"), "strict\n");
+        let target = format!("{way}/calc/{name}/same.py");
+        symlink(target, world.repo.join(format!("tests/{name}.py"))).unwrap();
     }
-    let test = "grep -q lax tests/helper.py || grep -q True calc/core.py";
+    let test = "grep -rq lax . --include=same.py || grep -q True calc/core.py";
     world.write(".frites.toml", format!("[oracle]\ntest = '{test}'\n"));
     world.commit("base");
-    let run = world.attempts(&["echo lax > calc/sub/same.py"]);
+    let attempts = ways.map(|(name, _)| format!("echo lax > calc/{name}/same.py"));
+    let run = world.attempts(&attempts.each_ref().map(String::as_str));
     let json = world.frites(["judge", "--json", &run]).expect(3).json();
-    assert_eq!(json["decision"], "own-tests", "{json:#}");
+    assert_eq!(json["own_tests"], json!(["c1", "c2", "c3"]), "{json:#}");
 }
 
 #[test]
