@@ -62,11 +62,15 @@ pub fn contradicted(
     result: &StageResult,
     settings: &JudgeSettings,
 ) -> Option<Outcome> {
-    let is_off = settings.commands.trust_exit || !settings.needs_base();
-    if is_off || result.stage != Stage::Test || !result.outcome.passed() {
+    if !are_compared(settings) || result.stage != Stage::Test || !result.outcome.passed() {
         return None;
     }
     Expected::of(base)?.contradiction(result.tests.as_ref())
+}
+
+/// True if tests that are missing by a report count.
+pub fn are_compared(settings: &JudgeSettings) -> bool {
+    settings.needs_base() && !settings.commands.trust_exit
 }
 
 /// The tests that must have run because they ran on the base.

@@ -14,6 +14,7 @@ trials! {
     the_bases_files_are_older_than_all_that_is_written_later: [NAMESPACES];
     a_run_leaves_what_its_base_built_for_later_commands: [NAMESPACES, MAKE];
     what_the_base_built_beside_unguarded_attempts_is_not_kept: [NAMESPACES, MAKE];
+    tests_that_did_not_run_again_on_the_base_are_expected_all_the_same: [NAMESPACES];
     each_round_is_judged_over_what_the_base_built: [NAMESPACES, MAKE];
     a_seed_that_changes_during_a_run_is_the_new_one_in_its_judging_and_in_later_ones: [NAMESPACES];
 }
@@ -97,6 +98,22 @@ fn the_bases_files_are_older_than_all_that_is_written_later() {
     let verdict = judged_with(&world, &test);
     assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
     assert_eq!(verdict["baseline"]["results"][0]["outcome"], "passed", "{verdict:#}");
+    world.assert_clean();
+}
+
+fn tests_that_did_not_run_again_on_the_base_are_expected_all_the_same() {
+    let world = sealed();
+    world.write(".gitignore", "stamp\n");
+    world.commit("outputs are ignored");
+    world.attempts(&["echo fewer >> src/lib.txt"]);
+    let test = "! test -e stamp || exit 0; touch stamp; passed=3; \
+                if grep -q fewer src/lib.txt; then passed=1; fi; echo \"=== $passed passed in 0.10s ===\"";
+    // The second judging begins with the base's stamp.
+    for _ in 0..2 {
+        let verdict =
+            world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(3).json();
+        assert_eq!(verdict["decision"], "missing-tests", "{verdict:#}");
+    }
     world.assert_clean();
 }
 

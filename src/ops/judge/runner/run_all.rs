@@ -4,6 +4,7 @@ use crate::config::keys;
 use crate::config::value::{ProofMode, WarmMode};
 use crate::error::Result;
 use crate::git::layers::base::BaseLayer;
+use crate::model::missing_tests;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
@@ -66,13 +67,13 @@ impl OracleRunner<'_> {
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let shown = scheduler.waiting();
         let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
-        let baseline = if wants_base { self.known_base()? } else { None };
+        let mut baseline = if wants_base { self.known_base()? } else { None };
         // If a pass does not count, another candidate may win, whose claims then have to be confirmed.
-        self.settle(entries, baseline.as_ref(), jobs)?;
-        if let Some(baseline) = &baseline {
-            self.judge_their_tests(entries, baseline, jobs)?;
+        self.settle(entries, &mut baseline, jobs)?;
+        if let Some(known) = &baseline {
+            self.judge_their_tests(entries, known, jobs)?;
             // The candidates' tests may have changed the ranking.
-            self.settle(entries, Some(baseline), jobs)?;
+            self.settle(entries, &mut baseline, jobs)?;
         }
         let base = if wants_base { self.confirm_base(entries)? } else { None };
         Ok((Effort { saved_not_run: saved.saved_not_run, ..self.ledger.effort() }, base))
@@ -83,15 +84,23 @@ impl OracleRunner<'_> {
     fn settle(
         &self,
         entries: &mut [Entry],
-        baseline: Option<&Baseline>,
+        baseline: &mut Option<Baseline>,
         jobs: usize,
     ) -> Result<()> {
-        let mut is_open = self.overrule(entries, baseline)? || confirm::any_claims(entries);
-        while is_open {
-            self.confirm(entries, baseline, jobs)?;
-            is_open = self.overrule(entries, baseline)?;
+        let mut is_open = confirm::any_claims(entries);
+        loop {
+            if missing_tests::are_compared(&self.terms.settings)
+                && let Some(base) = baseline.as_ref().filter(|base| base.may_lack_tests(entries))
+            {
+                *baseline = Some(self.confirmed_base(&self.base_tree()?, base)?);
+            }
+            is_open |= self.overrule(entries, baseline.as_ref())?;
+            if !is_open {
+                return Ok(());
+            }
+            self.confirm(entries, baseline.as_ref(), jobs)?;
+            is_open = false;
         }
-        Ok(())
     }
 
     /// If the settings ask for it, takes the tests of the candidates that passed, and judges them on the
