@@ -151,7 +151,10 @@ impl KnownCode {
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
         let extension = path.rsplit('.').next();
-        self.places.files.iter().map(String::as_str).filter(move |file| {
+        let start = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let files = self.places.files.range(start.clone()..).map(String::as_str);
+        let below = files.take_while(move |file| file.starts_with(&start));
+        below.filter(move |file| {
             *file != path
                 && directory_of(file) == directory
                 && file.rsplit('.').next() == extension

@@ -1,7 +1,7 @@
 //! The trees of a candidate's second judging. The first tree has the candidate's source, and all other files
 //! as in the base. Each further tree also has a combination of the doubtful files. A changed file is doubtful
 //! if it is neither source nor a test, or if it decides which commands run.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
@@ -174,10 +174,9 @@ fn put_redirected_back(
 ) -> Result<()> {
     let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
     let is_of_base = project.directories()?;
-    let is_directory = |directory: &str| {
-        let below = format!("{directory}/");
-        is_of_base(directory) || paths.iter().any(|path| path.starts_with(&below))
-    };
+    let sorted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+    let is_directory =
+        |directory: &str| is_of_base(directory) || has_below(&sorted, &format!("{directory}/"));
     for (file, path) in changes.iter().zip(&paths) {
         let text = |content: &FileContent| {
             content.bytes().map(|text| String::from_utf8_lossy(text).into_owned())
@@ -284,8 +283,20 @@ fn kept_new_files<'c>(
     changes: &'c [ChangedFile],
     choices: &BTreeMap<TreePath, PutBack>,
 ) -> Vec<&'c ChangedFile> {
-    let new = changes.iter().filter(|file| file.before.bytes().is_none());
-    new.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep)).collect()
+    kept(changes.iter().filter(|file| file.before.bytes().is_none()), choices).collect()
+}
+
+/// The files among these that are not put back, according to the choices so far.
+fn kept<'c>(
+    files: impl Iterator<Item = &'c ChangedFile>,
+    choices: &BTreeMap<TreePath, PutBack>,
+) -> impl Iterator<Item = &'c ChangedFile> {
+    files.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep))
+}
+
+/// True if one of these paths begins with `directory`, which ends with a slash or is empty.
+fn has_below(paths: &BTreeSet<&str>, directory: &str) -> bool {
+    paths.range(directory..).next().is_some_and(|path| path.starts_with(directory))
 }
 
 /// Puts back new files that hide a module of the base, unless the new file is the module itself, which was
@@ -295,16 +306,12 @@ fn put_hiding_back(
     project: &BaseProject<'_>,
     choices: &mut BTreeMap<TreePath, PutBack>,
 ) -> Result<()> {
+    let gone = changes.iter().filter(|file| file.after.bytes().is_none());
+    let gone: BTreeSet<String> = kept(gone, choices).map(|file| file.path.lossy()).collect();
     for file in kept_new_files(changes, choices) {
         let name = file.path.lossy();
         let mut replaced = project.replaced_by(&name)?;
-        replaced.retain(|path| {
-            !changes.iter().any(|other| {
-                other.path.lossy() == *path
-                    && other.after.bytes().is_none()
-                    && choices.get(&other.path) == Some(&PutBack::Keep)
-            })
-        });
+        replaced.retain(|path| !gone.contains(&**path));
         if !replaced.is_empty() {
             choices.insert(file.path.clone(), PutBack::Other);
         }
@@ -320,16 +327,14 @@ fn put_lone_manifests_back(
     project: &BaseProject<'_>,
     choices: &mut BTreeMap<TreePath, PutBack>,
 ) -> Result<()> {
+    let mut source: Vec<String> =
+        kept(changes.iter(), choices).map(|file| file.path.lossy()).collect();
+    source.retain(|path| language_of(path).is_some());
+    let source: BTreeSet<&str> = source.iter().map(String::as_str).collect();
     for file in kept_new_files(changes, choices) {
         let name = file.path.lossy();
         let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
-        let is_source_below = |other: &ChangedFile| {
-            let path = other.path.lossy();
-            path.starts_with(directory)
-                && language_of(&path).is_some()
-                && choices.get(&other.path) == Some(&PutBack::Keep)
-        };
-        if begins_project(&name, project)? && !changes.iter().any(is_source_below) {
+        if begins_project(&name, project)? && !has_below(&source, directory) {
             choices.insert(file.path.clone(), PutBack::Other);
         }
     }
