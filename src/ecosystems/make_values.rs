@@ -53,7 +53,8 @@ impl MakeValues {
         }
         if exports_all {
             // A variable that make itself does not use can only be for the programs.
-            let text = rest.join("\n");
+            let values: Vec<String> = found.values.values().cloned().collect();
+            let text = [rest.as_slice(), &values].concat().join("\n");
             for name in found.values.keys() {
                 if !text.contains(&format!("({name}")) && !text.contains(&format!("{{{name}")) {
                     found.exported.insert(name.clone());

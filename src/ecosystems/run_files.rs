@@ -1006,6 +1006,7 @@ mod tests {
             ("t:\nifdef X\n\tcc src/a.c\nelse\n\tnode v/all.js\nendif\n", js),
             ("export BASH_ENV := v/all.js\nt:\n\tbash\n", js),
             ("BASH_ENV = v/all.js\nSRC = src/a.c\nexport\nt:\n\tcc $(SRC)\n", js),
+            ("define B\n\tcc $(SRC)\nendef\nSRC = src/a.c\nexport\nt:\n\t$(B)\n", &[]),
             ("t: export BASH_ENV := v/all.js\nt:\n\tbash\n", js),
             ("SHELL = v/all.js\nt:\n\tcc src/a.c\n", js),
             ("t:\n\t$(MAKE) CC=v/all.js a\n", js),
