@@ -578,7 +578,8 @@ impl<'t> BaseProject<'t> {
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // A line of the commands has `None` in place of a file.
-        let lines = lines.iter().map(|(file, line)| (Some(file.as_str()), line));
+        let lines = lines.iter().filter(|(file, _)| !documents::is_page(file));
+        let lines = lines.map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
         Ok(lines.any(|(file, line)| {
             // A line of a settings file counts as a test's if it contains `test`, e.g. in the name of the

@@ -44,9 +44,16 @@ const PACKING: [&str; 12] = [
 pub fn is_document_by_name(path: &str) -> bool {
     let name = file_name(path);
     let has_ending = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    let mut above = path.split('/').rev().skip(1);
-    let is_in_docs = above.any(|part| matches!(part, "doc" | "docs" | "documentation"));
-    has_ending(&TEXTS) || (is_in_docs && has_ending(&BESIDE)) || has_name_of_document(name)
+    has_ending(&TEXTS) || (is_in_docs(path) && has_ending(&BESIDE)) || has_name_of_document(name)
+}
+
+/// True if a file is a page beside documents, which only mentions the files that it names.
+pub fn is_page(path: &str) -> bool {
+    is_in_docs(path) && path.ends_with(".html")
+}
+
+fn is_in_docs(path: &str) -> bool {
+    directories(path).any(|part| matches!(part, "doc" | "docs" | "documentation"))
 }
 
 /// True for names such as `LICENSE` and `README.txt`.

@@ -924,6 +924,7 @@ fn document_that_a_test_reads_is_no_document() {
     world.write("docs/usage.rst", "x\n");
     world.write("tests/test_a.py", "open('docs/usage.rst')\n");
     world.write("pyproject.toml", "[project]\nreadme = \"README.md\"\n");
+    world.write("docs/a.html", "README.md is in the docs of this test\n");
     world.commit("base");
     let fix = "echo good > a.py";
     world.attempts(&[
