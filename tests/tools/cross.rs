@@ -260,6 +260,7 @@ fn cross_judging_over_outputs_takes_one_more_run_for_each_tree() {
         tests_of(&verdict, 3),
         ["tests/4.t: base fail; pass c1 c2 c3 c4 c5 c6 c7 c8; fail "]
     );
-    assert!(across <= alone + 9, "{across} runs, {alone} without --cross");
+    // The base is confirmed, too, because candidates have more tests.
+    assert!(across <= alone + 10, "{across} runs, {alone} without --cross");
     world.assert_clean();
 }
