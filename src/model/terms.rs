@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
+use crate::model::hex::hex;
 use crate::model::name::Name;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
@@ -153,7 +154,7 @@ impl Terms {
     /// they have the same digest.
     pub fn id(&self) -> String {
         let text = serde_json::to_vec(&self.of_results()).unwrap_or_default();
-        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(text))
     }
 
     /// These terms without the setup command, which no option of `judge` names.

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
+use crate::model::hex::hex;
 
 /// A document with the version, followed by `fields`.
 pub fn document(fields: Value) -> String {
@@ -42,8 +43,7 @@ fn with_underscores(value: Value) -> Value {
 pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     object[key] = json!(String::from_utf8_lossy(path));
     if std::str::from_utf8(path).is_err() {
-        let hex: String = path.iter().map(|b| format!("{b:02x}")).collect();
-        object[format!("{key}_hex")] = json!(hex);
+        object[format!("{key}_hex")] = json!(hex(path));
     }
 }
 

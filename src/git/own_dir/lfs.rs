@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::own_dir::files;
+use crate::model::hex::hex;
 
 /// The number of hex digits of a SHA-256.
 const DIGITS: usize = 64;
@@ -51,8 +52,7 @@ fn copy(from: &Path, digest: &str, store: &Path, target: &Path) -> io::Result<()
             }
         }
     }
-    let found: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if found != digest {
+    if hex(&hasher.finalize()) != digest {
         return Ok(());
     }
     copied.as_file().sync_all()?;

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::agents::{self, StateVariable};
 use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::{atomic, regular};
+use crate::model::hex::hex;
 use crate::ops::agent_state::users::UsersState;
 
 /// A larger file is not a login.
@@ -128,7 +129,7 @@ impl CopiedLogin {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }
 
 /// The user's login with the tokens of `other`; `None` if the tokens are the same, or if `users` or `other`
