@@ -33,10 +33,25 @@ pub(super) fn is_of_an_index(path: &Path) -> bool {
 /// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.
 /// Links are not followed. A path for which `leaves_out` is true is skipped, with everything below it.
 pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
+    list_readable(dir, leaves_out, &mut Vec::new())
+}
+
+/// As [`list`]. Adds the paths of directories that exist and cannot be read to `unread`.
+fn list_readable(
+    dir: &Path,
+    leaves_out: impl Fn(&Path) -> bool,
+    unread: &mut Vec<PathBuf>,
+) -> Vec<(PathBuf, fs::FileType)> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
     while let Some(above) = waiting.pop() {
-        for entry in fs::read_dir(dir.join(&above)).into_iter().flatten().flatten() {
+        let at = dir.join(&above);
+        let entries = fs::read_dir(&at);
+        // git removes directories at any time.
+        if entries.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
+            unread.push(at);
+        }
+        for entry in entries.into_iter().flatten().flatten() {
             let path = above.join(entry.file_name());
             let Ok(kind) = entry.file_type() else { continue };
             if leaves_out(&path) {
@@ -107,23 +122,14 @@ pub(super) fn read(
     if !is_directory(dir) {
         return found;
     }
-    if fs::read_dir(dir).is_err() {
-        unread.push(dir.to_owned());
-    }
     let mut left = MOST_BYTES;
-    for (path, kind) in list(dir, leaves_out) {
+    let all = list_readable(dir, leaves_out, unread).into_iter();
+    for (path, _) in all.filter(|(_, kind)| kind.is_file()) {
         let at = dir.join(&path);
-        let read = if kind.is_dir() {
-            fs::read_dir(&at).map(|_| None)
-        } else if kind.is_file() {
-            regular::read_own_at_most(&at, left).map(Some)
-        } else {
-            continue;
-        };
-        match read {
+        match regular::read_own_at_most(&at, left) {
             Ok(bytes) => {
-                left -= bytes.as_ref().map_or(0, Vec::len) as u64;
-                found.extend(bytes.map(|bytes| (path, bytes)));
+                left -= bytes.len() as u64;
+                found.insert(path, bytes);
             }
             // git removes files at any time.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
