@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::count::{count, some_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::shell;
 use crate::ops::agent_state::users::{self, UsersState};
 use crate::ops::disk_space;
 use crate::ops::judge::{JudgeOptions, plan, unseeded, why_late};
@@ -162,9 +163,10 @@ fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;
     if let Some(program) = programs::programs(&first.command).into_iter().next() {
-        let line = first.command.to_string();
-        let mut words = line.split(|c: char| c.is_whitespace() || ";&|(".contains(c));
-        let moves = words.any(|word| ["cd", "pushd"].contains(&word));
+        let commands = shell::simple_commands(&first.command.to_string());
+        let moves = commands.iter().any(|c| {
+            c.words.first().is_some_and(|word| ["cd", "pushd"].contains(&word.text.as_str()))
+        });
         let is_path = program.contains('/') && !program.starts_with('/') && !moves;
         let path = program.trim_start_matches("./");
         if is_path && !path.contains("..") && session.repo.file(&tree, path)?.is_none() {
