@@ -376,7 +376,7 @@ fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) ->
             true => Error::usage("--forget removes whole runs")
                 .hint(format!("write `git frites clean --forget {}`", run.run)),
             false => Error::no(format!("run {} has got other candidates meanwhile", run.run))
-                .hint("look at them, and clean again"),
+                .hint(format!("look at them with `git frites diff {}`, then clean again", run.run)),
         });
     }
     Ok(names)

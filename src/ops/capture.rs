@@ -492,9 +492,7 @@ fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
     OwnGitDir::at(&candidate.directory().own_git())
 }
 
-/// The commit message of a capture, with the user's words, if any. Its trailers have enough data to rebuild a
-/// lost record.
-/// The event of a capture.
+/// The event of a capture, with the user's words, if any.
 fn event(
     candidate: CandidateRef<'_>,
     capture: &Capture,
@@ -512,6 +510,8 @@ fn event(
     }
 }
 
+/// The commit message of a capture, with the user's words, if any. Its trailers have enough data to rebuild a
+/// lost record.
 fn message(
     run: &Run,
     candidate: &Candidate,

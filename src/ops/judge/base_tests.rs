@@ -227,7 +227,9 @@ pub(super) fn choose(
             {
                 // With the base's file there, the second judging would not see the code that lands.
                 if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some() {
-                    PutBack::Inseparable("a symbolic link takes its place, or it that of a link")
+                    PutBack::Inseparable(
+                        "a symbolic link takes its place, or it takes the place of one",
+                    )
                 } else {
                     PutBack::Other
                 }

@@ -274,9 +274,8 @@ impl ResolvedTarget {
         let is_on_branch = worktree::head_branch(git.git_dir()).as_ref() == Some(&self.branch);
         let is_idle = is_on_branch && unfinished(git.git_dir()).is_none();
         if !is_idle || captured.capture.map_or(run.base, |c| c.commit) != *state {
-            return Err(
-                Error::fatal(format!("{candidate} has changed meanwhile")).hint("merge again")
-            );
+            return Err(Error::fatal(format!("{candidate} has changed meanwhile"))
+                .hint(format!("look at it with `git frites diff {candidate}`, then merge again")));
         }
         Ok(Some(lock))
     }
