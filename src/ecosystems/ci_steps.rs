@@ -136,7 +136,7 @@ impl CiCommands {
         });
         for line in joined_lines(&text) {
             for command in shell::simple_commands(&with_quoted_extras(&line)) {
-                is_moved |= command.words[0].text == "cd";
+                is_moved |= command.words.first().is_some_and(|word| word.text == "cd");
                 if !is_moved {
                     self.commands.push(self.command(path, &command, is_compound));
                 }
@@ -379,6 +379,8 @@ pub fn shell_line(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ecosystems::project::command;
 
@@ -504,5 +506,22 @@ mod tests {
             assert!(workflow(&text).commands.is_empty(), "{}", &text[..30.min(text.len())]);
         }
         assert!(workflow(steps).runs(&test("make test")));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        /// A step may be only a redirection: `diff -u <(echo -n) <(gofmt -d .)` has such parts.
+        #[test]
+        fn no_line_panics(parts in prop::collection::vec(prop::sample::select(vec![
+            "<(", "$(", "(", ")", "{", "}", "<", ">", "<<E", "<<<", "|", "&", ";", "!", "\n          ", " ", "'", "\"", "\\", "`", "#", "=", "$", "${{", "}}", "é",
+            "cd", "if", "fi", "for", "a", "A=1", "make", "test", "pip", "install", "python3", "-m", "sudo", "npm", "run", "tee",
+        ]), 0..12)) {
+            let ci = steps(&[&parts.concat(), "make test"]);
+            let own = test("make test");
+            ci.runs(&own);
+            ci.other_tests(Some(&own));
+            ci.install("npm", &["install"]);
+            ci.pip_installs("python3");
+        }
     }
 }

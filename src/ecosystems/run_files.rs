@@ -832,6 +832,8 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// The files of a project that a command runs.
@@ -1168,5 +1170,20 @@ mod tests {
         assert_eq!(of(&files, "npm test"), with(&["a.js"]));
         assert_eq!(of(&files, "npm ci"), [""; 0]);
         assert_eq!(of(&files, "just lint"), with(&["prepare"]));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn no_text_panics(parts in prop::collection::vec(prop::sample::select(vec![
+            "<(", "$(", "(", ")", "{", "}", "<", ">", "<<E", "<<<", "|", "&", ";", "!", "\n", "\n\t", "\n  ", " ", "'", "\"", "\\", "\\\n", "`", "#", "=", ":=", ":", "$", "${", "$@", "é",
+            "cd", "if", "fi", "for", "a", "A=1", "make", "test:", "-C", "include", "define A", "endef", "python3", "-m", "-c", "git diff", "sh", ".", "./a.sh", "xargs", "[ -f a ] && ", "tee", "*.sh",
+        ]), 0..14)) {
+            let text = parts.concat();
+            let files = ["a.sh", "Makefile", "justfile", "Taskfile.yml", "package.json", "tox.ini", "a.py"].map(|name| (name, text.as_str()));
+            for command in ["sh a.sh", "make test", "just test", "task test", "npm test", "tox", "python3 -m a", &text] {
+                named(&files, command);
+            }
+        }
     }
 }
