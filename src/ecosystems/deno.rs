@@ -3,7 +3,7 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::javascript::leads_to_tests;
-use crate::ecosystems::manifest::{PutBackPart, json_members};
+use crate::ecosystems::manifest::json_members;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -14,9 +14,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Settings, find: deno }],
     lock_files: &["deno.lock"],
     finds: PackagesFound::Named,
-    manifest: |name| {
-        if MANIFESTS.contains(&name) { Some(deno_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&MANIFESTS, deno_part)],
     // With `--node-modules-dir=none`, deno runs no package's script.
     download: Some(Download {
         lock: "deno.lock",

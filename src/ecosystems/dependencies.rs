@@ -396,7 +396,7 @@ pub fn drops_into_tree(
 
 /// The ecosystem of a manifest or a lock file with this name.
 pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
-    ALL.iter().copied().find(|e| (e.manifest)(name).is_some() || e.lock_files.contains(&name))
+    ALL.iter().copied().find(|e| e.manifest(name).is_some() || e.lock_files.contains(&name))
 }
 
 /// True if a line that names a manifest makes a tool install the manifest's packages. The line is one of the

@@ -1,6 +1,6 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{PutBackPart, line_hunks, without_versions};
+use crate::ecosystems::manifest::{line_hunks, without_versions};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, unreadable};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -23,10 +23,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "Directory.Build.targets",
         "global.json",
     ],
-    manifest: |name| {
-        let is_project = name.ends_with("proj") && name.contains('.');
-        if is_project { Some(project_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&["*.*proj"], project_part)],
     ..Ecosystem::NOTHING
 };
 

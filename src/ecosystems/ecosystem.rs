@@ -53,11 +53,11 @@ pub struct Ecosystem {
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
     /// Patterns for files of which any change may change what is run. (Of a manifest, only changes of a part
-    /// may: see `manifest`.) A pattern that ends in `/` matches all files below a directory of that name.
+    /// may: see `manifests`.) A pattern that ends in `/` matches all files below a directory of that name.
     pub decisive_files: &'static [&'static str],
-    /// Returns the function that restores the deciding part of a manifest (settings, scripts, code), or
-    /// `None` if a file of this name is not a manifest.
-    pub manifest: fn(&str) -> Option<PutBackPart>,
+    /// Patterns for the names of its manifests, with the function that restores the deciding part of such a
+    /// manifest: settings, scripts, code.
+    pub manifests: &'static [(&'static [&'static str], PutBackPart)],
     /// True if a file at this path runs in place of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
     /// True if a file that is added at this path with this text is loaded in place of a module that test
@@ -138,7 +138,7 @@ impl Ecosystem {
         test_words: (&[], &["test"]),
         test_directories: &[],
         decisive_files: &[],
-        manifest: |_| None,
+        manifests: &[],
         shadows_tool: |_| false,
         shadows_library: |_, _| false,
         installed: &[],
@@ -171,6 +171,12 @@ impl Ecosystem {
                     || sources.any(|own| *own == extension)
                         && is_name_of_test(stem, self.test_words)
             })
+    }
+
+    /// The function that restores the deciding part of a manifest; `None` if a file of this name is none.
+    pub fn manifest(&self, name: &str) -> Option<PutBackPart> {
+        let has_name = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, name));
+        self.manifests.iter().find(|(names, _)| has_name(names)).map(|(_, part)| *part)
     }
 
     /// True if any change of a file at this path may change what is run.

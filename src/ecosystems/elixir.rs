@@ -1,6 +1,6 @@
 //! Elixir: Mix.
 use crate::ecosystems::ecosystem::{Ecosystem, is_in};
-use crate::ecosystems::manifest::{PutBackPart, all_but_sections};
+use crate::ecosystems::manifest::all_but_sections;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -21,7 +21,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     // Mix reads the settings file of its environment, so a new file for an environment that had none may
     // change what is run, too.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
-    manifest: |name| if name == "mix.exs" { Some(mix_part as PutBackPart) } else { None },
+    manifests: &[(&["mix.exs"], mix_part)],
     ..Ecosystem::NOTHING
 };
 

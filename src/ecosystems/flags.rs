@@ -303,11 +303,9 @@ mod tests {
             test_words: (&[], &["try"]),
             test_directories: &["tries"],
             decisive_files: &["fake.*", ".fake/"],
-            manifest: |name| {
-                (name == "manifest.fake").then_some(|base, own| {
-                    Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
-                })
-            },
+            manifests: &[(&["manifest.fake"], |base, own| {
+                Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
+            })],
             shadows_tool: |path| path == "tool",
             ..Ecosystem::NOTHING
         };

@@ -1,6 +1,6 @@
 //! Go.
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, line_hunks};
+use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -20,7 +20,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     decisive_files: &["go.work", ".golangci.*", "magefile.go"],
-    manifest: |name| if name == "go.mod" { Some(go_mod_part as PutBackPart) } else { None },
+    manifests: &[(&["go.mod"], go_mod_part)],
     download: Some(Download { lock: "go.sum", words: &["go", "mod", "download"] }),
     ..Ecosystem::NOTHING
 };

@@ -3,7 +3,7 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, json_members, words};
+use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::test_names::is_in_test_directory;
@@ -94,9 +94,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "tslint.json",
         "turbo.json",
     ],
-    manifest: |name| {
-        if name == "package.json" { Some(package_json_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&["package.json"], package_json_part)],
     recipe_files: &["package.json"],
     recipe_runners: &["npm", "yarn", "pnpm", "bun"],
     recipes: package_recipes,

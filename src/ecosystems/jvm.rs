@@ -36,11 +36,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         is_script || (path.ends_with(".scala") && path.starts_with("project/"))
     },
     shadows_library: is_in_a_foreign_package,
-    manifest: |name| match name {
-        "pom.xml" => Some(maven_part),
-        "build.gradle" | "build.gradle.kts" => Some(gradle_part),
-        _ => None,
-    },
+    manifests: &[(&["pom.xml"], maven_part), (&["build.gradle", "build.gradle.kts"], gradle_part)],
     ..Ecosystem::NOTHING
 };
 

@@ -233,7 +233,7 @@ impl KnownCode {
 /// True if a file of this name shows a known kind of project. A Makefile shows none.
 fn shows_project(name: &str) -> bool {
     ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.contains(&"make")).any(|ecosystem| {
-        ecosystem.project_files.contains(&name) || (ecosystem.manifest)(name).is_some()
+        ecosystem.project_files.contains(&name) || ecosystem.manifest(name).is_some()
     })
 }
 

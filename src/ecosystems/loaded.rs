@@ -236,7 +236,7 @@ fn names_commands(path: &str) -> bool {
 /// True for a manifest or project file, which may list files of the product.
 fn lists_product(path: &str) -> bool {
     let name = file_name(path);
-    ALL.iter().any(|e| (e.manifest)(name).is_some() || e.project_files.contains(&name))
+    ALL.iter().any(|e| e.manifest(name).is_some() || e.project_files.contains(&name))
 }
 
 /// True if the word is the first word of a manifest value. A later word is an argument of a command.

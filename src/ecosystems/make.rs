@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::{Ecosystem, file_name};
 use crate::ecosystems::make_values::{MakeValues, stem_of};
-use crate::ecosystems::manifest::{LineHunk, PutBackPart, line_hunks};
+use crate::ecosystems::manifest::{LineHunk, line_hunks};
 use crate::ecosystems::new_file::directory_of;
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
@@ -15,10 +15,7 @@ use crate::model::outcome::Stage;
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[Detector { evidence: Evidence::Recipe, find: makefile }],
-    manifest: |name| {
-        let is_makefile = MAKEFILES.contains(&name) || name.ends_with(".mk");
-        if is_makefile { Some(makefile_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&MAKEFILES, makefile_part), (&["*.mk"], makefile_part)],
     recipe_files: &MAKEFILES,
     recipe_runners: &["make", "gmake"],
     recipes: rules,

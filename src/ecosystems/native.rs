@@ -41,10 +41,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         header.is_some_and(|name| SYSTEM_HEADERS.split_whitespace().any(|known| known == name))
             || directories.split('/').any(|name| SYSTEM_DIRECTORIES.contains(&name))
     },
-    manifest: |name| match name {
-        "CMakeLists.txt" | "BUILD" | "BUILD.bazel" => Some(all_but_sources),
-        _ => None,
-    },
+    manifests: &[(&["CMakeLists.txt", "BUILD", "BUILD.bazel"], all_but_sources)],
     ..Ecosystem::NOTHING
 };
 

@@ -1,6 +1,6 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{PutBackPart, json_members, words};
+use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -20,9 +20,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "phpunit.xml.dist",
         "rector.php",
     ],
-    manifest: |name| {
-        if name == "composer.json" { Some(composer_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&["composer.json"], composer_part)],
     installed: &VENDOR,
     ..Ecosystem::NOTHING
 };

@@ -5,9 +5,7 @@ use toml::Table;
 
 use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{
-    PutBackPart, ini_entries, line_hunks, toml_text, toml_values, words,
-};
+use crate::ecosystems::manifest::{ini_entries, line_hunks, toml_text, toml_values, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -68,12 +66,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "usercustomize.py",
         "uv.toml",
     ],
-    manifest: |name| match name {
-        "pyproject.toml" => Some(pyproject_part as PutBackPart),
-        "setup.cfg" => Some(setup_cfg_part),
-        name if name.starts_with("requirements") && name.ends_with(".txt") => Some(list_part),
-        _ => None,
-    },
+    manifests: &[
+        (&["pyproject.toml"], pyproject_part),
+        (&["setup.cfg"], setup_cfg_part),
+        (&["requirements*.txt"], list_part),
+    ],
     shadows_tool,
     shadows_library,
     recipe_files: &["tox.ini"],

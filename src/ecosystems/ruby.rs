@@ -1,6 +1,6 @@
 //! Ruby: RSpec, and minitest or test-unit by Rake; through Bundler if there is a Gemfile.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{PutBackPart, is_quoted_list, line_hunks};
+use crate::ecosystems::manifest::{is_quoted_list, line_hunks};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -37,10 +37,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_words: (&["test"], &["spec", "test"]),
     decisive_files: &["Guardfile", "Rakefile"],
     shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),
-    manifest: |name| {
-        let is_manifest = name == "Gemfile" || name.ends_with(".gemspec");
-        if is_manifest { Some(gems_part as PutBackPart) } else { None }
-    },
+    manifests: &[(&["Gemfile", "*.gemspec"], gems_part)],
     ..Ecosystem::NOTHING
 };
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests, PackagesFound};
-use crate::ecosystems::manifest::{PutBackPart, toml_lost_items, toml_text, toml_values, words};
+use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
 use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
@@ -49,7 +49,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ".cargo/",
     ],
     download: Some(Download { lock: "Cargo.lock", words: &["cargo", "fetch", "--locked"] }),
-    manifest: |name| if name == "Cargo.toml" { Some(cargo_part as PutBackPart) } else { None },
+    manifests: &[(&["Cargo.toml"], cargo_part)],
     ..Ecosystem::NOTHING
 };
 

@@ -74,7 +74,7 @@ pub fn markers(
         let Some(text) = read(path)? else { continue };
         let is_program = language_of(path).is_some_and(|language| !language.is_shell());
         let names_shell = text.lines().next().is_some_and(|l| l.trim_end().ends_with("sh"));
-        let kind = if (make::ECOSYSTEM.manifest)(file_name(path)).is_some() {
+        let kind = if make::ECOSYSTEM.manifest(file_name(path)).is_some() {
             TextKind::Make
         } else if is_program || text.starts_with("#!") && !names_shell {
             TextKind::Program

@@ -95,7 +95,7 @@ pub fn deciding_change(
         return DecidingChange::Whole;
     }
     let name = file_name(path);
-    let Some(put_back) = ecosystems.iter().find_map(|ecosystem| (ecosystem.manifest)(name)) else {
+    let Some(put_back) = ecosystems.iter().find_map(|ecosystem| ecosystem.manifest(name)) else {
         return DecidingChange::None;
     };
     let Some(after) = after else { return DecidingChange::Whole };
