@@ -11,14 +11,16 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
-use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, is_listed, only_looks, put_first,
 };
-use crate::ecosystems::new_file::{LOADING, directory_of};
+use crate::ecosystems::new_file::LOADING;
+use crate::ecosystems::paths::{
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension,
+};
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
@@ -173,10 +175,9 @@ impl<'t> BaseProject<'t> {
         let found = found.map(|(_, line)| line);
         let lines: Vec<&str> =
             markers.lines.iter().map(|(_, line)| line).chain(found).map(String::as_str).collect();
-        let extension = path.rsplit('.').next();
         let runs_script = self.scripts.iter().any(|script| {
             directory_of(script) == directory
-                && script.rsplit('.').next() == extension
+                && have_same_extension(script, path)
                 && markers.has_word(script)
         });
         Ok(runs_script || put_first(&lines, directory))
@@ -227,7 +228,7 @@ impl<'t> BaseProject<'t> {
         path: &'p str,
     ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
         let code = self.code()?;
-        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+        let above = directories_above(path);
         Ok(above.filter(|directory| !code.has_directory(directory)).chain([path]))
     }
 
@@ -241,8 +242,7 @@ impl<'t> BaseProject<'t> {
         let mut names = BTreeSet::new();
         for path in paths {
             for new in self.new_parts(path)? {
-                let name = file_name(new);
-                let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+                let stem = bare_name(new);
                 names.extend([stem.to_owned(), stem.replace('_', "")]);
             }
             let module = code.module_of(path);
@@ -532,8 +532,8 @@ impl<'t> BaseProject<'t> {
     /// True if the base has tests in the directory of this path, or below it.
     pub fn has_tests_beside(&self, path: &str) -> Result<bool> {
         let files = self.repo.paths_and_modes_of(&self.commit)?;
-        let directory = &path[..path.len() - file_name(path).len()];
-        Ok(files.iter().any(|(file, _)| file.starts_with(directory) && is_test_path(file)))
+        let directory = directory_of(path);
+        Ok(files.iter().any(|(file, _)| below(file, directory).is_some() && is_test_path(file)))
     }
 
     /// True if the base has the directory of this path.
@@ -563,10 +563,9 @@ impl<'t> BaseProject<'t> {
         let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
         let directory = self.code()?.nearest_directory(path);
         let files = self.repo.paths_and_modes_of(&self.commit)?;
-        let has_source = files.iter().any(|(file, _)| {
-            let below = file.strip_prefix(directory);
-            below.is_some_and(|below| below.starts_with('/')) && ecosystem.has_source(file)
-        });
+        let has_source = files
+            .iter()
+            .any(|(file, _)| below(file, directory).is_some() && ecosystem.has_source(file));
         Ok(!directory.is_empty() && !has_source && self.is_used(path, true)?)
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::ecosystems::paths::file_name;
 use crate::ecosystems::recipe::joined_lines;
 use crate::model::oracle::{CommandLine, OracleCommand, shell_word};
 use crate::model::outcome::Stage;
@@ -179,7 +180,7 @@ impl CiCommands {
     /// True if a command or an action of CI has this program's name.
     pub fn names(&self, program: &str) -> bool {
         let is_run =
-            |command: &CiCommand| command.words.iter().any(|word| program_name(word) == program);
+            |command: &CiCommand| command.words.iter().any(|word| file_name(word) == program);
         self.commands.iter().any(is_run) || self.actions.iter().any(|name| name.contains(program))
     }
 
@@ -224,7 +225,7 @@ impl CiCommands {
     pub fn words_of(&self, name: &str) -> Option<&[String]> {
         let plain = self.commands.iter().filter(|command| command.is_plain);
         let mut all = plain.map(|command| without_wrappers(&command.words));
-        all.find(|words| words.first().is_some_and(|first| program_name(first) == name))
+        all.find(|words| words.first().is_some_and(|first| file_name(first) == name))
     }
 
     /// The first plain command that begins with these words, not counting wrappers and options. It is
@@ -240,7 +241,7 @@ impl CiCommands {
     /// The words `-D…` of this program's first command with such a word.
     pub fn first_defines(&self, program: &str) -> Vec<&str> {
         let of_program = self.commands.iter().filter(|command| {
-            without_wrappers(&command.words).first().is_some_and(|w| program_name(w) == program)
+            without_wrappers(&command.words).first().is_some_and(|w| file_name(w) == program)
         });
         let defines = |command: &'_ CiCommand| command.words.iter().any(|w| w.starts_with("-D"));
         let first = of_program.into_iter().find(|command| defines(command));
@@ -309,7 +310,7 @@ fn own_words(command: &OracleCommand) -> Vec<String> {
 /// The words from the wrapped program on: `tox run` for `uv run --group dev tox run`.
 fn without_wrappers(words: &[String]) -> &[String] {
     let Some(first) = words.first() else { return words };
-    let program = program_name(first);
+    let program = file_name(first);
     let rest = &words[1..];
     if WRAPPERS.contains(&program) || is_assignment(first) {
         return without_wrappers(after_options(rest));
@@ -329,11 +330,6 @@ fn without_wrappers(words: &[String]) -> &[String] {
     }
 }
 
-/// The name of a program, without its directory.
-fn program_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
 /// Drops the leading options of `words`: they belong to the program that runs another one.
 fn after_options(mut words: &[String]) -> &[String] {
     while let [first, rest @ ..] = words
@@ -349,7 +345,7 @@ fn after_options(mut words: &[String]) -> &[String] {
 /// same as `npm test`.
 fn essence(words: &[String]) -> Vec<String> {
     let words = without_wrappers(words);
-    let program = words.first().map(|word| program_name(word).to_owned());
+    let program = words.first().map(|word| file_name(word).to_owned());
     let is_said =
         |word: &&String| !word.starts_with('-') && !["run", "run-script"].contains(&word.as_str());
     program.into_iter().chain(words.iter().skip(1).filter(is_said).cloned()).collect()

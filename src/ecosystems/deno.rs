@@ -4,9 +4,7 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::javascript::leads_to_tests;
 use crate::ecosystems::manifest::json_members;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Deno.
@@ -26,7 +24,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 const MANIFESTS: [&str; 2] = ["deno.json", "deno.jsonc"];
 
 /// The project's tasks `build`, `lint` and `test`. In place of a task that is missing, Deno's own command.
-fn deno(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn deno(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&MANIFESTS) else { return Ok(Vec::new()) };
     let Some(settings) = files.json(name)? else { return Ok(Vec::new()) };
     let defaults: [(Stage, &[&str]); 3] = [

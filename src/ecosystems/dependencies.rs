@@ -9,7 +9,8 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, file_name};
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
+use crate::ecosystems::paths::{directory_of, file_name, inside};
 
 /// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a lock file.
 pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String> {
@@ -390,8 +391,8 @@ pub fn drops_into_tree(
     let (Some(ecosystem), Some(before)) = (ecosystem_of(file_name(path)), before) else {
         return false;
     };
-    let above = &path[..path.len() - file_name(path).len()];
-    (ecosystem.found_instead)(before, after).iter().any(|at| is_directory(&format!("{above}{at}")))
+    let found = (ecosystem.found_instead)(before, after);
+    found.iter().any(|at| is_directory(&inside(directory_of(path), at)))
 }
 
 /// The ecosystem of a manifest or a lock file with this name.

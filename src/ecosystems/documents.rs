@@ -1,5 +1,6 @@
 //! Documents: files for people, which nothing runs or loads.
-use crate::ecosystems::ecosystem::{file_name, matches};
+use crate::ecosystems::ecosystem::matches;
+use crate::ecosystems::paths::{file_name, place_of_word};
 
 /// The endings of texts that are written for people.
 const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];
@@ -89,7 +90,6 @@ fn directories(path: &str) -> impl Iterator<Item = &str> {
 /// True if a line may list files that include the document: the line names a directory above the document, or
 /// the document's extension (`".md"`, `"md"`).
 pub fn lists(line: &str, path: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let extension = file_name(path).rsplit_once('.').map(|(_, extension)| extension);
     let names_extension = extension.is_some_and(|extension| {
         ["\"", "'"].iter().any(|quote| {
@@ -97,12 +97,7 @@ pub fn lists(line: &str, path: &str) -> bool {
             line.contains(&plain) || line.contains(&dotted)
         })
     });
-    names_extension
-        || directories(path).any(|name| {
-            line.match_indices(name).any(|(at, _)| {
-                !line[..at].ends_with(is_word) && !line[at + name.len()..].starts_with(is_word)
-            })
-        })
+    names_extension || directories(path).any(|name| place_of_word(line, name).is_some())
 }
 
 /// True if a line with one of these words uses the document: the line is in a file that runs (`runs`) and

@@ -1,9 +1,9 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{line_hunks, without_versions};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, unreadable};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, command, unreadable,
+};
 use crate::model::outcome::Stage;
 
 /// .NET.
@@ -29,7 +29,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// Builds and tests the only solution or project in the root, or else the only solution one directory below.
 /// Lints with the formatter if there is an `.editorconfig`. Fails if there are several solutions or projects.
-fn solution(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn solution(files: &RootFiles<'_>) -> FoundCommands {
     let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
     let at_depth = |depth: usize| {
         let of_kind = |end: &str| -> Vec<&str> {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
 use crate::ecosystems::new_file::NewFile;
+use crate::ecosystems::paths::file_name;
 use crate::ecosystems::project::Detector;
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::test_names::is_name_of_test;
@@ -196,16 +197,6 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     let Some(text) = text.strip_prefix(start) else { return false };
     let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     ends.into_iter().any(|at| matches(rest, &text[at..]))
-}
-
-/// True if a path leads through a directory of this name.
-pub fn is_in(path: &str, directory: &str) -> bool {
-    path.rsplit_once('/').is_some_and(|(top, _)| top.split('/').any(|part| part == directory))
-}
-
-/// The last part of a path.
-pub fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Elixir: Mix.
-use crate::ecosystems::ecosystem::{Ecosystem, is_in};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::all_but_sections;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::paths::is_in;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Elixir.
@@ -26,7 +25,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// Builds with `mix compile` and tests with `mix test`. Lints with the formatter if it is configured.
-fn mix(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn mix(files: &RootFiles<'_>) -> FoundCommands {
     if !files.has("mix.exs") {
         return Ok(Vec::new());
     }

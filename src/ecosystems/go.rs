@@ -1,9 +1,7 @@
 //! Go.
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::line_hunks;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Go.
@@ -26,7 +24,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// Builds, lints and tests all packages of the module.
-fn go_module(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn go_module(files: &RootFiles<'_>) -> FoundCommands {
     if !files.has("go.mod") {
         return Ok(Vec::new());
     }

@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{json_members, words};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs, unreadable};
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
+};
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::error::Result;
@@ -128,7 +130,7 @@ const LOCK_FILES: [(&str, &str); 6] = [
 /// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs the locked
 /// packages. A workspace always gets a setup, because its members may have dependencies even if the project
 /// has none.
-fn package_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn package_json(files: &RootFiles<'_>) -> FoundCommands {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
     let package: Value =
         serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;

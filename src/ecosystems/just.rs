@@ -1,9 +1,7 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands};
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, recipe_commands};
 use crate::ecosystems::recipe::{indented_recipes, joined_lines};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
 
 /// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
@@ -15,10 +13,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
+/// The names of a justfile.
+pub const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
 /// Commands for the recipes and aliases that [`recipe_commands`] looks for, if they need no arguments.
-fn justfile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn justfile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
     Ok(recipe_commands("just", &recipes(&text), name))

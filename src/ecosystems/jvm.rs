@@ -1,11 +1,10 @@
 //! Java, Kotlin, Groovy and Scala, with Maven and Gradle, through their wrapper scripts if these exist.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::paths::{directory_of, file_name};
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// The languages of the Java virtual machine.
@@ -57,17 +56,17 @@ pub fn declared_types(text: &str) -> BTreeSet<&str> {
 /// True if a Java file declares a package that does not fit its directory: a class in it may replace a class
 /// of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
-    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
     let package = lines.find_map(|line| line.strip_prefix("package ")).map(str::trim);
-    name.ends_with(".java")
+    path.ends_with(".java")
         && package.is_some_and(|package| {
-            !format!("/{directory}").ends_with(&format!("/{}", package.replace('.', "/")))
+            !format!("/{}", directory_of(path))
+                .ends_with(&format!("/{}", package.replace('.', "/")))
         })
 }
 
 /// Builds with `test-compile` and tests with `test`.
-fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn maven(files: &RootFiles<'_>) -> FoundCommands {
     if !files.has("pom.xml") {
         return Ok(Vec::new());
     }
@@ -86,7 +85,7 @@ fn maven(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the project.
 /// Gradle runs without its daemon, because the daemon would outlive the command.
-fn gradle(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn gradle(files: &RootFiles<'_>) -> FoundCommands {
     let scripts = ["settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle"];
     let Some(script) = files.first(&scripts) else { return Ok(Vec::new()) };
     let (tool, source): (&[&str], String) = if files.has("gradlew") {

@@ -1,8 +1,9 @@
 //! The languages of a base: where its source files are, and whether a new file can only be source.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::new_file::{CodePlaces, NewFile, NewModule, directory_of, is_plain_name};
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::new_file::{CodePlaces, NewFile, NewModule, is_plain_name};
+use crate::ecosystems::paths::{directories_above, directory_of, file_name, have_same_extension};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
 use crate::git::mode::EntryMode;
@@ -150,34 +151,29 @@ impl KnownCode {
     /// The other source files of the base that are in the directory of `path` and have its extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
-        let extension = path.rsplit('.').next();
         let start = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let files = self.places.files.range(start.clone()..).map(String::as_str);
         let below = files.take_while(move |file| file.starts_with(&start));
         below.filter(move |file| {
             *file != path
                 && directory_of(file) == directory
-                && file.rsplit('.').next() == extension
+                && have_same_extension(file, path)
                 && !is_test_path(file)
         })
     }
 
     /// True if `is` is true for a source file of the base that has the extension of `path`.
     pub fn has_sources_like(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
-        let extension = path.rsplit('.').next();
-        self.places
-            .files
-            .iter()
-            .any(|file| file.rsplit('.').next() == extension && !is_test_path(file) && is(file))
+        let mut files = self.places.files.iter();
+        files.any(|file| have_same_extension(file, path) && !is_test_path(file) && is(file))
     }
 
     /// True if a directory above a path has a file of [`SET_UP`]: then all files below that directory are
     /// tests or helpers of tests. The search ends at a directory named `src` or `lib`, because a file of that
     /// name may be part of the product there.
     pub fn is_among_tests(&self, path: &str) -> bool {
-        let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
-        let mut above =
-            above.take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
+        let mut above = directories_above(path)
+            .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
         above.any(|directory| {
             SET_UP.iter().any(|name| self.has_file(&format!("{directory}/{name}")))
         })

@@ -4,11 +4,12 @@
 use std::iter;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{file_name, matches};
+use crate::ecosystems::ecosystem::matches;
 use crate::ecosystems::languages::{Language, is_hidden_or_installed, language_of};
 use crate::ecosystems::markers::quoted_words;
-use crate::ecosystems::new_file::directory_of;
-use crate::ecosystems::test_data::place_of_word;
+use crate::ecosystems::paths::{
+    bare_name, directory_of, file_name, is_in_name, is_in_path, place_of_word,
+};
 use crate::ecosystems::touched::is_test_path;
 
 /// A line that loads a module by its name contains one of these words.
@@ -62,8 +63,7 @@ impl<'p> LoadedName<'p> {
         if directory.is_empty() {
             return None;
         }
-        let name = file_name(path);
-        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+        let stem = bare_name(path);
         // Cargo finds these files by their path.
         if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
             return None;
@@ -143,7 +143,7 @@ impl<'p> LoadedName<'p> {
     /// True if a word of a line is the file's directory or a path below that directory.
     pub fn has_directory_in(&self, line: &str) -> bool {
         let directory = directory_of(self.path);
-        let mut words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
+        let mut words = line.split(|c| !is_in_path(c));
         words.any(|word| {
             let rest = word.trim_start_matches("./").strip_prefix(directory);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -173,7 +173,7 @@ impl<'p> LoadedName<'p> {
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
     fn is_constant_in(&self, line: &str) -> bool {
         let Some(constant) = &self.constant else { return false };
-        let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        let mut words = line.split(|c| !is_in_name(c));
         words.any(|word| word.starts_with(char::is_uppercase) && as_constant(word) == *constant)
     }
 
@@ -181,7 +181,7 @@ impl<'p> LoadedName<'p> {
     fn is_directory_in(&self, line: &str) -> bool {
         let directory = file_name(directory_of(self.path));
         line.match_indices(directory).any(|(at, _)| {
-            let begins_word = !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let begins_word = !line[..at].ends_with(is_in_name);
             let mut rest = line[at + directory.len()..].chars();
             begins_word
                 && rest.next().is_some_and(|c| "/.".contains(c))
@@ -205,9 +205,7 @@ impl<'p> LoadedName<'p> {
 /// that of its directory where this is the module.
 pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
     let Some((own, other)) = language_of(path).zip(language_of(test)) else { return false };
-    let name = file_name(path);
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    let module = LoadedName::of(path).map_or(stem, |file| file.module());
+    let module = LoadedName::of(path).map_or(bare_name(path), |file| file.module());
     let directory = file_name(directory_of(path));
     is_test_path(test)
         && own.is(other)
@@ -242,7 +240,7 @@ fn lists_product(path: &str) -> bool {
 /// True if the word is the first word of a manifest value. A later word is an argument of a command.
 fn is_value(line: &str, word: &str) -> bool {
     let Some(at) = place_of_word(line, word) else { return false };
-    let before = line[..at].trim_end_matches(|c: char| c.is_alphanumeric() || "._-/".contains(c));
+    let before = line[..at].trim_end_matches(is_in_path);
     let before = before.trim_end_matches(['"', '\'']).trim_end();
     before.is_empty() || before.ends_with(['=', ':', '[', '{'])
 }
@@ -258,7 +256,7 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
     let ends = [format!("/{}", as_constant(path)), format!("/{}", as_constant(stem))];
-    let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
+    let words = line.split(|c| !is_in_path(c));
     // A word without dot and slash may be an identifier, so it counts only in quotes.
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {

@@ -1,5 +1,5 @@
 //! Programs that only look at the files that they name.
-use crate::ecosystems::ecosystem::file_name;
+use crate::ecosystems::paths::file_name;
 
 /// Programs that compile, check, format, document, print or pack the files that they name, and run none of
 /// them. If a command's program is missing in this list, the files that the command names count as run. This

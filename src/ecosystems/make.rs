@@ -1,15 +1,15 @@
 //! Make: the targets of a Makefile.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::make_values::{MakeValues, stem_of};
 use crate::ecosystems::manifest::{LineHunk, line_hunks};
-use crate::ecosystems::new_file::directory_of;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, recipe_commands, repairs};
+use crate::ecosystems::paths::{directory_of, file_name};
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, recipe_commands, repairs,
+};
 use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Make.
@@ -28,7 +28,7 @@ pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 /// Commands for the targets that [`recipe_commands`] looks for. If the Makefile forwards every target to a
 /// Makefile in another directory, the targets of that Makefile count, too. A `lint` that repairs files is
 /// left out.
-fn makefile(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn makefile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&MAKEFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
     let mut all = text.clone();

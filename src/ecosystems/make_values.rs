@@ -2,6 +2,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::ecosystems::paths::file_name;
 use crate::model::oracle::shell_quoted;
 
 /// The maximum number of references that are expanded for one text, because a value may use another value
@@ -199,9 +200,7 @@ impl MakeValues {
             "basename" => each_word(get(0), |word| {
                 word.rsplit_once('.').map_or(word, |(stem, _)| stem).to_owned()
             }),
-            "notdir" => {
-                each_word(get(0), |word| word.rsplit('/').next().unwrap_or(word).to_owned())
-            }
+            "notdir" => each_word(get(0), |word| file_name(word).to_owned()),
             "info" | "warning" | "error" => String::new(),
             "shell" => format!("$({})", expanded.join(",")),
             _ => expanded.join(" "),

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{file_name, matches};
+use crate::ecosystems::ecosystem::matches;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
+use crate::ecosystems::paths::{below, file_name, is_in_name, is_in_path};
 use crate::ecosystems::recipe::joined_lines;
 use crate::ecosystems::run_files::{reads_shell, without_prefixes};
 use crate::model::shell::{
@@ -235,12 +236,11 @@ impl Markers {
             let Some(at) = SEARCH_PATHS.iter().filter_map(|word| line.find(word)).min() else {
                 return false;
             };
-            let words = line[at..].split(|c: char| !(c.is_alphanumeric() || "._-/".contains(c)));
-            let directories: Vec<&str> =
-                words.map(|word| plain(word.strip_prefix("-I").unwrap_or(word))).collect();
+            let words = line[at..].split(|c| !is_in_path(c));
+            let words = words.map(|word| plain(word.strip_prefix("-I").unwrap_or(word)));
+            let directories: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
             directories.iter().any(|directory| {
-                let below = new.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
-                below.is_some_and(|path| {
+                below(new, directory).is_some_and(|path| {
                     directories
                         .iter()
                         .any(|other| other != directory && has(&format!("{other}/{path}")))
@@ -259,8 +259,7 @@ impl Markers {
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
-                let word = new.strip_prefix(directory.as_str());
-                word.and_then(|w| w.strip_prefix('/')).is_some_and(|w| self.words.contains(w))
+                below(new, directory).is_some_and(|word| self.words.contains(word))
             })
             || self.patterns.iter().any(|pattern| is_listed(pattern, new) && !is_open(pattern))
     }
@@ -323,7 +322,7 @@ fn module_path_in(line: &str) -> &str {
 }
 
 fn path_words(line: &str) -> impl Iterator<Item = &str> {
-    let words = line.split(|c: char| !(c.is_alphanumeric() || "._-/$".contains(c)));
+    let words = line.split(|c| c != '$' && !is_in_path(c));
     words.filter(|word| !word.is_empty())
 }
 
@@ -369,14 +368,13 @@ fn plain(word: &str) -> &str {
 
 /// Replaces each variable of make or a shell in a line by [`VALUE`].
 fn without_values(line: &str) -> String {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let line = line.replace("$$", "$");
     let mut parts = line.split('$');
     let mut found = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let inner = part.strip_prefix(['(', '{']);
         match inner.and_then(|inner| inner.split_once([')', '}'])) {
-            Some((name, rest)) if name.chars().all(is_name) => {
+            Some((name, rest)) if name.chars().all(is_in_name) => {
                 found.push(VALUE);
                 found.push_str(rest);
             }
@@ -385,7 +383,7 @@ fn without_values(line: &str) -> String {
                 found.push_str(part);
             }
             _ => {
-                let rest = part.trim_start_matches(is_name);
+                let rest = part.trim_start_matches(is_in_name);
                 let is_special = rest.len() == part.len();
                 found.push(VALUE);
                 found.push_str(if is_special { rest.get(1..).unwrap_or_default() } else { rest });

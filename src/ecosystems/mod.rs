@@ -34,6 +34,7 @@ mod markers;
 mod native;
 mod new_file;
 mod other_languages;
+mod paths;
 mod perl;
 mod php;
 mod project;

@@ -1,20 +1,25 @@
 //! C and C++: CMake, with presets or without, the autotools, and Bazel.
 use serde_json::Value;
 
-use crate::ecosystems::ecosystem::{Ecosystem, file_name};
-use crate::ecosystems::make::{TEST_WORDS, ends_with_source, is_longer_list, leaves_files_out};
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::just::JUSTFILES;
+use crate::ecosystems::make::{
+    MAKEFILES, TEST_WORDS, ends_with_source, is_longer_list, leaves_files_out,
+};
 use crate::ecosystems::manifest::line_hunks;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
-use crate::error::Result;
-use crate::model::oracle::{OracleCommand, shell_quoted};
+use crate::ecosystems::paths::{file_name, is_in, is_in_name};
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
+};
+use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
 
 /// C and C++, and the build tools that are mainly for them.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
         Detector { evidence: Evidence::Settings, find: cmake_presets },
-        Detector { evidence: Evidence::Settings, find: plain_cmake },
-        Detector { evidence: Evidence::Names, find: wrapped_cmake },
+        Detector { evidence: Evidence::Settings, find: |files| cmake_if_called(files, false) },
+        Detector { evidence: Evidence::Names, find: |files| cmake_if_called(files, true) },
         Detector { evidence: Evidence::Settings, find: autotools },
         Detector { evidence: Evidence::Settings, find: bazel },
     ],
@@ -36,10 +41,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "CTestCustom.cmake",
     ],
     shadows_library: |path, _| {
-        let directories = path.rsplit_once('/').map_or("", |(directories, _)| directories);
         let header = file_name(path).strip_suffix(".h");
         header.is_some_and(|name| SYSTEM_HEADERS.split_whitespace().any(|known| known == name))
-            || directories.split('/').any(|name| SYSTEM_DIRECTORIES.contains(&name))
+            || SYSTEM_DIRECTORIES.iter().any(|name| is_in(path, name))
     },
     manifests: &[(&["CMakeLists.txt", "BUILD", "BUILD.bazel"], all_but_sources)],
     ..Ecosystem::NOTHING
@@ -70,7 +74,7 @@ const PRESETS: &str = "CMakePresets.json";
 
 /// Builds and tests with the first visible configure preset, and with the build preset and the test preset
 /// that belong to it.
-fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn cmake_presets(files: &RootFiles<'_>) -> FoundCommands {
     let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
     if !files.has("CMakeLists.txt") {
         return Ok(Vec::new());
@@ -95,31 +99,21 @@ fn cmake_presets(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
     Ok(found)
 }
 
-/// The commands of [`cmake`], if no recipe of the project calls CMake.
-fn plain_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    if recipes_call_cmake(files)? { Ok(Vec::new()) } else { cmake(files) }
-}
-
-/// The commands of [`cmake`], if a recipe of the project calls CMake. They rank below the recipe, because the
-/// recipe has the right options.
-fn wrapped_cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
-    if recipes_call_cmake(files)? { cmake(files) } else { Ok(Vec::new()) }
-}
-
-fn recipes_call_cmake(files: &RootFiles<'_>) -> Result<bool> {
-    for recipes in ["Makefile", "makefile", "GNUmakefile", "justfile", "Justfile", ".justfile"] {
+/// The commands of [`cmake`], if a recipe of the project calls CMake (`by_recipe`), or if none does. In the first
+/// case they rank below the recipe, because the recipe has the right options.
+fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
+    let mut is_called = false;
+    for recipes in MAKEFILES.iter().chain(&JUSTFILES) {
         let text = files.text(recipes)?.unwrap_or_default();
-        if ["cmake ", "ctest", "$(CMAKE)"].iter().any(|program| text.contains(program)) {
-            return Ok(true);
-        }
+        is_called |= ["cmake ", "ctest", "$(CMAKE)"].iter().any(|program| text.contains(program));
     }
-    Ok(false)
+    if is_called == by_recipe { cmake(files) } else { Ok(Vec::new()) }
 }
 
 /// Configures and builds in a directory that the base does not have, and runs the tests there if the project
 /// defines any. Options that are off by default are switched on if they build tests, or if CI's first call
 /// of CMake switches them on.
-fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     const LISTS: &str = "CMakeLists.txt";
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
     let directories = ["build", "cmake-build", "build-frites"];
@@ -148,9 +142,8 @@ fn cmake(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 fn option_that_is_off(line: &str) -> Option<&str> {
     let (call, rest) = line.trim().split_once('(')?;
     let name = rest.split_whitespace().next()?;
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_off = rest.trim_end().trim_end_matches(')').trim_end().ends_with("OFF");
-    (call.eq_ignore_ascii_case("option") && is_name && is_off).then_some(name)
+    (call.eq_ignore_ascii_case("option") && name.chars().all(is_in_name) && is_off).then_some(name)
 }
 
 fn is_for_tests(option: &str) -> bool {
@@ -159,7 +152,7 @@ fn is_for_tests(option: &str) -> bool {
 
 /// Builds with `./configure` and make, and tests with the author's target `test`, or else with Automake's
 /// `check`.
-fn autotools(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn autotools(files: &RootFiles<'_>) -> FoundCommands {
     const SETTINGS: &str = "configure.ac";
     let Some(makefile) = files.text("Makefile.am")? else { return Ok(Vec::new()) };
     if !files.has(SETTINGS) {
@@ -190,7 +183,7 @@ fn preset_name<'p>(
 
 /// Builds and tests all targets, if the project has a test rule. With `--batch`, Bazel starts no server,
 /// which would outlive the command.
-fn bazel(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn bazel(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
         return Ok(Vec::new());
     };

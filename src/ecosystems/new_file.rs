@@ -1,5 +1,6 @@
 //! A source file that an attempt adds. The base's code beside it shows whether it can only be source, i.e.
 //! whether no tool loads the file because of its name.
+use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
 use std::collections::BTreeSet;
 
 /// Where a base has its files, tests and sources.
@@ -34,9 +35,9 @@ impl CodePlaces {
         let known = |file: &str| self.files.get(file).map(String::as_str);
         match extension {
             "py" => {
-                let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
+                let packages = directories_above(path);
                 let mut found: Vec<&str> =
-                    above.filter_map(|directory| known(&format!("{directory}.py"))).collect();
+                    packages.filter_map(|package| known(&format!("{package}.py"))).collect();
                 if known(&format!("{stem}/__init__.py")).is_none() {
                     found.extend(below(format!("{stem}/")).filter(|file| file.ends_with(".py")));
                 }
@@ -80,15 +81,14 @@ impl NewFile<'_> {
     /// True if a test of the base has the same file name. In a language that searches several directories,
     /// the new file may replace that test.
     pub fn has_name_of_a_test(&self) -> bool {
-        let name = self.path.rsplit('/').next().unwrap_or(self.path);
-        self.places.test_names.contains(name)
+        self.places.test_names.contains(file_name(self.path))
     }
 
     /// True if Node would load the file in place of a test's helper, or in place of a directory of the base.
     pub fn is_loaded_for_another(&self) -> bool {
         let (stem, extension) = self.path.rsplit_once('.').unwrap_or((self.path, ""));
         let module = stem.strip_suffix("/index").unwrap_or(stem);
-        let name = module.rsplit('/').next().unwrap_or(module);
+        let name = file_name(module);
         let index = format!("{module}/index.");
         let next = self.places.files.range(index.clone()..).next();
         self.places.test_names.contains(&format!("{name}.{extension}"))
@@ -98,7 +98,7 @@ impl NewFile<'_> {
     /// True if the innermost directory of the base above the file has sources of its language, and is no
     /// directory in which tools look for libraries by name, such as `lib`.
     pub fn is_inside_known_code(&self) -> bool {
-        let is_looked_up = self.is_looked_up || self.nearest.rsplit('/').next() == Some("lib");
+        let is_looked_up = self.is_looked_up || file_name(self.nearest) == "lib";
         self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
     }
 
@@ -130,11 +130,6 @@ impl NewFile<'_> {
     fn nearest_has_language(&self) -> bool {
         self.places.sources.contains(&(self.nearest.to_owned(), self.language))
     }
-}
-
-/// The directory of a path; empty for a path in the root.
-pub fn directory_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// True if tools read the new parts of a path only as the name of a file: a shell does not take them for code
@@ -185,7 +180,7 @@ impl<'p> NewModule<'p> {
 
     /// The names of the module: a line that loads it contains one of them.
     pub fn names(&self) -> [&'p str; 2] {
-        [self.first, self.path.rsplit('/').next().unwrap_or(self.path)]
+        [self.first, file_name(self.path)]
     }
 
     /// True if a line of a test loads a module that this one may replace. Then the loaded name begins with
@@ -193,18 +188,17 @@ impl<'p> NewModule<'p> {
     /// name has several parts and the path ends with them. A name that is the whole path counts only in an
     /// indented line, where the test may go on without the module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
         line.split(';').any(|statement| {
-            let mut words = statement.split(|c| !is_word(c)).filter(|word| !word.is_empty());
+            let mut words = statement.split(|c| !is_in_name(c)).filter(|word| !word.is_empty());
             let Some(keyword) = words.next().filter(|word| LOADING.contains(word)) else {
                 return false;
             };
             let names = statement.trim_start()[keyword.len()..].split(',');
             let names = names.take(if keyword == "import" { usize::MAX } else { 1 });
             names.map(|name| name.trim().trim_start_matches(['(', '"', '\''])).any(|name| {
-                let end = name.find(|c| !is_word(c) && !":./".contains(c)).unwrap_or(name.len());
+                let end = name.find(|c| !is_in_name(c) && !":./".contains(c)).unwrap_or(name.len());
                 let parts: Vec<&str> =
-                    name[..end].split(|c| !is_word(c)).filter(|part| !part.is_empty()).collect();
+                    name[..end].split(|c| !is_in_name(c)).filter(|part| !part.is_empty()).collect();
                 let all = format!("/{}", parts.join("/"));
                 !name.starts_with('.')
                     && (parts.first() == Some(&self.first) && !(self.is_part && parts.len() == 1)

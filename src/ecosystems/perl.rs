@@ -1,8 +1,6 @@
 //! Perl: its source files, and its tests by prove.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Perl.
@@ -19,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 const PROJECT_FILES: [&str; 4] = ["Makefile.PL", "Build.PL", "cpanfile", "dist.ini"];
 
 /// Runs the tests below `t` with the modules in `lib`, if they need no compiler.
-fn prove(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn prove(files: &RootFiles<'_>) -> FoundCommands {
     let has = |start: &str, end: &str| {
         files.paths().iter().any(|path| path.starts_with(start) && path.ends_with(end))
     };

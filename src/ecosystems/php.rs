@@ -1,9 +1,7 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{json_members, words};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, repairs};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command, repairs};
 use crate::model::outcome::Stage;
 
 /// PHP.
@@ -35,7 +33,7 @@ const PHPUNIT: [&str; 3] = ["phpunit.xml", "phpunit.dist.xml", "phpunit.xml.dist
 
 /// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and there is no script `test`. The
 /// setup installs the packages, the locked ones if there is a lock file.
-fn composer_json(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn composer_json(files: &RootFiles<'_>) -> FoundCommands {
     const MANIFEST: &str = "composer.json";
     let Some(package) = files.json(MANIFEST)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();

@@ -8,12 +8,15 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 
+/// Commands that belong together; empty if the files show no such project.
+pub type FoundCommands = Result<Vec<OracleCommand>>;
+
 /// Finds commands that belong together in a project's files.
 pub struct Detector {
     /// The evidence for these commands in the files.
     pub evidence: Evidence,
-    /// Returns the commands; empty if the files show no such project.
-    pub find: fn(&RootFiles<'_>) -> Result<Vec<OracleCommand>>,
+    /// Returns the commands.
+    pub find: fn(&RootFiles<'_>) -> FoundCommands,
 }
 
 /// The evidence that commands are the project's own. A later kind counts more.

@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
-use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound, file_name};
+use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::manifest::replaced;
+use crate::ecosystems::paths::{file_name, is_in_name};
 use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_test_path_among,
     new_skip_mark, source_of,
@@ -251,10 +252,9 @@ fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
 /// The number of lines that define a macro with which tests assert.
 fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     let (defining, macros) = source.assertions;
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut count = 0;
     for line in text.unwrap_or_default().lines() {
-        let words: Vec<&str> = line.split(|c| !is_part(c)).filter(|w| !w.is_empty()).collect();
+        let words: Vec<&str> = line.split(|c| !is_in_name(c)).filter(|w| !w.is_empty()).collect();
         let mut pairs = words.windows(2);
         count +=
             usize::from(pairs.any(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])));

@@ -6,7 +6,10 @@ use toml::Table;
 use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{ini_entries, line_hunks, toml_text, toml_values, words};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
+use crate::ecosystems::paths::{directory_of, file_name};
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
+};
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -71,8 +74,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         (&["setup.cfg"], setup_cfg_part),
         (&["requirements*.txt"], list_part),
     ],
-    shadows_tool,
-    shadows_library,
+    shadows_tool: |path| is_module_in_root(path, "pytest _pytest unittest ruff"),
+    shadows_library: |path, _| is_module_in_root(path, STANDARD_LIBRARY),
     recipe_files: &["tox.ini"],
     ..Ecosystem::NOTHING
 };
@@ -201,7 +204,7 @@ impl<'a> Project<'a> {
 
 /// tox, with its environment `py`. Without `-e`, tox runs the tests with all interpreters that it is
 /// configured for, most of which are not installed.
-fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn tox(files: &RootFiles<'_>) -> FoundCommands {
     let project = Project::of(files)?;
     let Some(source) = tox_settings(&project.settings)? else { return Ok(Vec::new()) };
     let words = [project.environment.before("tox"), &["tox", "run", "-e", "py"]].concat();
@@ -210,7 +213,7 @@ fn tox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// The test session of nox.
-fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn nox(files: &RootFiles<'_>) -> FoundCommands {
     let project = Project::of(files)?;
     let noxfile = files.text("noxfile.py")?.unwrap_or_default();
     let Some(session) = nox_session(&noxfile) else { return Ok(Vec::new()) };
@@ -220,11 +223,11 @@ fn nox(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// pytest, if it is configured.
-fn pytest(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn pytest(files: &RootFiles<'_>) -> FoundCommands {
     configured_pytest(&Project::of(files)?)
 }
 
-fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
+fn configured_pytest(project: &Project<'_>) -> FoundCommands {
     Ok(match pytest_settings(&project.settings)? {
         Some(source) => project.by_module(&["pytest"], source),
         None => project.with_lint(None, None),
@@ -233,11 +236,11 @@ fn configured_pytest(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
 
 /// Tests that are not configured, but that the names of files and directories suggest: the tests of a package,
 /// the tests beside a list of requirements, the test files in the root, or all sessions of nox.
-fn tests_by_name(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn tests_by_name(files: &RootFiles<'_>) -> FoundCommands {
     named_tests(&Project::of(files)?)
 }
 
-fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
+fn named_tests(project: &Project<'_>) -> FoundCommands {
     let files = project.settings.files;
     if let Some(source) = package_with_tests(&project.settings) {
         let unittest =
@@ -265,7 +268,7 @@ fn named_tests(project: &Project<'_>) -> Result<Vec<OracleCommand>> {
 
 /// The commands that run the tests in a virtual environment of the checkout; none if the tool that wrote the
 /// lock file (uv or poetry) is installed. The error about the missing tool suggests these commands.
-fn without_the_lock_file(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
     let mut project = Project::of(files)?;
     let tool = project.environment.run.first();
     if tool.is_none_or(|tool| process::on_path(tool.as_ref())) {
@@ -361,8 +364,8 @@ fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
         }
     }
     for path in files.paths() {
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if parent != directory || !name.starts_with("test") || !name.ends_with(".py") {
+        let is_test = file_name(path).starts_with("test") && path.ends_with(".py");
+        if !is_test || directory_of(path) != directory {
             continue;
         }
         let text = files.text(path)?.unwrap_or_default();
@@ -407,11 +410,11 @@ fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
     (is_package && has_tests).then_some("the tests directory")
 }
 
-/// True if `python -m` finds this file in the root in place of an installed tool.
-fn shadows_tool(path: &str) -> bool {
+/// True if Python finds this file in the root in place of an installed module with one of these names.
+fn is_module_in_root(path: &str, names: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
-    path.ends_with(".py") && ["pytest", "_pytest", "unittest", "ruff"].contains(&module)
+    path.ends_with(".py") && words(names).contains(&module)
 }
 
 /// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11) that a test runner may import:
@@ -435,13 +438,6 @@ const STANDARD_LIBRARY: &str = "\
     threading time timeit tkinter token tokenize tomllib trace traceback tracemalloc tty types
     typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser winreg
     winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
-
-/// True if Python finds this module in the root in place of the standard library's.
-fn shadows_library(path: &str, _: &str) -> bool {
-    let top = path.split('/').next().unwrap_or(path);
-    let module = top.strip_suffix(".py").unwrap_or(top);
-    path.ends_with(".py") && STANDARD_LIBRARY.split_whitespace().any(|name| name == module)
-}
 
 /// Restores the base's pyproject.toml, but keeps the attempt's description of the package and its
 /// dependencies. In a new file, everything else is dropped, because it may configure tools. The Python version

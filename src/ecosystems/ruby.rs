@@ -1,8 +1,8 @@
 //! Ruby: RSpec, and minitest or test-unit by Rake; through Bundler if there is a Gemfile.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{is_quoted_list, line_hunks};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
+use crate::ecosystems::paths::is_in_name;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
@@ -49,7 +49,7 @@ fn is_plugin_by_name(path: &str) -> bool {
 
 /// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default task if
 /// there is no directory of specs.
-fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn configured(files: &RootFiles<'_>) -> FoundCommands {
     let rakefile = files.text("Rakefile")?;
     let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
     if files.has(".rspec") {
@@ -65,7 +65,7 @@ fn configured(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
 }
 
 /// RSpec, if there is a directory of specs.
-fn spec_directory(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn spec_directory(files: &RootFiles<'_>) -> FoundCommands {
     Ok(if has_specs(files) {
         with_gems(files, &["rspec"], "the spec directory")
     } else {
@@ -106,9 +106,8 @@ fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_gem = |line: &&str| {
         let line = line.trim();
         // In a gemspec: `s.add_development_dependency "rspec", "~> 3"`.
-        let of_spec = line.split_once(".add_").filter(|(variable, _)| {
-            variable.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        });
+        let of_spec = line.split_once(".add_");
+        let of_spec = of_spec.filter(|(variable, _)| variable.chars().all(is_in_name));
         let added = of_spec.and_then(|(_, rest)| rest.split_once("dependency"));
         let added = added.filter(|(kind, _)| ["", "development_", "runtime_"].contains(kind));
         let arguments = line.strip_prefix("gem ").or(added.map(|(_, arguments)| arguments));

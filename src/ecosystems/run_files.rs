@@ -2,11 +2,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::{collects_tests, looks_only};
 use crate::ecosystems::make_values::stem_of;
-use crate::ecosystems::new_file::directory_of;
+use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name};
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
@@ -683,19 +682,9 @@ fn may_be_shell(path: &str) -> bool {
     language_of(path).map_or(!file_name(path).contains('.'), |language| language.is_shell())
 }
 
-/// True in the name of a variable or of a module.
-fn is_in_name(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
 /// True for the option `-m`, also after other letters: `-Bm`.
 fn is_option_m(word: &str) -> bool {
     word.ends_with('m') && word.starts_with('-') && !word.starts_with("--")
-}
-
-/// The path of a name in a directory, which may be the root.
-fn inside(directory: &str, name: &str) -> String {
-    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
 }
 
 /// True if a program of this name runs its arguments as shell code or as shell scripts.

@@ -6,9 +6,10 @@ use toml::Table;
 
 use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests, PackagesFound};
 use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command, shell_command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::paths::is_in_name;
+use crate::ecosystems::project::{
+    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
+};
 use crate::model::outcome::Stage;
 
 /// Rust.
@@ -55,7 +56,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// Builds with `cargo build` and tests with `cargo test --no-fail-fast`, both with `--locked` if the lock
 /// file is tracked. If the project configures them, lints with clippy and rustfmt, and tests with nextest.
-fn cargo(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn cargo(files: &RootFiles<'_>) -> FoundCommands {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
     let workspace = manifest.get("workspace").and_then(toml::Value::as_table);
@@ -175,7 +176,7 @@ fn items_for_tests(text: &str) -> Vec<&str> {
 /// `None` for other texts, and for a condition with `not(`.
 fn after_test_attribute(item: &str) -> Option<&str> {
     let (condition, rest) = item.strip_prefix("#[cfg(")?.split_once(")]")?;
-    let mut words = condition.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let mut words = condition.split(|c| !is_in_name(c));
     (words.any(|word| word == "test") && !condition.contains("not(")).then_some(rest)
 }
 

@@ -2,11 +2,11 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::just;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
 use crate::ecosystems::markers::{Markers, TextKind};
+use crate::ecosystems::paths::file_name;
 use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
 use crate::error::Result;
 use crate::git::repo::Repo;

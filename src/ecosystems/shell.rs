@@ -1,8 +1,7 @@
 //! Shell scripts, and their tests by bats.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::paths::directory_of;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Shells.
@@ -15,14 +14,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// Runs bats on the first directory among `test`, `tests` and `spec` that contains `.bats` files.
-fn bats(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn bats(files: &RootFiles<'_>) -> FoundCommands {
     let of_directory = |directory: &&str| {
-        let is_test = |path: &String| {
-            path.strip_suffix(".bats")
-                .and_then(|p| p.rsplit_once('/'))
-                .is_some_and(|(d, _)| d == *directory)
-        };
-        files.paths().iter().any(is_test)
+        let mut paths = files.paths().iter();
+        paths.any(|path| path.ends_with(".bats") && directory_of(path) == *directory)
     };
     let found = ["test", "tests", "spec"].into_iter().find(of_directory);
     let test =

@@ -1,8 +1,6 @@
 //! Swift, with its package manager.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Swift.
@@ -16,7 +14,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// `swift build`, and `swift test` if the package has a target of tests.
-fn package(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn package(files: &RootFiles<'_>) -> FoundCommands {
     const PACKAGE: &str = "Package.swift";
     let Some(text) = files.text(PACKAGE)? else { return Ok(Vec::new()) };
     let mut found = vec![command(Stage::Build, &["swift", "build"], PACKAGE)];

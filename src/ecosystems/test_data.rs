@@ -1,7 +1,6 @@
 //! Source files that only tests use, as data: expected output with a language's extension.
-use crate::ecosystems::ecosystem::file_name;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::new_file::directory_of;
+use crate::ecosystems::paths::{bare_name, directory_of, file_name, is_of_word, place_of_word};
 use crate::ecosystems::touched::is_test_path;
 
 /// If a word in a line of a test begins with one of these, the line reads a file.
@@ -54,8 +53,6 @@ fn is_position(rest: &str) -> bool {
 /// True if a line in another file of the base uses this file, which is then more than test data. Such a line
 /// names the file, or is in code of the same language and names its stem or its directory.
 pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
-    let name = file_name(path);
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
     let directory = file_name(directory_of(path));
     let is_same_language =
         language_of(path).zip(language_of(other)).is_some_and(|(one, other)| one.is(other));
@@ -63,14 +60,12 @@ pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     other != path
         && !is_test_path(other)
         && !is_hidden_or_installed(other)
-        && (has(name) || is_same_language && (has(stem) || has(directory)))
+        && (has(file_name(path)) || is_same_language && (has(bare_name(path)) || has(directory)))
 }
 
 /// The words that [`is_used_in`] looks for, besides the name of the file.
 pub fn words_of_use(path: &str) -> Vec<String> {
-    let name = file_name(path);
-    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    let words = [stem, file_name(directory_of(path))];
+    let words = [bare_name(path), file_name(directory_of(path))];
     words.into_iter().filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
@@ -82,18 +77,6 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 fn runs_a_file(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
     RUNS.contains(&word)
-}
-
-/// The position of this word in a line, not as a part of a longer word.
-pub fn place_of_word(line: &str, word: &str) -> Option<usize> {
-    let places = line.match_indices(word).map(|(at, _)| at);
-    places.into_iter().find(|at| {
-        !line[..*at].ends_with(is_of_word) && !line[at + word.len()..].starts_with(is_of_word)
-    })
-}
-
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_' || c == '-'
 }
 
 #[cfg(test)]

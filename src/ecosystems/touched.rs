@@ -3,7 +3,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, file_name, matches};
+use crate::ecosystems::ecosystem::{Ecosystem, matches};
+use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
 use crate::ecosystems::test_names::is_in_test_directory;
 
 /// A path that an attempt changes, with the file's content before and after the change.
@@ -48,7 +49,7 @@ pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
 /// True if the file is in a directory whose name means expected output of tests (`golden`). Directories in
 /// `src` or `lib` do not count, because they may be part of the product.
 fn is_in_expectations(path: &str) -> bool {
-    let (directory, _) = path.rsplit_once('/').unwrap_or_default();
+    let directory = directory_of(path);
     is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
 }
 
@@ -111,9 +112,8 @@ pub fn deciding_change(
 /// True if a path is one of `names`, matches a pattern among them, or is below one of them, because a
 /// directory can replace a script.
 pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
-    let above = path.match_indices('/').map(|(slash, _)| &path[..slash]);
     let mut patterns = names.iter().filter(|name| name.contains('*'));
-    above.chain([path]).any(|path| names.contains(path))
+    directories_above(path).chain([path]).any(|path| names.contains(path))
         || patterns.any(|pattern| matches(pattern, path))
 }
 
@@ -158,10 +158,9 @@ pub fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> us
 /// True if a line has a mark that is neither the end of a longer word, as in `submit(`, nor a method of
 /// another object, as in `pattern.test(`.
 fn holds_mark(line: &str, mark: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let continues = |c: char| is_word(c) || c == '$' || (c == '.' && mark.ends_with('('));
+    let continues = |c: char| is_in_name(c) || c == '$' || (c == '.' && mark.ends_with('('));
     line.match_indices(mark)
-        .any(|(at, _)| !mark.starts_with(is_word) || !line[..at].ends_with(continues))
+        .any(|(at, _)| !mark.starts_with(is_in_name) || !line[..at].ends_with(continues))
 }
 
 #[cfg(test)]

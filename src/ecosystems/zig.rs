@@ -1,8 +1,6 @@
 //! Zig: the steps that its build file defines.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, RootFiles, command};
-use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Zig.
@@ -15,7 +13,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// `zig build`, and its step `test` if the build defines one.
-fn build_steps(files: &RootFiles<'_>) -> Result<Vec<OracleCommand>> {
+fn build_steps(files: &RootFiles<'_>) -> FoundCommands {
     const BUILD: &str = "build.zig";
     let Some(text) = files.text(BUILD)? else { return Ok(Vec::new()) };
     let mut found = vec![command(Stage::Build, &["zig", "build"], BUILD)];

@@ -1,0 +1,65 @@
+//! The parts of paths, and the words of lines.
+
+/// The last part of a path.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The name of a file up to its first dot.
+pub fn bare_name(path: &str) -> &str {
+    let name = file_name(path);
+    name.split_once('.').map_or(name, |(bare, _)| bare)
+}
+
+/// The directory of a path; empty for a path in the root.
+pub fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// The directories above a path, outermost first, without the root.
+pub fn directories_above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(slash, _)| &path[..slash])
+}
+
+/// The path of a name in a directory, which may be the root.
+pub fn inside(directory: &str, name: &str) -> String {
+    if directory.is_empty() { name.to_owned() } else { format!("{directory}/{name}") }
+}
+
+/// The rest of a path that is below a directory, which may be the root.
+pub fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
+    if directory.is_empty() { Some(path) } else { path.strip_prefix(directory)?.strip_prefix('/') }
+}
+
+/// True if both paths have the same extension.
+pub fn have_same_extension(one: &str, other: &str) -> bool {
+    one.rsplit('.').next() == other.rsplit('.').next()
+}
+
+/// True if a path leads through a directory of this name.
+pub fn is_in(path: &str, directory: &str) -> bool {
+    directory_of(path).split('/').any(|part| part == directory)
+}
+
+/// True in the name of a variable, a function or a module.
+pub fn is_in_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// True in a path of usual names.
+pub fn is_in_path(c: char) -> bool {
+    c.is_alphanumeric() || "._-/".contains(c)
+}
+
+/// The position of this word in a line, not as a part of a longer word.
+pub fn place_of_word(line: &str, word: &str) -> Option<usize> {
+    let places = line.match_indices(word).map(|(at, _)| at);
+    places.into_iter().find(|at| {
+        !line[..*at].ends_with(is_of_word) && !line[at + word.len()..].starts_with(is_of_word)
+    })
+}
+
+/// True in a word, which may have hyphens.
+pub fn is_of_word(c: char) -> bool {
+    is_in_name(c) || c == '-'
+}
