@@ -7,17 +7,16 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
-use crate::ecosystems::ALL;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::jvm;
-use crate::ecosystems::languages::{KnownCode, is_hidden_or_installed, language_of};
+use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, is_listed, only_looks, put_first,
 };
-use crate::ecosystems::new_file::LOADING;
+use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, have_same_extension,
 };
@@ -103,17 +102,14 @@ impl<'t> BaseProject<'t> {
     /// seeds.
     pub fn takes_place_of_seed(&self, path: &str) -> Result<bool> {
         let (Some(patterns), found) = &self.seeds else { return Ok(false) };
-        let new = TreePath::new(self.code()?.first_new_part(path));
+        let new = TreePath::new(self.new_parts(path)?.next().unwrap_or(path));
         // A cheap check first: finding all seeds takes long, and most new paths do not exist in the
         // checkout.
         if fs::symlink_metadata(new.on_disk(&patterns.root)).is_err() {
             return Ok(false);
         }
-        if found.get().is_none() {
-            let seeds = Seeds::find(self.repo, patterns, &self.commit)?;
-            let _ = found.set(seeds);
-        }
-        Ok(found.get().is_some_and(|seeds| seeds.hold(&new)))
+        let seeds = once(found, || Seeds::find(self.repo, patterns, &self.commit))?;
+        Ok(seeds.hold(&new))
     }
 
     /// True if the key `oracle.source` says that a path is not source. Such a path counts neither as a
@@ -148,7 +144,7 @@ impl<'t> BaseProject<'t> {
             }
             None => false,
         };
-        let is_free = !is_new || !code.has_test_named(file_name(path));
+        let is_free = !is_new || !code.test_names.contains(file_name(path));
         // In a project of shell scripts, a document that something uses does not count as source.
         if !code.is_known
             && documents::is_document_by_name(path)
@@ -236,7 +232,7 @@ impl<'t> BaseProject<'t> {
     fn search_for_new<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<LineSearch> {
         let code = self.code()?;
         // A line counts only if it is in a test or in a script that the commands run.
-        if !code.has_tests() && self.scripts.is_empty() {
+        if code.test_names.is_empty() && self.scripts.is_empty() {
             return Ok(LineSearch::default());
         }
         let mut names = BTreeSet::new();
@@ -245,7 +241,7 @@ impl<'t> BaseProject<'t> {
                 let stem = bare_name(new);
                 names.extend([stem.to_owned(), stem.replace('_', "")]);
             }
-            let module = code.module_of(path);
+            let module = NewModule::of(path, code);
             names.extend(module.names().map(str::to_owned));
         }
         names.remove("");
@@ -256,17 +252,13 @@ impl<'t> BaseProject<'t> {
     }
 
     fn markers(&self) -> Result<&Markers> {
-        if let Some(markers) = self.markers.get() {
-            return Ok(markers);
-        }
-        let found = markers(self.repo, &self.commit, &self.commands, &self.scripts)?;
-        Ok(self.markers.get_or_init(|| found))
+        once(&self.markers, || markers(self.repo, &self.commit, &self.commands, &self.scripts))
     }
 
     /// True if a test of the base, or a script that the commands run, loads a module that the new file may
     /// replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
-        let module = self.code()?.module_of(path);
+        let module = NewModule::of(path, self.code()?);
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
@@ -431,7 +423,7 @@ impl<'t> BaseProject<'t> {
     /// True if a line of a source file of the base belongs to an item or a module that is compiled only for
     /// tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
-        let tests = source_of(ALL, path).and_then(|source| source.inner_tests.as_ref());
+        let tests = source_of(path).and_then(|source| source.inner_tests.as_ref());
         let text = tests.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         tests.is_some_and(|tests| {
@@ -494,39 +486,23 @@ impl<'t> BaseProject<'t> {
 
     /// The symbolic links of the base, each with its target in the base.
     fn links(&self) -> Result<&[(String, String)]> {
-        if let Some(links) = self.links.get() {
-            return Ok(links);
-        }
-        let mut found = Vec::new();
         let links = &self.code()?.links;
-        let roots = [self.repo.work_tree(), self.repo.main_worktree()];
-        let roots = roots.into_iter().flatten().filter_map(|root| fs::canonicalize(root).ok());
-        let roots: BTreeSet<String> =
-            roots.filter_map(|root| root.into_os_string().into_string().ok()).collect();
-        // A bare repository has no place.
-        let none = roots.is_empty().then(String::new);
-        for root in roots.into_iter().chain(none) {
-            for link in links {
-                found.extend(self.target_of(link, links, &root).map(|to| (link.clone(), to)));
+        let found = once(&self.links, || {
+            let roots = [self.repo.work_tree(), self.repo.main_worktree()];
+            let roots = roots.into_iter().flatten().filter_map(|root| fs::canonicalize(root).ok());
+            let mut roots: BTreeSet<String> =
+                roots.filter_map(|root| root.into_os_string().into_string().ok()).collect();
+            if roots.is_empty() {
+                // A bare repository has no place.
+                roots.insert(String::new());
             }
-        }
-        Ok(self.links.get_or_init(|| found))
-    }
-
-    /// True if a path is a submodule of the base, or below one. Such a path is never source.
-    pub fn is_in_submodule(&self, path: &str) -> Result<bool> {
-        Ok(is_named(path, &self.code()?.submodules))
-    }
-
-    /// True if tools read a new path only as a name, not as code, a pattern or an option.
-    pub fn is_plain_name(&self, path: &str) -> Result<bool> {
-        Ok(self.code()?.is_plain_name(path))
-    }
-
-    /// Returns the files of the base that a new file at `path` may replace, because its language finds the
-    /// new file first.
-    pub fn replaced_by(&self, path: &str) -> Result<Vec<&str>> {
-        Ok(self.code()?.replaced_by(path))
+            let pairs = roots.iter().flat_map(|root| links.iter().map(move |link| (root, link)));
+            let found = pairs.filter_map(|(root, link)| {
+                Some((link.clone(), self.target_of(link, links, root)?))
+            });
+            Ok(found.collect())
+        });
+        Ok(found?)
     }
 
     /// True if the base has tests in the directory of this path, or below it.
@@ -534,17 +510,6 @@ impl<'t> BaseProject<'t> {
         let files = self.repo.paths_and_modes_of(&self.commit)?;
         let directory = directory_of(path);
         Ok(files.iter().any(|(file, _)| below(file, directory).is_some() && is_test_path(file)))
-    }
-
-    /// True if the base has the directory of this path.
-    pub fn has_directory_of(&self, path: &str) -> Result<bool> {
-        Ok(self.code()?.has_directory(directory_of(path)))
-    }
-
-    /// Returns a function that is true for each directory of the base.
-    pub fn directories(&self) -> Result<impl Fn(&str) -> bool + use<'_, 't>> {
-        let code = self.code()?;
-        Ok(|directory: &str| code.has_directory(directory))
     }
 
     /// True if a file is a document that neither a file of the base nor a command uses.
@@ -591,20 +556,12 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// True if no file of the base shows a language or a kind of project that git-frites knows. Then source
-    /// cannot be told from other files.
-    pub fn is_unknown(&self) -> Result<bool> {
-        Ok(!self.code()?.is_known)
-    }
-
-    fn code(&self) -> Result<&KnownCode> {
-        if let Some(code) = self.code.get() {
-            return Ok(code);
-        }
-        let code = KnownCode::of(self.repo.paths_and_modes_of(&self.commit)?, |path| {
-            self.scripts.contains(path)
-        });
-        Ok(self.code.get_or_init(|| code))
+    /// The code of the base, as far as its paths show.
+    pub fn code(&self) -> Result<&KnownCode> {
+        once(&self.code, || {
+            let paths = self.repo.paths_and_modes_of(&self.commit)?;
+            Ok(KnownCode::of(paths, |path| self.scripts.contains(path)))
+        })
     }
 
     /// True if git ignores a path.
@@ -656,4 +613,13 @@ impl<'t> BaseProject<'t> {
 /// because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
+}
+
+/// The value of a cell. It is found at the first call.
+fn once<T>(cell: &OnceLock<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(found) = cell.get() {
+        return Ok(found);
+    }
+    let found = find()?;
+    Ok(cell.get_or_init(|| found))
 }

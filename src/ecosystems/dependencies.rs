@@ -14,18 +14,112 @@ use crate::ecosystems::paths::{directory_of, file_name, inside};
 
 /// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a lock file.
 pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String> {
-    let name = file_name(path);
-    let Some(ecosystem) = ecosystem_of(name) else { return BTreeSet::new() };
-    let is_lock = ecosystem.lock_files.contains(&name);
-    let of = |text: &str| -> BTreeSet<String> {
-        match document(name, text) {
+    let Some(file) = PackageFile::of(path) else { return BTreeSet::new() };
+    let known = before.map(|text| file.packages(text)).unwrap_or_default();
+    file.packages(after).difference(&known).cloned().collect()
+}
+
+/// True if a changed manifest or lock file may put a package in place of another one: the file takes a package
+/// from a directory of the tree, and did not do so before the change; or the change affects more than the versions
+/// of packages; or the file drops a package, and tools then find a directory of the tree in its place.
+///
+/// `is_directory` is true for the directories of the tree.
+pub fn redirects(
+    path: &str,
+    before: Option<&str>,
+    after: &str,
+    is_directory: &dyn Fn(&str) -> bool,
+) -> bool {
+    let Some(file) = PackageFile::of(path) else { return false };
+    let found_instead = before.map(|before| (file.ecosystem.found_instead)(before, after));
+    file.leads_into_tree(before, after, is_directory)
+        || file.moves_package(before, after)
+        || found_instead
+            .into_iter()
+            .flatten()
+            .any(|at| is_directory(&inside(directory_of(path), &at)))
+}
+
+/// A manifest or a lock file.
+struct PackageFile<'p> {
+    name: &'p str,
+    ecosystem: &'static Ecosystem,
+    is_lock: bool,
+}
+
+impl<'p> PackageFile<'p> {
+    /// `None` if a file at this path is neither a manifest nor a lock file.
+    fn of(path: &'p str) -> Option<PackageFile<'p>> {
+        let name = file_name(path);
+        let ecosystem = ecosystem_of(name)?;
+        Some(PackageFile { name, ecosystem, is_lock: ecosystem.lock_files.contains(&name) })
+    }
+
+    /// The names of the packages in a text of this file.
+    fn packages(&self, text: &str) -> BTreeSet<String> {
+        match document(self.name, text) {
             Some(document) => of_document(&document).into_iter().map(|(name, _)| name).collect(),
-            None if is_lock => text.lines().filter_map(first_name).collect(),
+            None if self.is_lock => text.lines().filter_map(first_name).collect(),
             None => BTreeSet::new(),
         }
-    };
-    let known = before.map(of).unwrap_or_default();
-    of(after).into_iter().filter(|name| !known.contains(name)).collect()
+    }
+
+    /// True if the file takes a package from a directory of the tree, and did not do so before the change. Such a
+    /// package is code of the attempt, and may replace a package that the tests use. Always false in an ecosystem
+    /// in which a package finds only the packages that its own manifest names.
+    fn leads_into_tree(
+        &self,
+        before: Option<&str>,
+        after: &str,
+        is_directory: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        let places = |text: &str| {
+            let mut found = Places { is_directory, all: BTreeSet::new() };
+            match document(self.name, text) {
+                Some(document) => found.add_document(&document, "", self.is_lock),
+                None if self.is_lock => found.add_lines(text),
+                None => {}
+            }
+            found.all
+        };
+        self.ecosystem.finds != PackagesFound::Named
+            && !places(after).is_subset(&before.map(places).unwrap_or_default())
+    }
+
+    /// True if a change affects more than the version of a package: for example its origin, or the programs in
+    /// its entry of a lock file. Also true if a new package does not come from the registry and may replace an
+    /// installed package, and for a lock file that tools run as code, if it contains more than data.
+    fn moves_package(&self, before: Option<&str>, after: &str) -> bool {
+        let origins = |text: &str| {
+            let mut found = Origins::default();
+            match document(self.name, text) {
+                // A version at the top of the document does not belong to a package.
+                Some(Value::Object(members)) if self.is_lock => {
+                    for (key, value) in &members {
+                        found.add_document(value, key, &("", ""));
+                    }
+                }
+                Some(document) => {
+                    for (package, origin) in of_document(&document) {
+                        found.insert(&package, "", origin);
+                    }
+                }
+                None if self.is_lock => found.add_lines(text),
+                None => found.add_requirements(text),
+            }
+            found
+        };
+        let old = before.map(origins).unwrap_or_default().facts;
+        let own = origins(after);
+        let counts_if_new = !self.is_lock && self.ecosystem.finds != PackagesFound::Named;
+        self.is_lock && !(self.ecosystem.is_plain_lock)(after)
+            || own.has_long_name
+            || own.facts.iter().any(|(package, own)| match old.get(package) {
+                Some(old) if package.1.is_empty() => !own.is_subset(old),
+                Some(old) => own != old,
+                None => counts_if_new && own.iter().any(|origin| !origin.is_empty()),
+            })
+    }
 }
 
 /// A document of TOML or JSON; `None` if the text is neither.
@@ -68,71 +162,6 @@ fn lists_dependencies(key: &str) -> bool {
                 | "require-dev"
                 | "requires"
         )
-}
-
-/// True if a changed manifest or lock file takes a package from a directory of the tree, and did not do so
-/// before the change. Such a package is code of the attempt, and may replace a package that the tests use.
-/// Always false in an ecosystem in which a package finds only the packages that its own manifest names.
-///
-/// `is_directory` is true for the directories of the tree.
-pub fn leads_into_tree(
-    path: &str,
-    before: Option<&str>,
-    after: &str,
-    is_directory: &dyn Fn(&str) -> bool,
-) -> bool {
-    let name = file_name(path);
-    let Some(ecosystem) = ecosystem_of(name) else { return false };
-    let is_lock = ecosystem.lock_files.contains(&name);
-    let places = |text: &str| {
-        let mut found = Places { is_directory, all: BTreeSet::new() };
-        match document(name, text) {
-            Some(document) => found.add_document(&document, "", is_lock),
-            None if is_lock => found.add_lines(text),
-            None => {}
-        }
-        found.all
-    };
-    ecosystem.finds != PackagesFound::Named
-        && !places(after).is_subset(&before.map(places).unwrap_or_default())
-}
-
-/// True if a change affects more than the version of a package: for example its origin, or the programs in
-/// its entry of a lock file. Also true if a new package does not come from the registry and may replace an
-/// installed package, and for a lock file that tools run as code, if it contains more than data.
-pub fn moves_package(path: &str, before: Option<&str>, after: &str) -> bool {
-    let name = file_name(path);
-    let Some(ecosystem) = ecosystem_of(name) else { return false };
-    let is_lock = ecosystem.lock_files.contains(&name);
-    let origins = |text: &str| {
-        let mut found = Origins::default();
-        match document(name, text) {
-            // A version at the top of the document does not belong to a package.
-            Some(Value::Object(members)) if is_lock => {
-                for (key, value) in &members {
-                    found.add_document(value, key, &("", ""));
-                }
-            }
-            Some(document) => {
-                for (package, origin) in of_document(&document) {
-                    found.insert(&package, "", origin);
-                }
-            }
-            None if is_lock => found.add_lines(text),
-            None => found.add_requirements(text),
-        }
-        found
-    };
-    let old = before.map(origins).unwrap_or_default().facts;
-    let own = origins(after);
-    let counts_if_new = !is_lock && ecosystem.finds != PackagesFound::Named;
-    is_lock && !(ecosystem.is_plain_lock)(after)
-        || own.has_long_name
-        || own.facts.iter().any(|(package, own)| match old.get(package) {
-            Some(old) if package.1.is_empty() => !own.is_subset(old),
-            Some(old) => own != old,
-            None => counts_if_new && own.iter().any(|origin| !origin.is_empty()),
-        })
 }
 
 /// No package has a longer name or version. A longer one in a file would be copied for each fact about it.
@@ -380,21 +409,6 @@ fn without_version(address: &str, version: &str) -> String {
     format!("{scheme}://{host}/{}", steps.join("/"))
 }
 
-/// True if a manifest drops a package, and tools then find a directory of the tree in its place. Code of the
-/// attempt would replace the package.
-pub fn drops_into_tree(
-    path: &str,
-    before: Option<&str>,
-    after: &str,
-    is_directory: &dyn Fn(&str) -> bool,
-) -> bool {
-    let (Some(ecosystem), Some(before)) = (ecosystem_of(file_name(path)), before) else {
-        return false;
-    };
-    let found = (ecosystem.found_instead)(before, after);
-    found.iter().any(|at| is_directory(&inside(directory_of(path), at)))
-}
-
 /// The ecosystem of a manifest or a lock file with this name.
 pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| e.manifest(name).is_some() || e.lock_files.contains(&name))
@@ -543,6 +557,10 @@ fn first_name(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn file(path: &str) -> PackageFile<'_> {
+        PackageFile::of(path).expect("a manifest or a lock file")
+    }
+
     #[test]
     fn package_with_a_very_long_name_or_version_is_not_compared() {
         let long = "1".repeat(100_000);
@@ -555,7 +573,7 @@ mod tests {
                 format!("{{\"packages\": {{\"{long}\": {{\"version\": \"1\"}}}}}}"),
             ),
         ] {
-            assert!(moves_package(path, Some(&text), &text), "{path}");
+            assert!(file(path).moves_package(Some(&text), &text), "{path}");
         }
     }
 
@@ -689,12 +707,13 @@ mod tests {
         ];
         let is_directory = |directory: &str| matches!(directory, "" | "lib" | "lib/b");
         for (path, (before, after)) in cases {
-            let leads = after.map(|own| leads_into_tree(path, Some(&before), &own, &is_directory));
+            let leads =
+                after.map(|own| file(path).leads_into_tree(Some(&before), &own, &is_directory));
             assert_eq!(leads, [false, true], "{path}: {before}");
-            assert!(!leads_into_tree(path, Some(&before), &before, &is_directory), "{path}");
+            assert!(!file(path).leads_into_tree(Some(&before), &before, &is_directory), "{path}");
         }
         let named = "[dependencies]\nb = { path = \"lib\" }\n";
-        assert!(!leads_into_tree("Cargo.toml", None, named, &is_directory));
+        assert!(!file("Cargo.toml").leads_into_tree(None, named, &is_directory));
     }
     #[test]
     fn locked_version_from_another_place_is_seen() {
@@ -740,7 +759,7 @@ mod tests {
         ];
         for (path, lock) in cases {
             let base = lock("1.0", "https://x.org/b/v1.0/b.tgz");
-            let moves = |own: &str| moves_package(path, Some(&base), own);
+            let moves = |own: &str| file(path).moves_package(Some(&base), own);
             for version in ["1.0", "2.0"] {
                 for url in ["https://y.org/b/v1.0/b.tgz", "https://x.org/c/v1.0/b.tgz"] {
                     assert!(moves(&lock(version, url)), "{path}: {version} {url}");
@@ -847,8 +866,8 @@ mod tests {
             ("mix.lock", mix("b", "1.0"), mix("b", "1.0").replace("\"x\"", "halt(1)"), true),
         ];
         for (path, base, own, expected) in cases {
-            assert_eq!(moves_package(path, Some(&base), &own), expected, "{path}: {own}");
-            assert!(!moves_package(path, Some(&base), &base), "{path}: {base}");
+            assert_eq!(file(path).moves_package(Some(&base), &own), expected, "{path}: {own}");
+            assert!(!file(path).moves_package(Some(&base), &base), "{path}: {base}");
         }
     }
 
@@ -925,8 +944,12 @@ mod tests {
             ),
         ];
         for (path, base, own, expected) in cases {
-            assert_eq!(moves_package(path, Some(&base), &own), expected, "{path}: {base} {own}");
-            assert!(!moves_package(path, Some(&base), &base), "{path}: {base}");
+            assert_eq!(
+                file(path).moves_package(Some(&base), &own),
+                expected,
+                "{path}: {base} {own}"
+            );
+            assert!(!file(path).moves_package(Some(&base), &base), "{path}: {base}");
         }
     }
 }

@@ -4,49 +4,23 @@
 //! A flag proves nothing, because an honest attempt may have to change a test. But a reviewer should see it.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ALL;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path_among,
-    new_skip_mark, source_of,
+    DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path, new_skip_mark,
+    source_of,
 };
 use crate::model::flag::{Flag, FlagKind};
 
 /// The flags for one changed path. `scripts` are the files that the oracle's commands run.
 pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
-    flags_among(ALL, touched, scripts)
-}
-
-/// True if a symlink's target is outside the checkout, so that its content is not part of the tree.
-pub fn leads_outside(path: &str, target: &str) -> bool {
-    if target.starts_with('/') {
-        return true;
-    }
-    let mut depth = path.matches('/').count();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if depth == 0 => return true,
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-    }
-    false
-}
-
-fn flags_among(
-    ecosystems: &[&Ecosystem],
-    touched: TouchedPath<'_>,
-    scripts: &BTreeSet<String>,
-) -> Vec<Flag> {
     let path = touched.path;
-    let is_test = is_test_path_among(ecosystems, path);
+    let is_test = is_test_path(path);
     let (before, after) = (touched.text_before(), touched.text_after());
     let (before, after) = (before.as_deref(), after.as_deref());
-    let source = source_of(ecosystems, path);
+    let source = source_of(path);
     let mut found = Vec::new();
-    if deciding_change(ecosystems, path, before, after, scripts) != DecidingChange::None {
+    if deciding_change(path, before, after, scripts) != DecidingChange::None {
         found.push(FlagKind::OracleChanged.at(path));
     }
     let edits_test_file = is_test && before.is_some() && touched.loses;
@@ -68,6 +42,23 @@ fn flags_among(
     found
 }
 
+/// True if a symlink's target is outside the checkout, so that its content is not part of the tree.
+pub fn leads_outside(path: &str, target: &str) -> bool {
+    if target.starts_with('/') {
+        return true;
+    }
+    let mut depth = path.matches('/').count();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
 /// True if a change removes lines of the tests that a source file contains beside its code.
 fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
@@ -83,19 +74,9 @@ fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::ecosystem::InnerTests;
 
     /// The labels of the flags for a change, with `ci/check.sh` as the oracle's script.
     fn labels(path: &str, before: Option<&str>, after: Option<&str>) -> Vec<&'static str> {
-        labels_among(ALL, path, before, after)
-    }
-
-    fn labels_among(
-        ecosystems: &[&Ecosystem],
-        path: &str,
-        before: Option<&str>,
-        after: Option<&str>,
-    ) -> Vec<&'static str> {
         let loses = match (before, after) {
             (Some(before), Some(after)) => before.lines().any(|l| !after.lines().any(|a| a == l)),
             _ => after.is_none(),
@@ -107,7 +88,7 @@ mod tests {
             loses,
         };
         let scripts = BTreeSet::from(["ci/check.sh".to_owned()]);
-        flags_among(ecosystems, touched, &scripts).iter().map(Flag::label).collect()
+        flags(touched, &scripts).iter().map(Flag::label).collect()
     }
 
     #[test]
@@ -290,25 +271,6 @@ mod tests {
 
     #[test]
     fn a_new_ecosystem_needs_its_table_line_alone() {
-        const FAKE: Ecosystem = Ecosystem {
-            extensions: &["fake"],
-            comment: ";",
-            test_marks: &["TRY "],
-            skip_marks: &["TRY LATER"],
-            inner_tests: Some(InnerTests {
-                place: |text| text.find("TESTS\n").map(|at| at..text.len()),
-                hidden_by: |_| false,
-                items: |_| Vec::new(),
-            }),
-            test_words: (&[], &["try"]),
-            test_directories: &["tries"],
-            decisive_files: &["fake.*", ".fake/"],
-            manifests: &[(&["manifest.fake"], |base, own| {
-                Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
-            })],
-            shadows_tool: |path| path == "tool",
-            ..Ecosystem::NOTHING
-        };
         /// The path, its text before and after, the label.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a str);
         let cases: [Case<'_>; 10] = [
@@ -324,8 +286,7 @@ mod tests {
             ("a.fake", Some("TESTS\na"), Some("TESTS\nb"), "tests edited"),
         ];
         for (path, before, after, label) in cases {
-            assert_eq!(labels_among(&[&FAKE], path, before, after).concat(), label, "{path}");
-            assert_eq!(labels_among(&[], path, before, after), [""; 0], "{path}");
+            assert_eq!(labels(path, before, after).concat(), label, "{path}");
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The languages of a base: where its source files are, and whether a new file can only be source.
-use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::new_file::{CodePlaces, NewFile, NewModule, is_plain_name};
+use crate::ecosystems::new_file::{KnownCode, NewFile};
 use crate::ecosystems::paths::{directories_above, directory_of, file_name, have_same_extension};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
@@ -79,18 +78,6 @@ pub fn source_extension(path: &str) -> Option<&'static str> {
 const SET_UP: [&str; 4] =
     ["rails_helper.rb", "spec_helper.rb", "test_helper.exs", "test_helper.rb"];
 
-/// The code of a base, as far as its paths show.
-#[derive(Default)]
-pub struct KnownCode {
-    places: CodePlaces,
-    /// The paths of the submodules.
-    pub submodules: BTreeSet<String>,
-    /// The paths of the symbolic links.
-    pub links: BTreeSet<String>,
-    /// True if a file shows a known language or kind of project.
-    pub is_known: bool,
-}
-
 impl KnownCode {
     /// Finds the code among the paths of a base. `is_run` is true for files that the oracle's commands run:
     /// such a file does not count as source of its language.
@@ -99,8 +86,8 @@ impl KnownCode {
         for (path, mode) in paths {
             let directory = directory_of(&path);
             let mut above = directory;
-            while !above.is_empty() && !code.places.directories.contains(above) {
-                code.places.directories.insert(above.to_owned());
+            while !above.is_empty() && !code.directories.contains(above) {
+                code.directories.insert(above.to_owned());
                 above = directory_of(above);
             }
             if mode == EntryMode::Submodule {
@@ -114,7 +101,7 @@ impl KnownCode {
             code.is_known |= shows_project(file_name(&path));
             let is_test = is_test_path(&path);
             if is_test {
-                code.places.test_names.insert(file_name(&path).to_owned());
+                code.test_names.insert(file_name(&path).to_owned());
             }
             if let Some(language) = language_of(&path)
                 && !is_run(&path)
@@ -123,36 +110,25 @@ impl KnownCode {
                 // Shell scripts do not show the language of a project, because any project may have some.
                 code.is_known |= !language.is_shell();
                 if !is_test {
-                    code.places.languages.insert(language.name);
-                    code.places.sources.insert((directory.to_owned(), language.name));
+                    code.languages.insert(language.name);
+                    code.sources.insert((directory.to_owned(), language.name));
                 }
             }
-            code.places.files.insert(path);
+            code.files.insert(path);
         }
         code
     }
 
-    /// The files of the base that a new file may replace, because its language finds the new file
-    /// first.
-    pub fn replaced_by(&self, path: &str) -> Vec<&str> {
-        self.places.replaced_by(path)
-    }
-
-    /// True if the base has this directory.
-    pub fn has_directory(&self, directory: &str) -> bool {
-        directory.is_empty() || self.places.directories.contains(directory)
-    }
-
     /// True if the base has this file.
     pub fn has_file(&self, path: &str) -> bool {
-        self.places.files.contains(path)
+        self.files.contains(path)
     }
 
     /// The other source files of the base that are in the directory of `path` and have its extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
         let start = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        let files = self.places.files.range(start.clone()..).map(String::as_str);
+        let files = self.files.range(start.clone()..).map(String::as_str);
         let below = files.take_while(move |file| file.starts_with(&start));
         below.filter(move |file| {
             *file != path
@@ -164,7 +140,7 @@ impl KnownCode {
 
     /// True if `is` is true for a source file of the base that has the extension of `path`.
     pub fn has_sources_like(&self, path: &str, is: impl Fn(&str) -> bool) -> bool {
-        let mut files = self.places.files.iter();
+        let mut files = self.files.iter();
         files.any(|file| have_same_extension(file, path) && !is_test_path(file) && is(file))
     }
 
@@ -179,49 +155,12 @@ impl KnownCode {
         })
     }
 
-    /// True if the base has tests.
-    pub fn has_tests(&self) -> bool {
-        !self.places.test_names.is_empty()
-    }
-
-    /// True if a test of the base, or a helper of tests, has this name.
-    pub fn has_test_named(&self, name: &str) -> bool {
-        self.places.test_names.contains(name)
-    }
-
-    /// The innermost directory of the base that is above a path; empty for the root.
-    pub fn nearest_directory<'p>(&self, path: &'p str) -> &'p str {
-        let mut nearest = directory_of(path);
-        while !self.has_directory(nearest) {
-            nearest = directory_of(nearest);
-        }
-        nearest
-    }
-
-    /// The module that a new file at `path` defines.
-    pub fn module_of<'p>(&self, path: &'p str) -> NewModule<'p> {
-        NewModule::of(path, self.nearest_directory(path), &self.places)
-    }
-
-    /// Cuts a new path after its first part that the base does not have.
-    pub fn first_new_part<'p>(&self, path: &'p str) -> &'p str {
-        let nearest = self.nearest_directory(path);
-        let new = path[nearest.len()..].trim_start_matches('/');
-        &path[..path.len() - new.len() + new.find('/').unwrap_or(new.len())]
-    }
-
-    /// True if tools read a new path only as a name, not as code, a pattern or an option.
-    pub fn is_plain_name(&self, path: &str) -> bool {
-        is_plain_name(path, self.nearest_directory(path))
-    }
-
     /// True if a new file can only be source. `is_looked_up` is true if commands look for modules by name in
     /// the nearest directory of the base.
     pub fn is_source_if_new(&self, path: &str, language: Language, is_looked_up: bool) -> bool {
         let nearest = self.nearest_directory(path);
         let language_name = language.name;
-        let file =
-            NewFile { places: &self.places, path, nearest, language: language_name, is_looked_up };
+        let file = NewFile { code: self, path, nearest, language: language_name, is_looked_up };
         (language.ecosystem.is_source_if_new)(&file)
     }
 }

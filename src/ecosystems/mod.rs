@@ -83,6 +83,8 @@ const ALL: &[&Ecosystem] = &[
     &other_languages::ECOSYSTEM,
     &templates::ECOSYSTEM,
     &ci::ECOSYSTEM,
+    #[cfg(test)]
+    &tests::FAKE,
 ];
 
 /// The directories into which the tools of all ecosystems install dependencies.
@@ -93,6 +95,28 @@ pub fn installed() -> impl Iterator<Item = &'static InstalledDirectory> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecosystems::ecosystem::InnerTests;
+
+    /// An ecosystem that is only for tests.
+    pub const FAKE: Ecosystem = Ecosystem {
+        extensions: &["fake"],
+        comment: ";",
+        test_marks: &["TRY "],
+        skip_marks: &["TRY LATER"],
+        inner_tests: Some(InnerTests {
+            place: |text| text.find("TESTS\n").map(|at| at..text.len()),
+            hidden_by: |_| false,
+            items: |_| Vec::new(),
+        }),
+        test_words: (&[], &["try"]),
+        test_directories: &["tries"],
+        decisive_files: &["fake.*", ".fake/"],
+        manifests: &[(&["manifest.fake"], |base, own| {
+            Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
+        })],
+        shadows_tool: |path| path == "tool",
+        ..Ecosystem::NOTHING
+    };
 
     #[test]
     fn every_ecosystem_file_is_in_the_table() {

@@ -1,11 +1,12 @@
 //! A source file that an attempt adds. The base's code beside it shows whether it can only be source, i.e.
 //! whether no tool loads the file because of its name.
-use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
 use std::collections::BTreeSet;
 
-/// Where a base has its files, tests and sources.
+use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
+
+/// The code of a base, as far as its paths show.
 #[derive(Default)]
-pub struct CodePlaces {
+pub struct KnownCode {
     /// The directories, without the root.
     pub directories: BTreeSet<String>,
     /// The paths of all files.
@@ -17,12 +18,32 @@ pub struct CodePlaces {
     pub sources: BTreeSet<(String, &'static str)>,
     /// The languages of the sources.
     pub languages: BTreeSet<&'static str>,
+    /// The paths of the submodules.
+    pub submodules: BTreeSet<String>,
+    /// The paths of the symbolic links.
+    pub links: BTreeSet<String>,
+    /// True if a file shows a known language or kind of project.
+    pub is_known: bool,
 }
 
 /// The extensions that Node and bundlers try for a module's name.
 const MODULES: [&str; 10] = ["cjs", "cts", "js", "json", "jsx", "mjs", "mts", "node", "ts", "tsx"];
 
-impl CodePlaces {
+impl KnownCode {
+    /// True if the base has this directory.
+    pub fn has_directory(&self, directory: &str) -> bool {
+        directory.is_empty() || self.directories.contains(directory)
+    }
+
+    /// The innermost directory of the base that is above a path; empty for the root.
+    pub fn nearest_directory<'p>(&self, path: &'p str) -> &'p str {
+        let mut nearest = directory_of(path);
+        while !self.has_directory(nearest) {
+            nearest = directory_of(nearest);
+        }
+        nearest
+    }
+
     /// The files of the base that a new file at `path` may replace, because its language finds the new file
     /// first. Python finds a package before a module, and a module before a directory without `__init__.py`;
     /// Node and bundlers try one extension before another; Lua finds a file before a directory.
@@ -55,7 +76,7 @@ impl CodePlaces {
 /// A source file that a base does not have.
 pub struct NewFile<'f> {
     /// The code of the base.
-    pub places: &'f CodePlaces,
+    pub code: &'f KnownCode,
     /// The path of the file.
     pub path: &'f str,
     /// The innermost directory of the base that is above the file; empty for the root.
@@ -70,7 +91,7 @@ impl NewFile<'_> {
     /// True if the base has sources of the file's language anywhere. In a language whose tools load no file
     /// because of its name, this shows that the file can only be source.
     pub fn has_its_language(&self) -> bool {
-        self.places.languages.contains(self.language)
+        self.code.languages.contains(self.language)
     }
 
     /// True if the base has sources of the file's language in the file's own directory.
@@ -81,7 +102,7 @@ impl NewFile<'_> {
     /// True if a test of the base has the same file name. In a language that searches several directories,
     /// the new file may replace that test.
     pub fn has_name_of_a_test(&self) -> bool {
-        self.places.test_names.contains(file_name(self.path))
+        self.code.test_names.contains(file_name(self.path))
     }
 
     /// True if Node would load the file in place of a test's helper, or in place of a directory of the base.
@@ -90,8 +111,8 @@ impl NewFile<'_> {
         let module = stem.strip_suffix("/index").unwrap_or(stem);
         let name = file_name(module);
         let index = format!("{module}/index.");
-        let next = self.places.files.range(index.clone()..).next();
-        self.places.test_names.contains(&format!("{name}.{extension}"))
+        let next = self.code.files.range(index.clone()..).next();
+        self.code.test_names.contains(&format!("{name}.{extension}"))
             || module == stem && next.is_some_and(|file| file.starts_with(&index))
     }
 
@@ -110,7 +131,7 @@ impl NewFile<'_> {
 
     /// True if the file's new directory belongs to a module of the base.
     fn is_part_of_module(&self) -> bool {
-        NewModule::of(self.path, self.nearest, self.places).is_part
+        NewModule::of(self.path, self.code).is_part
     }
 
     /// True if the file is in a package of the base, a directory with the file `marker`, and not also at the
@@ -118,17 +139,17 @@ impl NewFile<'_> {
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
             && !self.is_looked_up
-            && self.places.files.contains(&format!("{}/{marker}", self.nearest))
+            && self.code.files.contains(&format!("{}/{marker}", self.nearest))
     }
 
     /// True if the file is in the root, or beside a `package.json`.
     pub fn is_in_package_root(&self) -> bool {
         let directory = directory_of(self.path);
-        directory.is_empty() || self.places.files.contains(&format!("{directory}/package.json"))
+        directory.is_empty() || self.code.files.contains(&format!("{directory}/package.json"))
     }
 
     fn nearest_has_language(&self) -> bool {
-        self.places.sources.contains(&(self.nearest.to_owned(), self.language))
+        self.code.sources.contains(&(self.nearest.to_owned(), self.language))
     }
 }
 
@@ -166,15 +187,15 @@ pub struct NewModule<'p> {
 }
 
 impl<'p> NewModule<'p> {
-    /// The module that the file at `path` defines. `known` is the innermost directory of the base above the
-    /// file.
-    pub fn of(path: &'p str, known: &str, places: &CodePlaces) -> NewModule<'p> {
+    /// The module that the file at `path` defines.
+    pub fn of(path: &'p str, code: &KnownCode) -> NewModule<'p> {
+        let known = code.nearest_directory(path);
         let (path, extension) = path.rsplit_once('.').unwrap_or((path, ""));
         let new = path[known.len()..].trim_start_matches('/');
         let (first, is_directory) =
             new.split_once('/').map_or((new, false), |(first, _)| (first, true));
         let first_path = &path[..path.len() - new.len() + first.len()];
-        let is_part = is_directory && places.files.contains(&format!("{first_path}.{extension}"));
+        let is_part = is_directory && code.files.contains(&format!("{first_path}.{extension}"));
         NewModule { path, first, is_part }
     }
 
@@ -250,7 +271,7 @@ mod tests {
             "a/l/init.lua",
         ];
         let files = files.map(str::to_owned).into();
-        let places = CodePlaces { files, ..CodePlaces::default() };
+        let code = KnownCode { files, ..KnownCode::default() };
         let cases: [(&str, &[&str]); 12] = [
             ("a/checks/__init__.py", &["a/checks.py"]),
             ("a/checks/more/b.py", &["a/checks.py"]),
@@ -266,7 +287,7 @@ mod tests {
             ("a/y.css", &[]),
         ];
         for (path, expected) in cases {
-            assert_eq!(places.replaced_by(path), expected, "{path}");
+            assert_eq!(code.replaced_by(path), expected, "{path}");
         }
     }
 
@@ -294,9 +315,10 @@ mod tests {
             ("require \"Own\"", "src/Own/sum.rb", true),
         ];
         let files = ["src/Own.pm".to_owned()].into();
-        let places = CodePlaces { files, ..CodePlaces::default() };
+        let directories = ["src".to_owned()].into();
+        let code = KnownCode { files, directories, ..KnownCode::default() };
         for (line, path, expected) in cases {
-            let module = NewModule::of(path, "src", &places);
+            let module = NewModule::of(path, &code);
             assert_eq!(module.is_loaded_in(line), expected, "{line}: {path}");
         }
     }

@@ -8,10 +8,11 @@ use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::manifest::replaced;
-use crate::ecosystems::paths::{file_name, is_in_name};
+use crate::ecosystems::new_file::is_plain_name;
+use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
 use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_test_path_among,
-    new_skip_mark, source_of,
+    DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_named,
+    is_test_path, new_skip_mark, source_of,
 };
 use crate::error::Result;
 
@@ -62,18 +63,23 @@ impl PutBack {
 /// Decides what to do with one changed path of an attempt on this base.
 pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
     let TouchedPath { path, before, after, .. } = touched;
-    let mut known = put_back_by_name(ALL, touched, &base.scripts);
+    let code = base.code()?;
+    let mut known = put_back_by_name(touched, &base.scripts);
     for name in base.names_by_links(path)? {
         if known == PutBack::Keep {
-            known = put_back_by_name(ALL, TouchedPath { path: &name, ..touched }, &base.scripts);
+            known = put_back_by_name(TouchedPath { path: &name, ..touched }, &base.scripts);
         }
     }
     match known {
         // A submodule has no text, so `before` is empty.
-        PutBack::Keep if before.is_none_or(<[u8]>::is_empty) && base.is_in_submodule(path)? => {
+        PutBack::Keep
+            if before.is_none_or(<[u8]>::is_empty) && is_named(path, &code.submodules) =>
+        {
             Ok(PutBack::Other)
         }
-        PutBack::Keep if before.is_none() && !base.is_plain_name(path)? => Ok(PutBack::Other),
+        PutBack::Keep if before.is_none() && !is_plain_name(path, code.nearest_directory(path)) => {
+            Ok(PutBack::Other)
+        }
         // A command may run a test only if the file is there, and not empty. With the base's file, the test
         // would run, and tell nothing about the tree that lands.
         PutBack::Keep
@@ -101,12 +107,12 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             let is_new = before.is_none();
             // The name of a new directory alone may have an effect: a test may look for it, or it may be a
             // target of make.
-            let brings_directory = is_new && !base.has_directory_of(path)?;
+            let brings_directory = is_new && !code.has_directory(directory_of(path));
             let counts = if let Some(ecosystem) = about_dependencies(path) {
                 // In a directory of the base, a new manifest may begin another project, whose tests no
                 // command runs.
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
-                !is_new || brings_directory && !takes_name || base.is_unknown()?
+                !is_new || brings_directory && !takes_name || !code.is_known
             } else {
                 base.is_source(path, is_new)? || !brings_directory && base.is_document(path)?
             };
@@ -133,30 +139,28 @@ pub fn is_read_as_text(path: &str) -> bool {
 
 /// True if tests in a source file of this name run because a module names the file, wherever it is.
 pub fn tests_are_named_by_modules(path: &str) -> bool {
-    source_of(ALL, path).is_some_and(|source| source.inner_tests.is_some())
+    source_of(path).is_some_and(|source| source.inner_tests.is_some())
 }
 
 /// True if a new file is a manifest or a lock file in a directory that the base does not have.
 pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
-    Ok(about_dependencies(path).is_some() && !base.has_directory_of(path)? && !base.is_unknown()?)
+    let code = base.code()?;
+    let is_there = code.has_directory(directory_of(path));
+    Ok(about_dependencies(path).is_some() && !is_there && code.is_known)
 }
 
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
 pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String>) -> bool {
     let touched = TouchedPath { path, before: None, after: Some(text), loses: false };
-    put_back_by_name(ALL, touched, scripts).decides()
+    put_back_by_name(touched, scripts).decides()
 }
 
 /// Decides by a changed path's name and texts alone, without looking at other files.
-fn put_back_by_name(
-    ecosystems: &[&Ecosystem],
-    touched: TouchedPath<'_>,
-    scripts: &BTreeSet<String>,
-) -> PutBack {
+fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> PutBack {
     let path = touched.path;
     let (before, after) = (touched.text_before(), touched.text_after());
     let (before, after) = (before.as_deref(), after.as_deref());
-    match deciding_change(ecosystems, path, before, after, scripts) {
+    match deciding_change(path, before, after, scripts) {
         DecidingChange::None => {}
         DecidingChange::Whole => return PutBack::Deciding,
         DecidingChange::Part(text) => return PutBack::Part(text),
@@ -164,9 +168,9 @@ fn put_back_by_name(
             return PutBack::Inseparable("its deciding part cannot be put back by itself");
         }
     }
-    let source = source_of(ecosystems, path);
+    let source = source_of(path);
     let skips = source.is_some_and(|source| new_skip_mark(source, before, after).is_some());
-    if is_test_path_among(ecosystems, path) {
+    if is_test_path(path) {
         return match before {
             Some(_) => PutBack::Test,
             // A test with such a mark may decide which other tests run.
@@ -306,7 +310,7 @@ mod tests {
             after: after.map(str::as_bytes),
             loses: false,
         };
-        put_back_by_name(ALL, touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
+        put_back_by_name(touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
     }
 
     const ADDED: PutBack = PutBack::AddedTest;

@@ -34,16 +34,11 @@ impl<'a> TouchedPath<'a> {
 
 /// True if a path belongs to a test or to a test's data, by its name.
 pub fn is_test_path(path: &str) -> bool {
-    is_test_path_among(ALL, path)
-}
-
-/// True if a path belongs to a test or to a test's data, by the names that these ecosystems use.
-pub fn is_test_path_among(ecosystems: &[&Ecosystem], path: &str) -> bool {
     let name = file_name(path).rsplit_once('.');
     is_in_test_directory(path)
-        || ecosystems.iter().any(|ecosystem| ecosystem.is_test_path(path, name))
+        || ALL.iter().any(|ecosystem| ecosystem.is_test_path(path, name))
         || is_in_expectations(path)
-        || (is_expectation(path) && source_of(ecosystems, path).is_none())
+        || (is_expectation(path) && source_of(path).is_none())
 }
 
 /// True if the file is in a directory whose name means expected output of tests (`golden`). Directories in
@@ -60,8 +55,8 @@ fn is_expectation(path: &str) -> bool {
 }
 
 /// The ecosystem of a source file.
-pub fn source_of<'e>(ecosystems: &[&'e Ecosystem], path: &str) -> Option<&'e Ecosystem> {
-    ecosystems.iter().copied().find(|ecosystem| ecosystem.has_source(path))
+pub fn source_of(path: &str) -> Option<&'static Ecosystem> {
+    ALL.iter().copied().find(|ecosystem| ecosystem.has_source(path))
 }
 
 /// How a change affects which commands run.
@@ -82,21 +77,20 @@ pub enum DecidingChange {
 /// The part of a change that decides which commands run, or how. In a manifest, only the deciding part
 /// counts. `scripts` are the files that the oracle's commands run.
 pub fn deciding_change(
-    ecosystems: &[&Ecosystem],
     path: &str,
     before: Option<&str>,
     after: Option<&str>,
     scripts: &BTreeSet<String>,
 ) -> DecidingChange {
-    if is_named(path, scripts) || ecosystems.iter().any(|e| e.is_decisive(path)) {
+    if is_named(path, scripts) || ALL.iter().any(|e| e.is_decisive(path)) {
         return DecidingChange::Whole;
     }
     let text = after.unwrap_or_default();
-    if before.is_none() && ecosystems.iter().any(|e| (e.shadows_library)(path, text)) {
+    if before.is_none() && ALL.iter().any(|e| (e.shadows_library)(path, text)) {
         return DecidingChange::Whole;
     }
     let name = file_name(path);
-    let Some(put_back) = ecosystems.iter().find_map(|ecosystem| ecosystem.manifest(name)) else {
+    let Some(put_back) = ALL.iter().find_map(|ecosystem| ecosystem.manifest(name)) else {
         return DecidingChange::None;
     };
     let Some(after) = after else { return DecidingChange::Whole };
@@ -123,10 +117,10 @@ pub fn has_fewer_tests(source: &Ecosystem, before: Option<&str>, after: Option<&
 }
 
 /// True if a source file that is not a test by its name has more tests than before.
-pub fn adds_inner_tests(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
-    let text = |bytes: Option<&[u8]>| bytes.map(|b| String::from_utf8_lossy(b).into_owned());
-    let (before, after) = (text(before), text(after));
-    source_of(ALL, path)
+pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
+    let before = touched.text_before();
+    let after = touched.text_after();
+    source_of(touched.path)
         .is_some_and(|source| has_fewer_tests(source, after.as_deref(), before.as_deref()))
 }
 

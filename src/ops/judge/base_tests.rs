@@ -161,7 +161,7 @@ pub fn plan_for(
 
 /// True if git-frites knows no language of the base, so that it cannot tell source from other files.
 pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<bool> {
-    BaseProject::of(repo, base, oracle, &[])?.is_unknown()
+    Ok(!BaseProject::of(repo, base, oracle, &[])?.code()?.is_known)
 }
 
 /// Marks a changed manifest or lock file to be put back in four cases: tests read it as data; it takes a
@@ -173,10 +173,11 @@ fn put_redirected_back(
     choices: &mut BTreeMap<TreePath, PutBack>,
 ) -> Result<()> {
     let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
-    let is_of_base = project.directories()?;
+    let code = project.code()?;
     let sorted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-    let is_directory =
-        |directory: &str| is_of_base(directory) || has_below(&sorted, &format!("{directory}/"));
+    let is_directory = |directory: &str| {
+        code.has_directory(directory) || has_below(&sorted, &format!("{directory}/"))
+    };
     for (file, path) in changes.iter().zip(&paths) {
         let text = |content: &FileContent| {
             content.bytes().map(|text| String::from_utf8_lossy(text).into_owned())
@@ -189,9 +190,7 @@ fn put_redirected_back(
         let base = text(&file.before);
         if project.is_manifest_as_data(path)?
             || own.is_some_and(|own| {
-                dependencies::leads_into_tree(path, base.as_deref(), &own, &is_directory)
-                    || dependencies::moves_package(path, base.as_deref(), &own)
-                    || dependencies::drops_into_tree(path, base.as_deref(), &own, &is_directory)
+                dependencies::redirects(path, base.as_deref(), &own, &is_directory)
             })
         {
             choices.insert(file.path.clone(), instead);
@@ -312,7 +311,7 @@ fn put_hiding_back(
     let gone: BTreeSet<String> = kept(gone, choices).map(|file| file.path.lossy()).collect();
     for file in kept_new_files(changes, choices) {
         let name = file.path.lossy();
-        let mut replaced = project.replaced_by(&name)?;
+        let mut replaced = project.code()?.replaced_by(&name);
         replaced.retain(|path| !gone.contains(&**path));
         if !replaced.is_empty() {
             choices.insert(file.path.clone(), PutBack::Other);

@@ -7,7 +7,7 @@ use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
-use crate::ops::judge::changed_file::changed_file;
+use crate::ops::judge::changed_file::{changed_file, touched};
 
 /// The test files that a capture adds or changes.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ impl TestFiles {
                 continue;
             }
             let file = changed_file(repo, &change);
-            if adds_inner_tests(&path, file.before.bytes(), file.after.bytes()) {
+            if adds_inner_tests(&touched(&file, &path)) {
                 found.inseparable.push(path);
             }
         }
