@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ecosystems::paths::file_name;
-use crate::ecosystems::recipe::joined_lines;
 use crate::model::oracle::{CommandLine, OracleCommand, shell_word};
 use crate::model::outcome::Stage;
 use crate::model::shell::{self, SimpleCommand, is_assignment};
@@ -135,7 +134,7 @@ impl CiCommands {
         let is_compound = text.lines().any(|line| {
             line.split_whitespace().next().is_some_and(|word| compound.contains(&word))
         });
-        for line in joined_lines(&text) {
+        for line in shell::script_lines(&text) {
             for command in shell::simple_commands(&with_quoted_extras(&line)) {
                 is_moved |= command.words.first().is_some_and(|word| word.text == "cd");
                 if !is_moved {

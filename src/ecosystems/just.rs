@@ -1,7 +1,8 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, recipe_commands};
-use crate::ecosystems::recipe::{indented_recipes, joined_lines};
+use crate::ecosystems::recipe::indented_recipes;
+use crate::model::shell::continued_lines;
 
 /// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
@@ -9,7 +10,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     decisive_files: &JUSTFILES,
     recipe_files: &JUSTFILES,
     recipe_runners: &["just"],
-    recipes: |text| indented_recipes(&joined_lines(text), head),
+    recipes: |text| indented_recipes(&continued_lines(text), head),
     ..Ecosystem::NOTHING
 };
 

@@ -8,9 +8,10 @@ use crate::ecosystems::paths::{directory_of, file_name};
 use crate::ecosystems::project::{
     Detector, Evidence, FoundCommands, RootFiles, recipe_commands, repairs,
 };
-use crate::ecosystems::recipe::{Recipe, indented_recipes, joined_lines};
+use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
 use crate::model::outcome::Stage;
+use crate::model::shell::continued_lines;
 
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
@@ -51,7 +52,7 @@ fn makefile(files: &RootFiles<'_>) -> FoundCommands {
 
 /// The directory in which the catch-all rule (`.DEFAULT` or `%`) runs make; `None` if there is no such rule.
 fn forwards_to(makefile: &str) -> Option<String> {
-    let lines = joined_lines(makefile);
+    let lines = continued_lines(makefile);
     let at =
         lines.iter().position(|line| line.starts_with(".DEFAULT:") || line.starts_with("%:"))?;
     let recipe = lines[at + 1..].iter().take_while(|line| line.starts_with('\t'));
@@ -92,7 +93,7 @@ fn rule_targets(line: &str) -> Option<&str> {
 /// The rules of a Makefile, with its variables and functions replaced. Each recipe begins with the exported
 /// variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
-    let mut lines = joined_lines(makefile);
+    let mut lines = continued_lines(makefile);
     let mut values = MakeValues::take(&mut lines);
     // A value of several lines may have rules.
     let text: Vec<String> = lines.iter().map(|line| values.expand_rule(line)).collect();
@@ -180,23 +181,10 @@ pub(super) fn ends_with_source(line: &str) -> bool {
     line.trim_end().trim_end_matches('\\').split_whitespace().last().is_some_and(is_source)
 }
 
-/// Joins each line with its continuation lines.
+/// The lines of a difference, each joined with its continuation lines.
 fn logical_lines(lines: &[&str]) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut goes_on = false;
-    for line in lines {
-        let line = line.trim_end();
-        let text = line.strip_suffix('\\').unwrap_or(line);
-        match found.last_mut() {
-            Some(last) if goes_on => {
-                last.push(' ');
-                last.push_str(text);
-            }
-            _ => found.push(text.to_owned()),
-        }
-        goes_on = line.ends_with('\\');
-    }
-    found
+    let text: String = lines.iter().map(|line| format!("{}\n", line.trim_end())).collect();
+    continued_lines(&text)
 }
 
 /// True if `new` has the words of `old` in their order, and every further word is a source file that follows

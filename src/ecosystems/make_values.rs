@@ -163,7 +163,7 @@ impl MakeValues {
         if let Some((name, change)) = inner.split_once(':')
             && let Some((from, to)) = change.split_once('=')
         {
-            let value = self.value(name, depth).unwrap_or_default();
+            let value = self.value(name, depth).unwrap_or_else(|| format!("${{{name}}}"));
             let is_pattern = from.contains('%');
             let [from, to] =
                 [from, to].map(|end| format!("{}{end}", if is_pattern { "" } else { "%" }));
@@ -180,9 +180,11 @@ impl MakeValues {
         let get = |at: usize| expanded.get(at).map_or("", String::as_str);
         match name {
             "call" => {
-                let value = self.values.get(get(0).trim()).cloned().unwrap_or_default();
+                let Some(value) = self.values.get(get(0).trim()) else {
+                    return expanded.join(" ");
+                };
                 let numbers = (1..expanded.len()).map(|at| (at.to_string(), get(at)));
-                self.with(numbers).expanded(&value, depth)
+                self.with(numbers).expanded(value, depth)
             }
             "foreach" => {
                 let mut texts = Vec::new();

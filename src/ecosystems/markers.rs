@@ -7,11 +7,12 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::matches;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
-use crate::ecosystems::paths::{below, file_name, is_in_name, is_in_path};
-use crate::ecosystems::recipe::joined_lines;
+use crate::ecosystems::make_values::MakeValues;
+use crate::ecosystems::paths::{below, file_name, is_in_path};
 use crate::ecosystems::run_files::{reads_shell, without_prefixes};
 use crate::model::shell::{
-    SimpleCommand, commands_of, is_assignment, may_leave_commands_out, without_substitutions,
+    SimpleCommand, commands_of, continued_lines, is_assignment, may_leave_commands_out,
+    script_lines, without_substitutions, without_variables,
 };
 
 /// The kind of a text. It decides which words of the text can be paths.
@@ -25,6 +26,15 @@ pub enum TextKind {
     Make,
     /// A program: only its quoted texts can be paths.
     Program,
+}
+
+impl TextKind {
+    fn lines(self, text: &str) -> Vec<String> {
+        match self {
+            TextKind::Shell | TextKind::Script => shell_lines(text),
+            TextKind::Make | TextKind::Program => continued_lines(text),
+        }
+    }
 }
 
 /// Programs whose plain arguments are commands of their own, not files: `cargo build`. Programs that run
@@ -104,7 +114,7 @@ impl Markers {
         let mut found = Markers::default();
         let shell = texts.iter().filter(|(_, kind)| *kind != TextKind::Program);
         found.has_conditions =
-            shell.flat_map(|(text, _)| joined_lines(text)).any(|line| has_condition(&line));
+            shell.flat_map(|(text, kind)| kind.lines(text)).any(|line| has_condition(&line));
         for (text, kind) in texts {
             found.add(text, *kind);
         }
@@ -115,20 +125,20 @@ impl Markers {
     fn add(&mut self, text: &str, kind: TextKind) {
         let phony =
             if kind == TextKind::Make { make::phony_targets(text) } else { BTreeSet::new() };
-        for line in joined_lines(text) {
+        for line in kind.lines(text) {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
             }
             if kind == TextKind::Program {
                 self.add_quoted(&line);
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
-                self.add_list(&without_values(&line), &phony);
+                self.add_list(&without_make_values(&line), &phony);
             } else if kind == TextKind::Make {
                 // make expands its functions also between single quotes.
-                self.add_commands(&without_values(&line).replace('\'', "\""), false);
+                self.add_commands(&without_make_values(&line).replace('\'', "\""), false);
             } else {
                 let is_asked = kind == TextKind::Script && self.has_conditions;
-                self.add_commands(&without_values(&line), is_asked);
+                self.add_commands(&without_variables(&line, VALUE), is_asked);
             }
             self.lines.push((kind, line));
         }
@@ -177,7 +187,9 @@ impl Markers {
         if matches!(program, "echo" | "printf") {
             return;
         }
+        // The program may be the value of a variable, or a text that a command prints.
         let has_commands = program.chars().all(|c| c == VALUE)
+            || program.starts_with('$')
             || WITH_COMMANDS.contains(&program)
             || ALL.iter().any(|ecosystem| ecosystem.recipe_runners.contains(&program));
         let mut by_shell = false;
@@ -366,28 +378,22 @@ fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// Replaces each variable of make or a shell in a line by [`VALUE`].
-fn without_values(line: &str) -> String {
-    let line = line.replace("$$", "$");
-    let mut parts = line.split('$');
-    let mut found = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let inner = part.strip_prefix(['(', '{']);
-        match inner.and_then(|inner| inner.split_once([')', '}'])) {
-            Some((name, rest)) if name.chars().all(is_in_name) => {
-                found.push(VALUE);
-                found.push_str(rest);
+/// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make or a shell.
+fn without_make_values(line: &str) -> String {
+    without_variables(&MakeValues::default().expand(line), VALUE)
+}
+
+/// The lines of a shell text, and those of the texts that its commands read, which may be commands, too.
+fn shell_lines(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut left = vec![text.to_owned()];
+    while let Some(text) = left.pop() {
+        for line in script_lines(&text) {
+            for command in commands_of(&without_substitutions(&line).0) {
+                let texts = command.texts.into_iter().map(|word| word.text);
+                left.extend(texts.filter(|text| text.contains('\n')));
             }
-            _ if inner.is_some() => {
-                found.push('$');
-                found.push_str(part);
-            }
-            _ => {
-                let rest = part.trim_start_matches(is_in_name);
-                let is_special = rest.len() == part.len();
-                found.push(VALUE);
-                found.push_str(if is_special { rest.get(1..).unwrap_or_default() } else { rest });
-            }
+            found.push(line);
         }
     }
     found

@@ -13,27 +13,6 @@ pub struct Recipe {
     pub lines: Vec<String>,
 }
 
-/// The lines of a text, each joined with its continuation lines after a backslash.
-pub fn joined_lines(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut goes_on = false;
-    for line in text.lines() {
-        let (part, continues) = match line.strip_suffix('\\') {
-            Some(part) => (part, true),
-            None => (line, false),
-        };
-        match found.last_mut() {
-            Some(last) if goes_on => {
-                last.push(' ');
-                last.push_str(part.trim_start());
-            }
-            _ => found.push(part.to_owned()),
-        }
-        goes_on = continues;
-    }
-    found
-}
-
 /// Recipes below a line `name: needs`, as in a Makefile or a justfile. `head` returns the names and the rest
 /// of such a line, and `None` for other lines.
 pub fn indented_recipes<'t>(

@@ -11,6 +11,7 @@ use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::shell::{
     Word, commands_of, is_assignment, script_lines, simple_commands, without_substitutions,
+    without_variables,
 };
 
 /// Programs that compare the files that their arguments name.
@@ -756,21 +757,13 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
 
 /// A word as a pattern: with `*` for `?`, `[a-z]` and the variables that are not known.
 fn as_pattern(text: &str) -> String {
-    let mut found = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find(['?', '[', '$']) {
-        found.push_str(&rest[..at]);
-        found.push('*');
-        let after = &rest[at + 1..];
-        let length = match rest.as_bytes()[at] {
-            b'[' => after.find(']').map_or(0, |end| end + 1),
-            b'$' if after.starts_with('{') => after.find('}').map_or(0, |end| end + 1),
-            b'$' => after.find(|c| !is_in_name(c)).unwrap_or(after.len()),
-            _ => 0,
-        };
-        rest = &after[length..];
+    let text = without_variables(text, '*').replace('?', "*");
+    let mut parts = text.split('[');
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        found.extend(["*", part.split_once(']').map_or(part, |(_, rest)| rest)]);
     }
-    found + rest
+    found
 }
 
 /// The words for which a word stands, with the known values of its variables. `${f%.c}` takes an end off.

@@ -290,12 +290,28 @@ fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     ends.then_some(end)
 }
 
-/// The most lines over which a quoted text may go on. After that, its first quote counts as a character.
-const MOST_QUOTED_LINES: usize = 500;
+/// The most lines of a script that one line may go on over. After that, the first quote of an open text counts as a
+/// character.
+const MOST_JOINED_LINES: usize = 500;
 
 /// The lines of a shell script, each joined with the lines on which it goes on: after a backslash, and in a
 /// quoted text. The text of a here document becomes a here string: `cat <<E` becomes `cat <<<'…'`.
 pub fn script_lines(text: &str) -> Vec<String> {
+    joined_lines(text, MOST_JOINED_LINES, read_line)
+}
+
+/// The lines of a Makefile, a justfile or a program, each joined with the lines on which it goes on after a
+/// backslash.
+pub fn continued_lines(text: &str) -> Vec<String> {
+    joined_lines(text, usize::MAX, |line| LineRead {
+        goes_on: line.ends_with('\\'),
+        documents: Vec::new(),
+    })
+}
+
+/// The lines of a text, each joined with the lines on which it goes on as `read` says; at most `most` lines become
+/// one.
+fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
     let mut at = 0;
@@ -303,16 +319,19 @@ pub fn script_lines(text: &str) -> Vec<String> {
         let mut line = (*first).to_owned();
         let mut next = at + 1;
         let mut read = read_line(&line);
-        while read.goes_on && next < lines.len().min(at + MOST_QUOTED_LINES) {
-            if let Some(part) = line.strip_suffix('\\') {
-                line = format!("{part} {}", lines[next].trim_start());
+        while read.goes_on && next < lines.len().min(at.saturating_add(most)) {
+            if line.ends_with('\\') {
+                line.pop();
+                line.extend([" ", lines[next].trim_start()]);
             } else {
-                line = format!("{line}\n{}", lines[next]);
+                line.extend(["\n", lines[next]]);
             }
             next += 1;
             read = read_line(&line);
         }
-        if read.goes_on && !line.ends_with('\\') {
+        if read.goes_on && line.ends_with('\\') {
+            line.pop();
+        } else if read.goes_on {
             line = (*first).to_owned();
             next = at + 1;
             read = LineRead::default();
@@ -373,6 +392,29 @@ fn read_line(line: &str) -> LineRead {
     }
     read.goes_on |= quote.is_some();
     read
+}
+
+/// Replaces each variable of a shell in a text (`$x`, `${x}`, `$1`) by this character.
+pub fn without_variables(text: &str, by: char) -> String {
+    let mut parts = text.split('$');
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let name = part.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(part.len());
+        let end = match part.chars().next() {
+            // `$(…)` is not a variable.
+            Some('(') => {
+                found.extend(["$", part]);
+                continue;
+            }
+            Some('{') => part.find('}').map_or(1, |end| end + 1),
+            // `$?` and the like.
+            Some(special) if name == 0 => special.len_utf8(),
+            _ => name,
+        };
+        found.push(by);
+        found.push_str(&part[end..]);
+    }
+    found
 }
 
 /// The ways in which scripts spell their own directory.
