@@ -1,7 +1,6 @@
 //! Waits until files are on the disk, and finds out on what kind of file system a file is.
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
@@ -49,28 +48,12 @@ fn sync_one(path: &Path) -> Result<()> {
     }
 }
 
-/// The numbers (`f_type`) of file systems on local disks whose change times are set by this machine's kernel:
-/// ext2 to ext4, XFS, Btrfs, F2FS.
-const LOCAL: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
-
 /// The number (`f_type`) of a file system in memory.
 const TMPFS: u64 = 0x0102_1994;
 
 /// True if a file is on a file system in memory (tmpfs). Then there is no disk to wait for.
 pub fn is_in_memory(path: &Path) -> bool {
-    cfg!(target_os = "linux") && rustix::fs::statfs(path).is_ok_and(|found| number(&found) == TMPFS)
-}
-
-/// True if only this machine's kernel can set change times on the file system of this file. False e.g. for
-/// network file systems and FUSE.
-pub fn has_times_of_kernel(file: impl AsFd) -> bool {
-    let number = rustix::fs::fstatfs(file).map(|found| number(&found));
+    // The integer type of `f_type` differs between platforms, but the number has only 32 bits.
     cfg!(target_os = "linux")
-        && number.is_ok_and(|number| number == TMPFS || LOCAL.contains(&number))
-}
-
-/// The number (`f_type`) of a file system. The integer type of `f_type` differs between platforms, but the
-/// number has only 32 bits.
-fn number(found: &rustix::fs::StatFs) -> u64 {
-    u64::from(found.f_type as u32)
+        && rustix::fs::statfs(path).is_ok_and(|found| u64::from(found.f_type as u32) == TMPFS)
 }

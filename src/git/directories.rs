@@ -1,6 +1,6 @@
 //! The directories of an index, each with the files and directories directly in it.
 use gix::bstr::ByteSlice;
-use gix::index::{Entry, State};
+use gix::index::State;
 
 /// A directory in which an index has a file, directly or in a subdirectory.
 #[derive(Default)]
@@ -15,16 +15,11 @@ pub(super) struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// The name of an entry that is a file directly in this directory.
-    pub fn name_of<'a>(&self, entry: &Entry, index: &'a State) -> &'a [u8] {
-        let begin = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
-        &entry.path(index)[begin..]
-    }
-
     /// The position in the index of the file with this name.
     pub fn file(&self, name: &[u8], index: &State) -> Option<usize> {
-        let name_of = |at: usize| self.name_of(&index.entries()[at], index);
-        let found = self.files.binary_search_by(|at| name_of(*at).cmp(name));
+        let begin = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
+        let name_of = |at: &usize| &index.entries()[*at].path(index)[begin..];
+        let found = self.files.binary_search_by_key(&name.as_bstr(), name_of);
         found.ok().map(|place| self.files[place])
     }
 

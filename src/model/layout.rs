@@ -61,12 +61,6 @@ pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")
 }
 
-/// The file beside a private index that says which directories were listed, so that captures need not list
-/// them again.
-pub fn listed_beside(index: &Path) -> PathBuf {
-    index.with_file_name("listed")
-}
-
 /// Gives a type a function for its own path and one for each file or directory in it.
 macro_rules! paths {
     ($owner:ident: $($(#[$doc:meta])* $name:ident: $file:expr;)*) => {

@@ -8,7 +8,6 @@
 mod attempt;
 pub mod dirty;
 pub mod excludes;
-mod known_directories;
 pub mod mtimes;
 pub mod omitted;
 mod peek;
@@ -96,7 +95,6 @@ fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
         index.entries_mut()[position].stat = Stat::default();
     }
     let Some(scan) = Scan::in_process(inputs, &index)? else { return Ok(None) };
-    scan.keep_directories(inputs.source);
     let tree = staging::stage(repo, source, &scan, &mut index)?;
     let Scan { omissions, ignored, .. } = scan;
     Ok(tree.map(|tree| ReadFiles { tree, index: Some(index), omissions, ignored }))
@@ -287,7 +285,5 @@ pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
     Ok(found)
 }
 
-#[cfg(all(test, target_os = "linux"))]
-mod known_directories_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use gix::bstr::ByteSlice;
 
-use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::private_index::trustworthy_index;
 use crate::git::capture::source::CaptureSource;
 use crate::git::capture::{staging, walk};
@@ -24,8 +23,7 @@ const LARGEST: u64 = 1 << 20;
 /// there is too much to read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
     let index = trustworthy_index(source.index)?;
-    let listed = ListedDirectories::beside(source.index);
-    let listing = walk::list(repo, source.worktree, &index, &listed).ok()??;
+    let listing = walk::list(repo, source.worktree, &index).ok()??;
     let gix = repo.gix();
     let mut paths: BTreeSet<TreePath> =
         listing.changed.into_iter().chain(listing.deleted).collect();

@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::fs::tree;
 use crate::git::capture::attempt::{AttemptPaths, CaptureInputs};
 use crate::git::capture::dirty;
-use crate::git::capture::known_directories::ListedDirectories;
 use crate::git::capture::omitted::{self, ONLY_ITS_ID, Omissions};
 use crate::git::capture::private_index::{edit_index, remove_from_index, sparse_aware};
 use crate::git::capture::source::CaptureSource;
@@ -36,8 +35,6 @@ pub(super) struct Scan {
     pub omissions: Omissions,
     /// The paths that git ignores, from [`walk::Listing`]; empty for a scan by git.
     pub ignored: Vec<TreePath>,
-    /// The directories that this walk has listed, and those that an earlier walk had listed.
-    directories: [ListedDirectories; 2],
 }
 
 impl Scan {
@@ -78,8 +75,7 @@ impl Scan {
         private: &gix::index::File,
     ) -> Result<Option<Scan>> {
         let source = inputs.source;
-        let earlier = ListedDirectories::beside(source.index);
-        let listing = walk::list(inputs.repo, source.worktree, private, &earlier)?;
+        let listing = walk::list(inputs.repo, source.worktree, private)?;
         let Some(listing) = listing else { return Ok(None) };
         let tracked = inputs.tracked_paths(Some(private))?;
         let mut scan = Scan::default();
@@ -91,19 +87,12 @@ impl Scan {
         }
         scan.keep_left_out(source, inputs.left_out()?, Some(private));
         let scan = scan.completed(source, tracked, Some(private));
-        let scan =
-            Scan { ignored: listing.ignored, directories: [listing.listed, earlier], ..scan };
+        let scan = Scan { ignored: listing.ignored, ..scan };
         let is_usual = scan.omissions.unholdable.is_empty()
             && scan.submodules.is_empty()
             && scan.left_out.is_empty()
             && !scan.touches(b".gitattributes");
         Ok(is_usual.then_some(scan))
-    }
-
-    /// Writes down the listed directories for the next capture.
-    pub fn keep_directories(&self, source: &CaptureSource<'_>) {
-        let [listed, earlier] = &self.directories;
-        listed.keep_beside(source.index, earlier);
     }
 
     /// Keeps files that are missing only because the attempt made its checkout sparse. Such a file is
