@@ -8,8 +8,7 @@ use gix::index::entry::{Flags, Mode};
 use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT};
 
 use crate::error::{IoContext, Result};
-use crate::git::index::read_index;
-use crate::git::stat::entry_stat;
+use crate::git::index::{entry_stat, read_index};
 
 /// The times that the files of a new checkout get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

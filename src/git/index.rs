@@ -11,6 +11,7 @@ use gix::ObjectId;
 use gix::bstr::{BStr, BString};
 use gix::index::State;
 use gix::index::decode::Options as DecodeOptions;
+use gix::index::entry::stat::Time;
 use gix::index::entry::{Flags, Mode, Stat};
 use gix::index::extension::{Link, Tree};
 use gix::index::write::{Extensions, Options};
@@ -306,6 +307,25 @@ impl IndexEdits {
     /// Makes the edits. `update_index` is a call of `git update-index` for the index.
     pub fn apply(self, update_index: Call) -> Result<()> {
         update_index.args(["-z", "--index-info"]).stdin(self.lines).run()
+    }
+}
+
+/// The stat data of a file as an index holds it: the lower 32 bits of each number.
+pub(super) fn entry_stat(stat: &rustix::fs::Stat) -> Stat {
+    let size = match stat.st_size as u32 {
+        // The size is a multiple of 4 GiB. Like git, this sets the highest bit, so that the file does not
+        // look empty.
+        0 if stat.st_size != 0 => 1 << 31,
+        size => size,
+    };
+    Stat {
+        mtime: Time { secs: stat.st_mtime as u32, nsecs: stat.st_mtime_nsec as u32 },
+        ctime: Time { secs: stat.st_ctime as u32, nsecs: stat.st_ctime_nsec as u32 },
+        dev: stat.st_dev as u32,
+        ino: stat.st_ino as u32,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        size,
     }
 }
 

@@ -33,7 +33,6 @@ pub mod registration;
 pub mod remote;
 pub mod repo;
 pub mod seed;
-mod stat;
 mod text;
 pub mod trace_file;
 pub mod trees;

@@ -20,7 +20,6 @@ mod kept_commits;
 pub mod land;
 pub mod log_excerpt;
 pub mod mirror;
-pub mod named_files;
 pub mod proposed_seeds;
 pub mod rebuild;
 pub mod recover;

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::fs::{disk, parallel, regular, scratch};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::Call;
-use crate::git::stat::entry_stat;
+use crate::git::index::entry_stat;
 use crate::model::path::TreePath;
 
 /// The racy entries of an index: git may think that the file of such an entry is unchanged although a program

@@ -23,10 +23,9 @@ use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::git::capture::scan::Scan;
 use crate::git::capture::source::CaptureSource;
-use crate::git::index::encoded;
+use crate::git::index::{encoded, entry_stat};
 use crate::git::objects::NewObjects;
 use crate::git::repo::{Repo, to_oid};
-use crate::git::stat::entry_stat;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 

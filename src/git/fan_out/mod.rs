@@ -2,9 +2,8 @@
 //!
 //! The tree is listed once, and each blob is read and converted once and then written to every worktree
 //! (GIT-FACTS, "The checkout writer"). If this writer might write other bytes than git, git writes all files
-//! ([`fallback`]), or the single paths in question ([`conversion`]).
+//! ([`reason_for_git`]), or the single paths in question ([`conversion`]).
 mod conversion;
-mod fallback;
 mod sharing;
 mod writer;
 
@@ -15,14 +14,15 @@ use gix::index::State;
 use rustix::fs::Timestamps;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::parallel;
+use crate::fs::{parallel, regular};
 use crate::git::cli::Git;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::sharing::Sharing;
 use crate::git::fan_out::writer::{Fan, Place, Written};
 use crate::git::file_times::{self, FileTimes};
 use crate::git::index::{cached_trees, encoded_with_checksum};
-use crate::git::repo::Repo;
+use crate::git::program;
+use crate::git::repo::{Repo, is_partial_clone};
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
@@ -108,7 +108,7 @@ pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
     let gix = repo.gix();
     repo.reads_files_as_they_are()
         && !repo.overrides().has_other_rules()
-        && fallback::hidden_attributes(repo, &gix).is_none()
+        && hidden_attributes(repo, &gix).is_none()
         && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
 }
 
@@ -121,7 +121,7 @@ fn prepare<'a>(
     commit: &Oid,
     times: Option<Timestamps>,
 ) -> Result<Fan<'a>> {
-    if let Some(reason) = fallback::reason(repo, &gix) {
+    if let Some(reason) = reason_for_git(repo, &gix) {
         return Err(Error::internal(reason));
     }
     let index = repo.index_of(commit)?;
@@ -163,4 +163,42 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
         },
     )?;
     Ok(())
+}
+
+/// The reason why git must check out the files of a repository; `None` if the fan-out writer writes the same
+/// files. `gix` was opened in a new worktree, whose configuration may differ from that of the user's
+/// checkout, or when this process started, before any command ran.
+fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
+    let config = gix.config_snapshot();
+    let is = |key: &str, value: bool| config.boolean(key) == Some(value);
+    let reasons: [(&str, bool); 7] = [
+        ("it is a partial clone", is_partial_clone(gix)),
+        ("its checkouts are sparse", is("core.sparseCheckout", true)),
+        ("core.fileMode is false", is("core.fileMode", false)),
+        ("core.symlinks is false", is("core.symlinks", false)),
+        ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
+        ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
+        // git tests the file system in the same way when it makes a repository.
+        ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
+    ];
+    let reason = reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason);
+    reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
+}
+
+/// The reason why git may see attributes that gix cannot read; `None` if there are no such attributes.
+fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
+    let info = repo.common_dir().join("info/attributes");
+    let reasons = [
+        ("attr.tree is set", gix.config_snapshot().string("attr.tree").is_some()),
+        ("'info/attributes' is not a regular file", info.exists() && regular::open(&info).is_err()),
+        ("git has attributes of its own", installed_attributes()),
+    ];
+    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
+}
+
+/// True if the git program has an `etc/gitattributes` in the directory where it is installed. gix does not
+/// read that file.
+fn installed_attributes() -> bool {
+    std::env::var_os("GIT_ATTR_NOSYSTEM").is_none()
+        && program::file_of_prefix("etc/gitattributes").is_some()
 }

@@ -18,9 +18,9 @@ use crate::fs::parallel;
 use crate::git::directories::directories;
 use crate::git::fan_out::conversion::Conversion;
 use crate::git::fan_out::sharing::Sharing;
+use crate::git::index::entry_stat;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
-use crate::git::stat::entry_stat;
 use crate::model::path::file_name;
 
 /// The largest number of files that a thread writes in one go, all in one directory.

@@ -20,9 +20,8 @@ use crate::fs::regular;
 use crate::fs::tree::change_time;
 use crate::fs::walk::visit;
 use crate::git::cli::{Git, nul_separated};
-use crate::git::index::{ScratchIndex, parse_index};
+use crate::git::index::{ScratchIndex, entry_stat, parse_index};
 use crate::git::layers::is_opaque;
-use crate::git::stat::entry_stat;
 use crate::model::path::TreePath;
 
 /// The pause between two looks at a file system's clock.

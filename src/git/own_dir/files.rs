@@ -1,5 +1,5 @@
 //! Reads, copies and writes the plain files of git directories.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
@@ -7,15 +7,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use gix::bstr::ByteSlice;
 use rustix::fs::{AtFlags, FileType, Mode};
 
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
+use crate::model::oid::Oid;
 
 /// The files and directories of an administrative entry that do not belong to the attempt: the paths of the
 /// worktree, its lock, its configuration, and the git directories of its submodules.
 const OF_THE_REPOSITORY: [&str; 5] =
     ["commondir", "gitdir", "locked", "config.worktree", "modules"];
+
+/// The mark in FETCH_HEAD of a branch that `git fetch` updated without being asked for it.
+const ONLY_FETCHED: &str = "\tnot-for-merge\t";
 
 /// True if an attempt must not change this path of its administrative entry, or if the path is a lock file.
 /// The path is relative to the entry.
@@ -185,4 +190,42 @@ fn open_in_place(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
         rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
     }
     open_or_make(parent, name)
+}
+
+/// Every object id in the files of the administrative entry `admin`, without its index. git deletes these files
+/// together with the worktree, and they may be the only ones that name an object: an autostash, a ref of a
+/// bisection, or a commit that was amended. Some of these objects
+/// may not exist. All files count, because each version of git has files of its own.
+pub fn named(admin: &Path) -> BTreeSet<Oid> {
+    let is_left_out = |path: &Path| is_of_the_repository(path) || is_of_an_index(path);
+    let found = read(admin, is_left_out, &mut Vec::new());
+    found.values().flat_map(|bytes| ids_in(bytes)).collect()
+}
+
+/// Every object id in these bytes, except the null id and the ids of branches that were only fetched.
+pub fn ids_in(bytes: &[u8]) -> BTreeSet<Oid> {
+    let lines = bytes.lines().filter(|line| !line.contains_str(ONLY_FETCHED));
+    let words = lines.flat_map(|line| line.split(|byte| !byte.is_ascii_hexdigit()));
+    let ids = words.filter_map(|word| Oid::parse(std::str::from_utf8(word).ok()?));
+    ids.filter(|id| !id.is_null()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_wherever_they_stand_except_those_of_fetched_branches() {
+        let id = |digit: &str| Oid::parse(&digit.repeat(40)).expect("an id");
+        let [a, b, c] = ["a", "b", "c"].map(id);
+        for text in [
+            format!("{a}\n"),
+            format!("{} {a} A <a@b> 1 +0000\tcommit: x\n", a.null()),
+            format!("pick {a} # x\nupdate refs/heads/{a}f\n"),
+            format!("{a}\t\tbranch 'x' of .\n{b}\tnot-for-merge\tbranch 'y' of .\n"),
+            format!("\u{1}\u{ff}{a}\0{b}{c}{c}"),
+        ] {
+            assert_eq!(ids_in(text.as_bytes()), [a].into(), "{text:?}");
+        }
+    }
 }

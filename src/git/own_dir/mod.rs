@@ -11,7 +11,6 @@
 mod bring_back;
 mod files;
 mod lfs;
-mod named;
 mod objects;
 mod own_refs;
 
@@ -29,7 +28,7 @@ use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::process::world_spec::Mount;
 
-pub(super) use named::{ids_in, named};
+pub(super) use files::{ids_in, named};
 
 /// The file of a git directory that lists further object directories.
 const ALTERNATES: &str = "objects/info/alternates";

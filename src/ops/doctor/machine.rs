@@ -1,5 +1,6 @@
 //! The findings about the machine: git, worlds, control groups, the cache directory, completion,
 //! the manual.
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use crate::error::{Result, describe};
 use crate::fs::tree::delete_tree;
 use crate::git::version;
 use crate::model::checkup::Finding;
-use crate::ops::doctor::{agents, completion, manual};
+use crate::ops::doctor::{agents, completion};
 use crate::oracle::pool;
 use crate::world::probe;
 
@@ -26,6 +27,19 @@ const REFUSING: [(&str, &str, &str); 3] = [
         "sudo sysctl kernel.unprivileged_userns_clone=1",
     ),
     ("/proc/sys/user/max_user_namespaces", "0", "sudo sysctl user.max_user_namespaces=10000"),
+];
+
+/// The directories in which `man` looks for pages even if no variable names them.
+const USUAL_MANUALS: [&str; 2] = ["/usr/local/share/man", "/usr/share/man"];
+
+/// The paths of the program's main page below a directory of manual pages, with all compressions that
+/// packages use.
+const PAGES: [&str; 5] = [
+    "man1/git-frites.1",
+    "man1/git-frites.1.gz",
+    "man1/git-frites.1.bz2",
+    "man1/git-frites.1.xz",
+    "man1/git-frites.1.zst",
 ];
 
 /// The first version of Landlock's ABI that also restricts signals.
@@ -52,7 +66,7 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     found.push(landlock());
     found.push(cgroup());
     found.push(completion::finding());
-    found.push(manual::finding());
+    found.push(manual());
     found.extend(agents::findings());
     Ok(found)
 }
@@ -130,7 +144,7 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
 
 /// The AppArmor profile that was installed together with the program, if any.
 fn profile() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
+    let program = env::current_exe().ok()?;
     let profile = program.parent()?.parent()?.join("share/git-frites/apparmor");
     profile.is_file().then_some(profile)
 }
@@ -188,4 +202,26 @@ pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
         Err(error) => Finding::missing(what, format!("none: {}", describe(&error)))
             .advise("copies take time and space; btrfs, xfs and APFS make them at once"),
     }
+}
+
+/// The finding that says whether `man` finds the manual of git-frites, which `git frites --help` needs.
+fn manual() -> Finding {
+    match installed_manual() {
+        Some(file) => Finding::good("manual", format!("'{}'", file.display())),
+        None => Finding::missing("manual", "none in the usual places, so `git frites --help` finds none")
+            .advise("`git frites man` shows it all the same; `make install` in a clone of git-frites puts it there"),
+    }
+}
+
+fn installed_manual() -> Option<PathBuf> {
+    let listed = env::var_os("MANPATH").unwrap_or_default();
+    let on_path = env::var_os("PATH").unwrap_or_default();
+    // For each directory `PREFIX/bin` on PATH, `man` also looks in `PREFIX/share/man` and `PREFIX/man`.
+    let beside = env::split_paths(&on_path).collect::<Vec<_>>();
+    let beside = beside.iter().filter_map(|bin| bin.parent());
+    let beside = beside.flat_map(|prefix| [prefix.join("share/man"), prefix.join("man")]);
+    let listed = env::split_paths(&listed).filter(|dir| !dir.as_os_str().is_empty());
+    let all = listed.chain(beside).chain(USUAL_MANUALS.map(PathBuf::from));
+    let mut files = all.flat_map(|dir| PAGES.map(|page| dir.join(page)));
+    files.find(|file| file.is_file())
 }

@@ -2,7 +2,6 @@
 mod agents;
 pub mod completion;
 mod machine;
-mod manual;
 mod project;
 
 use crate::error::{Cause, Result};

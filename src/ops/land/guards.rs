@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
-use crate::fs::tree::{links_and_real, nearest_real};
+use crate::fs::tree::{links_and_real, named_files, nearest_real};
 use crate::git::commit::hooks_directory;
 use crate::git::diff::{self, Change};
 use crate::git::landing::overwrite::overwritten_files;
@@ -13,7 +13,6 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::run::Run;
-use crate::ops::named_files::named_files;
 use crate::ops::session::Session;
 
 /// Fails if the current checkout is a candidate's worktree, because a change lands on the user's HEAD.
