@@ -71,6 +71,7 @@ pub fn main() -> ExitCode {
     for name in git::ref_list::broken_refs().iter() {
         ui.warn(format!("ignoring broken ref {name}"));
     }
+    let done = done.and_then(|code| ui.written().map(|()| code));
     let code = done.map_err(commands::hints::add).unwrap_or_else(|error| {
         tracing::debug!(cause = ?error.cause, error = &error as &dyn std::error::Error, "failed");
         ui.error(&error);
@@ -133,7 +134,8 @@ fn answer_error(ui: &Ui, error: &Error) {
 fn refuse(e: &clap::Error) -> u8 {
     let ui = Ui::new(ColorChoice::Auto, false, false);
     if !e.use_stderr() {
-        return match ui.answer(e.render().to_string()).map_err(commands::hints::add) {
+        ui.answer(e.render().to_string());
+        return match ui.written().map_err(commands::hints::add) {
             Ok(()) => exit::OK,
             Err(error) => {
                 ui.error(&error);

@@ -126,7 +126,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let selection = session.store.select(args.address.as_ref(), matching)?;
     if args.undo {
         let undone = undo::undo(session, &selection)?;
-        print_undone(session, args, &undone)?;
+        print_undone(session, args, &undone);
         return Ok(exit::OK);
     }
     let options = LandOptions {
@@ -140,9 +140,9 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     if args.merge {
         let target = MergeTarget::parse(session, args.into.as_deref(), &selection.run)?;
         let merged = merge::merge(session, selection, &options, &target)?;
+        tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
         let cleaned = args.clean.then(|| clean::after_end(session, &merged.plan.run));
         print_merged(session, args, &merged, cleaned.as_deref())?;
-        tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
         return Ok(exit::OK);
     }
     let fresh = FreshBranchOptions {
@@ -157,12 +157,12 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         None => "git switch --detach -",
     };
     let landed = fresh_branch::land(session, selection, &options, &fresh)?;
+    if landed.conflicts.is_none() {
+        tell_landed(session, &landed.plan, &landed.branch, landed.commit.as_ref());
+    }
     print_landed(session, args, &landed, back)?;
     match &landed.conflicts {
-        None => {
-            tell_landed(session, &landed.plan, &landed.branch, landed.commit.as_ref());
-            Ok(exit::OK)
-        }
+        None => Ok(exit::OK),
         Some(conflicts) => Err(Error::no(format!(
             "{} conflicts with HEAD in {}",
             landed.plan.address(),
@@ -211,11 +211,12 @@ fn print_landed(
                 object
             })
             .collect();
-        return session.ui.answer_json(document);
+        session.ui.answer_json(document);
+        return Ok(());
     }
     let branch = branch.short();
     let ui = &session.ui;
-    ui.answer(format!("{branch}\n"))?;
+    ui.answer(format!("{branch}\n"));
     if conflicts.is_some() {
         return Ok(());
     }
@@ -272,12 +273,13 @@ fn print_merged(
         document["strategy"] = json!(plan.strategy());
         document["resolution_seconds"] = json!(plan.resolution.map(|time| time.as_secs_f64()));
         document["cleaned"] = json!(cleaned);
-        return session.ui.answer_json(document);
+        session.ui.answer_json(document);
+        return Ok(());
     }
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
     }
-    session.ui.answer(format!("{}\n", branch.short()))?;
+    session.ui.answer(format!("{}\n", branch.short()));
     let change = plan.change_in_words(&session.repo, previous)?;
     session.ui.note(format!(
         "{}@{} is merged into '{}' as {}{}: {change}",
@@ -310,7 +312,7 @@ pub fn merge_hint(merged: &MergedCandidate) -> String {
     )
 }
 
-fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> Result<()> {
+fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) {
     let UndoneLanding { candidate, branch, commit, later } = undone;
     let address = candidate.address();
     if !later.is_empty() {
@@ -325,7 +327,7 @@ fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> 
         });
         return session.ui.answer_json(document);
     }
-    session.ui.answer(format!("{branch}\n"))?;
+    session.ui.answer(format!("{branch}\n"));
     match commit {
         Some(commit) => session
             .ui
@@ -334,5 +336,4 @@ fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) -> 
             "the branch is deleted; `git frites diff {address}` still shows the change"
         )),
     }
-    Ok(())
 }

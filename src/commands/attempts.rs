@@ -42,17 +42,19 @@ impl RoundAnswer<'_> {
     /// document or the run's id instead.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
-            return session.ui.answer_json(self.as_json(session)?);
+            session.ui.answer_json(self.as_json(session)?);
+            return Ok(());
         }
         if args.quiet {
-            return session.ui.answer(format!("{}\n", self.run.run));
+            session.ui.answer(format!("{}\n", self.run.run));
+            return Ok(());
         }
         for name in self.candidates {
             let candidate = session.store.candidate(self.run, name);
             let path = candidate.worktree();
             // The path is empty if the worktree was removed, because the attempt changed nothing.
             let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
-            session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat())?;
+            session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat());
         }
         Ok(())
     }

@@ -91,12 +91,12 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
         if args.json {
             documents.push(as_json(&captured, message.as_deref()));
         } else {
-            answer(session, candidate, &captured, args.quiet)?;
+            answer(session, candidate, &captured, args.quiet);
         }
     }
     if args.json {
         let document = json!({ "run": run.run, "candidates": documents });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
     }
     Ok(if failed { exit::NO } else { exit::OK })
 }
@@ -111,18 +111,13 @@ fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     }
 }
 
-fn answer(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    captured: &Captured,
-    quiet: bool,
-) -> Result<()> {
+fn answer(session: &Session, candidate: CandidateRef<'_>, captured: &Captured, quiet: bool) {
     let Some(capture) = &captured.capture else {
-        if quiet {
-            return Ok(());
-        }
         let why = if captured.gone { "gone" } else { "nothing to capture" };
-        return session.ui.answer(format!("{candidate}\t{why}\n"));
+        if !quiet {
+            session.ui.answer(format!("{candidate}\t{why}\n"));
+        }
+        return;
     };
     let address = format!("{candidate}@{}", capture.iteration);
     if quiet {
@@ -134,7 +129,7 @@ fn answer(
         None if captured.gone => "gone; before that",
         None => "unchanged",
     };
-    session.ui.answer(format!("{address}\t{how}: {}\n", captured.blast))
+    session.ui.answer(format!("{address}\t{how}: {}\n", captured.blast));
 }
 
 fn as_json(captured: &Captured, message: Option<&str>) -> Value {

@@ -143,7 +143,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
             "nothing is left to remove"
         });
     }
-    report(session, args, &removals, &forgotten)?;
+    report(session, args, &removals, &forgotten);
     if !(args.forget || args.dry_run || args.json) {
         hint_at_captures(session, &removals)?;
     }
@@ -235,10 +235,10 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     if args.json {
         let document =
             json!({ "dry_run": args.dry_run, "bytes": freed, "candidates": [], "cache": freed });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
     } else if !args.quiet {
         let verb = if args.dry_run { "would free" } else { "freed" };
-        session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)))?;
+        session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)));
     }
     if !args.dry_run && known_outcomes::disk_usage(&own) > 0 {
         return Err(Error::no("some cached outcomes could not be removed")
@@ -269,9 +269,9 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[Target]) -> Result<u8> {
     }
     if args.json {
         let document = json!({ "dry_run": args.dry_run, "candidates": all });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
     } else if !args.quiet {
-        session.ui.answer(text)?;
+        session.ui.answer(text);
     }
     Ok(exit::OK)
 }
@@ -387,12 +387,7 @@ fn in_order<'r>(run: &'r Run, names: &'r BTreeSet<Name>) -> impl Iterator<Item =
     run.candidates.iter().filter(|name| names.contains(*name))
 }
 
-fn report(
-    session: &Session,
-    args: &CleanArgs,
-    removals: &[Removal],
-    forgotten: &[Name],
-) -> Result<()> {
+fn report(session: &Session, args: &CleanArgs, removals: &[Removal], forgotten: &[Name]) {
     let total: u64 = removals.iter().filter_map(|r| r.bytes).sum();
     for removal in removals {
         if let Some(error) = &removal.error {
@@ -408,7 +403,7 @@ fn report(
         return session.ui.answer_json(document);
     }
     if args.quiet {
-        return Ok(());
+        return;
     }
     let [removed, forgot, freed] = match args.dry_run {
         true => ["would remove", "would forget", "would free"],
@@ -422,5 +417,5 @@ fn report(
         text.push_str(&format!("{forgot} run {run}\n"));
     }
     text.push_str(&format!("{freed} {}\n", table::size(total)));
-    session.ui.answer(text)
+    session.ui.answer(text);
 }

@@ -29,7 +29,7 @@ pub struct CompletionsArgs {
 pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     match args.shell {
         _ if args.install => install(ui, args.shell)?,
-        Some(shell) => ui.answer(script(shell)?)?,
+        Some(shell) => ui.answer(script(shell)?),
         None => {}
     }
     Ok(exit::OK)
@@ -49,7 +49,7 @@ fn install(ui: &Ui, shell: Option<Shell>) -> Result<()> {
             .context(|| format!("could not make '{}'", directory.display()))?;
     }
     atomic::write(&file, &script(shell)?)?;
-    ui.answer([file.as_os_str().as_bytes(), b"\n"].concat())?;
+    ui.answer([file.as_os_str().as_bytes(), b"\n"].concat());
     match shell {
         Shell::Zsh => ui.hint(
             "zsh finds it if ~/.zshrc has `fpath=(~/.zfunc $fpath)` before `autoload -Uz compinit && compinit`",

@@ -52,14 +52,14 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     }
     let rows = rows(session);
     match &args.key {
-        None => show_all(session, args, &rows)?,
+        None => show_all(session, args, &rows),
         Some(key) => match rows.into_iter().find(|row| row.key == *key).or_else(|| built_in(key)) {
             None => return Err(unknown(key)),
             Some(row) if args.json => {
-                session.ui.answer_json(json!({ "keys": [as_json(&row)] }))?;
+                session.ui.answer_json(json!({ "keys": [as_json(&row)] }));
             }
             Some(Row { value: Some(value), .. }) => {
-                session.ui.answer(format!("{}\n", bare(&value)))?;
+                session.ui.answer(format!("{}\n", bare(&value)));
             }
             // If a key is not set, the exit code is 1, as in `git config`.
             Some(_) => return Ok(exit::NO),
@@ -99,7 +99,7 @@ fn built_in(key: &str) -> Option<Row> {
     Some(Row { key: key.to_owned(), spec, value, place: None })
 }
 
-fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {
+fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) {
     if args.json {
         let keys: Vec<Value> = rows.iter().map(as_json).collect();
         return session.ui.answer_json(json!({ "keys": keys }));
@@ -116,14 +116,13 @@ fn show_all(session: &Session, args: &ConfigArgs, rows: &[Row]) -> Result<()> {
         let from = (row.place.clone().unwrap_or_else(|| "default".into()), Tone::Dim);
         grid.row(vec![(row.key.clone(), Tone::Plain), value, from]);
     }
-    session.ui.answer(grid.render())?;
+    session.ui.answer(grid.render());
     if let Some(home) = session.home.as_ref().filter(|home| !home.join(config::FILE).exists()) {
         session.ui.hint(format!(
             "`git frites config --init` writes '{}'",
             home.join(config::FILE).display()
         ));
     }
-    Ok(())
 }
 
 fn as_json(row: &Row) -> Value {
@@ -166,7 +165,7 @@ fn init(session: &Session) -> Result<u8> {
     };
     file.write_all(starter::text(&seeds).as_bytes())
         .context(|| format!("could not write '{}'", path.display()))?;
-    session.ui.answer(format!("{}\n", path.display()))?;
+    session.ui.answer(format!("{}\n", path.display()));
     session.ui.hint("uncomment a key to set it; commit the file to share it");
     session.ui.hint(
         "`git log --all` shows captures, too; without them: `git config alias.la \"log \

@@ -149,7 +149,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let differs = views.iter().any(|v| !v.changes.is_empty());
     if args.json {
         let all: Vec<Value> = views.iter().map(as_json).collect();
-        session.ui.answer_json(json!({ "run": run.run, "base": run.base, "diffs": all }))?;
+        session.ui.answer_json(json!({ "run": run.run, "base": run.base, "diffs": all }));
     } else {
         show(session, run, args, &views, selection.candidate.is_some())?;
     }
@@ -189,7 +189,7 @@ fn tests(
             );
         }
         let document = json!({ "run": run.run, "base": run.base, "diffs": [], "tests": all });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
         return Ok(code);
     }
     if found.is_empty() {

@@ -26,9 +26,9 @@ pub struct DoctorArgs {
 pub fn run(ui: &Ui, args: &DoctorArgs) -> Result<u8> {
     let checkup = check_up(ui)?;
     if args.json {
-        ui.answer_json(as_json(&checkup))?;
+        ui.answer_json(as_json(&checkup));
     } else {
-        ui.answer(text(ui, &checkup))?;
+        ui.answer(text(ui, &checkup));
         for Finding { what, advice, .. } in checkup.findings() {
             advice.iter().for_each(|advice| ui.hint(format!("{what}: {advice}")));
         }

@@ -40,7 +40,7 @@ pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
         .iter()
         .map(|lines| lines.iter().map(|line| format!("{}\n", table::printable(line))).collect())
         .collect();
-    session.ui.answer(text.join("\n"))?;
+    session.ui.answer(text.join("\n"));
     Ok(exit::OK)
 }
 

@@ -44,7 +44,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     if !args.candidates.is_empty() {
         opened::require_unopened(session, &run, &args.candidates)?;
         let parts = judge::judge_some(session, &run, &args.candidates, &args.options(), on_oracle)?;
-        return render_parts(session, &run, &parts, args);
+        return Ok(render_parts(session, &run, &parts, args));
     }
     let options = args.options();
     if args.replay {
@@ -66,13 +66,8 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Shows candidates that were judged singly, in a comparison table without a decision.
-fn render_parts(
-    session: &Session,
-    run: &Run,
-    parts: &[PartOutcome],
-    args: &JudgeArgs,
-) -> Result<u8> {
+/// Shows candidates that were judged singly, in a comparison table without a decision. Returns the exit code.
+fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &JudgeArgs) -> u8 {
     let ui = &session.ui;
     let entries = || parts.iter().filter_map(|part| part.candidate.as_ref());
     let code = if !entries().any(Entry::usable) {
@@ -97,20 +92,26 @@ fn render_parts(
         let passed = names(Entry::passed);
         let skipped = names(Entry::skipped);
         let document = json!({ "run": run.run, "exit_code": code, "passed": passed, "skipped": skipped, "candidates": candidates });
-        ui.answer_json(document)?;
+        ui.answer_json(document);
     } else if args.show.output.quiet {
-        let passed = entries().filter(|e| e.verified() && code == exit::OK);
-        ui.answer(passed.map(|e| format!("{}/{}\n", run.run, e.candidate)).collect::<String>())?;
+        let (passed, others): (Vec<_>, Vec<_>) =
+            entries().partition(|e| e.verified() && code == exit::OK);
+        let address = |e: &Entry| format!("{}/{}", run.run, e.candidate);
+        ui.answer(passed.iter().map(|e| address(e) + "\n").collect::<String>());
+        for entry in others {
+            let verified = if entry.passed() { ", not verified" } else { "" };
+            ui.tell(format!("{}: {}{verified}", address(entry), comparison::outcome(entry).0));
+        }
     } else {
         let settings = parts.first().map(|part| part.terms.settings.clone()).unwrap_or_default();
-        ui.answer(comparison::table(ui.out, &run.run, &settings, entries()))?;
+        ui.answer(comparison::table(ui.out, &run.run, &settings, entries()));
         ui.hint(format!(
             "when all are judged, decide with `git frites judge --replay {}{}`",
             run.run,
             args.judging.terms.typed()
         ));
     }
-    Ok(code)
+    code
 }
 
 /// Shows a verdict in the form that the options ask for. Returns the exit code. `remote` is the repository
@@ -126,7 +127,7 @@ pub fn show_verdict(
         Some(hint) => vec![hint],
         None => next_steps(session, run, verdict),
     };
-    verdict::show(session, verdict, &args.output, json!({}), &hints)?;
+    verdict::show(session, verdict, &args.output, json!({}), &hints);
     write_junit(session, run, verdict, args.output.junit.as_deref())?;
     if args.explain {
         // Skip the first line, which is the verdict, because it was already printed.

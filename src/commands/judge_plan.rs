@@ -31,7 +31,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
         document["base"] = json!(base);
         document["run"] = json!(run.as_ref().map(|run| &run.run));
         document["limits"] = json!({ "jobs": args.jobs, "seconds": seconds });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
     } else {
         let mut text = format!("base: {} ({})\n", base.short(), table::printable(&name));
         for line in plan.lines() {
@@ -39,7 +39,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
         }
         let each = table::duration(seconds);
         text.push_str(&format!("limits: {} at once, each command for at most {each}\n", args.jobs));
-        session.ui.answer(text)?;
+        session.ui.answer(text);
     }
     let commands = &plan.planned.oracle.commands;
     unseeded::hint(session, &base, commands)?;

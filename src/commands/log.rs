@@ -58,7 +58,7 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
             text.push_str(&line(event));
         }
     }
-    session.ui.answer(text)?;
+    session.ui.answer(text);
     Ok(exit::OK)
 }
 

@@ -124,7 +124,8 @@ fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
                 .map_err(|e| Error::io("could not start the pager", e));
         }
     }
-    ui.answer(text)
+    ui.answer(text);
+    Ok(())
 }
 
 /// The hint for a run whose commands are unfinished after an interrupt or an error.

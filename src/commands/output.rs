@@ -279,7 +279,8 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
         if !waiting.is_empty() {
             let text =
                 if session.ui.on_terminal() { plain_text(&waiting) } else { waiting.clone() };
-            session.ui.answer(text)?;
+            session.ui.answer(text);
+            session.ui.written()?;
         }
         waiting = rest;
         if !is_written {

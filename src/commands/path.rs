@@ -33,9 +33,9 @@ pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     if args.json {
         let mut document = json!({ "run": selection.run.run, "candidate": candidate.name });
         json::put_file(&mut document, "path", &path);
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
         return Ok(exit::OK);
     }
-    session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat())?;
+    session.ui.answer([path.as_os_str().as_bytes(), b"\n"].concat());
     Ok(exit::OK)
 }

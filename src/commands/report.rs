@@ -60,7 +60,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
     let report = report::read(session, &run)?;
     let text = if args.markdown { page::markdown(&report) } else { page::html(&report) };
     if is_stdout || (args.markdown && args.output.is_none()) {
-        session.ui.answer(text)?;
+        session.ui.answer(text);
         return Ok(exit::OK);
     }
     let file = match &args.output {
@@ -74,7 +74,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
             file
         }
     };
-    session.ui.answer([file.as_os_str().as_bytes(), b"\n"].concat())?;
+    session.ui.answer([file.as_os_str().as_bytes(), b"\n"].concat());
     if args.open && !process::show_in_browser(&file) {
         session.ui.warn("no browser could show the report");
         session.ui.hint("open the file yourself, or name a browser in BROWSER");

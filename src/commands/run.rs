@@ -307,7 +307,7 @@ fn conclude(
     }
     let mut hints = if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
     hints.extend(limited_hints(session, run));
-    verdict::show(session, &verdict, &args.output, more, &hints)?;
+    verdict::show(session, &verdict, &args.output, more, &hints);
     write_junit(session, run, &verdict, args.output.junit.as_deref())?;
     if let Some(merged) = merged.transpose()? {
         if !args.output.json {

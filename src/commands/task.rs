@@ -52,7 +52,7 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
         let candidates: serde_json::Map<_, _> =
             own.map(|(name, task)| (name.to_string(), json!(task))).collect();
         let document = json!({ "run": run.run, "task": run.task, "candidates": candidates });
-        session.ui.answer_json(document)?;
+        session.ui.answer_json(document);
         return Ok(exit::OK);
     }
     let line = |place: String, task: &str| format!("{place}\t{}\n", table::printable(task));
@@ -65,7 +65,7 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     if text.is_empty() {
         session.ui.note(format!("run {} is bound to no task", run.run));
     }
-    session.ui.answer(text)?;
+    session.ui.answer(text);
     Ok(exit::OK)
 }
 

@@ -29,7 +29,7 @@ pub fn show(
     args: &VerdictOutputArgs,
     more: Value,
     hints: &[String],
-) -> Result<()> {
+) {
     let ui = &session.ui;
     let document = comparison::as_json(verdict);
     notify(session, &in_brief(verdict));
@@ -38,18 +38,17 @@ pub fn show(
         if let (Value::Object(fields), Value::Object(more)) = (&mut answer, more) {
             fields.extend(more);
         }
-        ui.answer_json(answer)?;
+        ui.answer_json(answer);
     } else if !args.quiet {
-        ui.answer(comparison::text(ui.out, verdict))?;
+        ui.answer(comparison::text(ui.out, verdict));
         comparison::remarks(verdict).iter().for_each(|line| ui.note(line));
         hints.iter().for_each(|hint| ui.hint(hint));
     } else if let Some(winner) = verdict.winner() {
-        ui.answer(format!("{}/{winner}\n", verdict.run))?;
+        ui.answer(format!("{}/{winner}\n", verdict.run));
     } else {
         ui.tell(comparison::sentence(verdict));
     }
     hooks::tell(session, keys::HOOKS_VERDICT, &verdict.run, None, document);
-    Ok(())
 }
 
 /// The decision in a few words, for a notification.

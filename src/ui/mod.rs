@@ -47,6 +47,8 @@ pub struct Ui {
     live: Arc<Mutex<Option<Live>>>,
     /// True once a part of the answer was written.
     answered: Arc<AtomicBool>,
+    /// The error of the first write of the answer that failed.
+    lost: Arc<Mutex<Option<io::Error>>>,
 }
 
 impl Ui {
@@ -69,6 +71,7 @@ impl Ui {
             output_width,
             live: Arc::default(),
             answered: Arc::default(),
+            lost: Arc::default(),
         }
     }
 
@@ -165,21 +168,32 @@ impl Ui {
         screen.draw(&lines, rows.unwrap_or(24), columns.unwrap_or(80));
     }
 
-    /// Writes the command's answer to standard output, byte for byte.
-    pub fn answer(&self, bytes: impl AsRef<[u8]>) -> Result<()> {
+    /// Writes the command's answer to standard output, byte for byte. If that fails, the command goes on with its
+    /// work, because a reader that went away, such as `head`, undoes no landing: see [`Ui::written`].
+    pub fn answer(&self, bytes: impl AsRef<[u8]>) {
         self.answered.store(true, Ordering::Relaxed);
-        let mut out = io::stdout().lock();
-        out.write_all(bytes.as_ref()).and_then(|()| out.flush()).map_err(|e| match e.kind() {
-            io::ErrorKind::BrokenPipe => {
-                Error::new(ErrorKind::Pipe, "the reader of the output went away")
-            }
-            _ => Error::io("could not write the output", e),
-        })
+        let mut lost = self.lost.lock();
+        if lost.is_none() {
+            let mut out = io::stdout().lock();
+            *lost = out.write_all(bytes.as_ref()).and_then(|()| out.flush()).err();
+        }
     }
 
-    /// Writes the command's answer as one JSON document with these fields.
-    pub fn answer_json(&self, fields: Value) -> Result<()> {
-        self.answer(json::document(fields))
+    /// Writes the command's answer as one JSON document with these fields, as [`Ui::answer`] does.
+    pub fn answer_json(&self, fields: Value) {
+        self.answer(json::document(fields));
+    }
+
+    /// Fails if a part of the answer could not be written. Called when a command ends, and in each round of a
+    /// command that would go on for nobody.
+    pub fn written(&self) -> Result<()> {
+        match self.lost.lock().take() {
+            None => Ok(()),
+            Some(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                Err(Error::new(ErrorKind::Pipe, "the reader of the output went away"))
+            }
+            Some(e) => Err(Error::io("could not write the output", e)),
+        }
     }
 
     /// Prints a line about progress or state. Prints nothing with `-q`.
@@ -264,8 +278,7 @@ impl Ui {
     /// already written.
     pub fn error_as_json(&self, error: &Error) {
         if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
-            // If this write fails, standard error still has the message.
-            let _ = self.answer_json(json::error(error));
+            self.answer_json(json::error(error));
         }
     }
 

@@ -114,10 +114,7 @@ fn closed_or_full_stdout_ends_a_command_cleanly() {
                 .refuses(128, "could not write the output: No space left on device");
             assert!(answer.stderr.contains("free disk space"), "{}", answer.stderr);
         }
-        // The reader is gone before anything is written.
-        let gone = "{ until test -e gone; do sleep 0.01; done; code=0; git-frites WORDS 2>err || code=$?; echo $code >code; } \
-                    | { exec <&-; : >gone; }; cat code err; rm gone code err";
-        let answer = world.sh(&world.repo, &gone.replace("WORDS", words)).expect(0);
+        let answer = without_reader(&world, words);
         assert!(
             answer.out().starts_with("141\n") && !answer.out().contains("fatal"),
             "{words}: {}",
@@ -125,6 +122,40 @@ fn closed_or_full_stdout_ends_a_command_cleanly() {
         );
     }
     world.assert_clean();
+}
+
+/// Runs a command whose reader is gone before anything is written. Prints its exit code and its standard error.
+fn without_reader(world: &World, words: &str) -> Answer {
+    let line = "{ until test -e gone; do sleep 0.01; done; code=0; git-frites WORDS 2>err || code=$?; echo $code >code; } \
+                | { exec <&-; : >gone; }; cat code err; rm gone code err";
+    world.sh(&world.repo, &line.replace("WORDS", words)).expect(0)
+}
+
+#[test]
+fn command_does_all_its_work_without_a_reader() {
+    let world = judged_by_true();
+    world.git(["config", "frites.hooks.verdict", "sh -c 'cat >../verdict.json'"]);
+    world.git(["config", "frites.hooks.landed", "sh -c 'cat >>../landed.json'"]);
+    world.attempts(&["echo x >>README"]);
+    let is_written = |name: &str| world.repo.join("..").join(name).exists();
+    without_reader(&world, "judge --junit ../junit.xml");
+    assert!(is_written("junit.xml") && is_written("verdict.json"));
+    for (words, told) in [
+        ("apply --commit", "landed on the new branch"),
+        ("apply --undo 1/c1", "the branch is deleted"),
+        ("apply --merge", "is merged into"),
+        ("run --merge -- sh -c 'echo y >>README'", "merged 2/c1 into"),
+    ] {
+        let answer = without_reader(&world, words);
+        assert!(
+            answer.out().starts_with("141\n") && answer.out().contains(told),
+            "{}",
+            answer.out()
+        );
+        world.git(["switch", "-q", "main"]);
+    }
+    let landed = fs::read_to_string(world.repo.join("../landed.json")).unwrap();
+    assert_eq!(landed.matches("\"hook\": \"landed\"").count(), 3, "{landed}");
 }
 
 #[test]

@@ -68,10 +68,9 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     };
     judge.judge(&parts, |part: &Part, outcome: &PartOutcome, before: bool| {
         let before = if before { "\tstored before" } else { "" };
-        if args.quiet {
-            return Ok(());
+        if !args.quiet {
+            session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()));
         }
-        session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()))
     })?;
     Ok(exit::OK)
 }

@@ -30,6 +30,6 @@ pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     storage.name_unreadable(&session.ui, &run.candidates);
     let pending = storage.pending(&terms)?;
     let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
-    session.ui.answer(lines.collect::<String>())?;
+    session.ui.answer(lines.collect::<String>());
     Ok(exit::OK)
 }

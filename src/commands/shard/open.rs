@@ -84,7 +84,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
         session.ui.warn(format!("run {} has no usable candidate", run.run));
         return Ok(exit::UNUSABLE);
     }
-    session.ui.answer(format!("{}\n", terms.parts().count()))?;
+    session.ui.answer(format!("{}\n", terms.parts().count()));
     Ok(exit::OK)
 }
 
@@ -115,7 +115,7 @@ fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
         round.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
     } else {
         let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
-        session.ui.answer(lines.collect::<String>())?;
+        session.ui.answer(lines.collect::<String>());
     }
     let is_prepared = session.config.command(keys::SPAWN_SETUP).is_some_and(|(c, _)| !c.is_empty());
     if is_prepared || session.seeds(&run.base)?.paths().next().is_some() {

@@ -55,7 +55,7 @@ pub fn run(session: &Session, args: &ShardRunArgs) -> Result<u8> {
         })?;
     if !args.quiet {
         let before = if stored.before { "\tstored before" } else { "" };
-        session.ui.answer(format!("{run}/{name}\t{}{before}\n", stored.state))?;
+        session.ui.answer(format!("{run}/{name}\t{}{before}\n", stored.state));
     }
     Ok(exit::OK)
 }

@@ -104,7 +104,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             text.push_str(&format!("{}\n", table::printable(&line)));
         }
     }
-    session.ui.answer(text)?;
+    session.ui.answer(text);
     if let Some((one, verdict)) = &judged {
         hint_at_changes(session, one, verdict);
     }
@@ -115,7 +115,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             table::size(cache.layers()),
             table::size(limit),
             table::size(cache.outcomes())
-        ))?;
+        ));
         session.ui.hint("`git frites clean --cache --all` empties it");
     }
     runs.iter().try_for_each(|one| hint_at_corrections(session, one))?;
@@ -156,7 +156,7 @@ fn answer_json(
             "layers": cache.layers(), "limit": limit, "outcomes": cache.outcomes(),
         });
     }
-    session.ui.answer_json(document)?;
+    session.ui.answer_json(document);
     Ok(exit::OK)
 }
 
@@ -268,7 +268,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             let text = show_all(session, &read_all(session, runs)?)?;
             session.ui.redraw(screen, &text);
         } else if !news.is_empty() {
-            session.ui.answer(news)?;
+            session.ui.answer(news);
+            session.ui.written()?;
         }
         // Stop only after two updates in which nothing runs: between a candidate's command and its first
         // oracle command, nothing runs for a moment.

@@ -44,7 +44,7 @@ impl<'s> ShardJudge<'s, '_> {
     pub fn judge(
         &self,
         parts: &[Part],
-        mut on_part: impl FnMut(&Part, &PartOutcome, bool) -> Result<()>,
+        mut on_part: impl FnMut(&Part, &PartOutcome, bool),
     ) -> Result<()> {
         let ShardJudge { session, run, terms, remote, bundle, .. } = *self;
         let _lock = session.store.share_run(&run.run)?;
@@ -57,7 +57,7 @@ impl<'s> ShardJudge<'s, '_> {
         let mut waiting = Vec::new();
         for part in terms.parts().filter(|part| parts.contains(part)) {
             match storage.find(&part, terms)? {
-                Some(outcome) => on_part(&part, &outcome, true)?,
+                Some(outcome) => on_part(&part, &outcome, true),
                 None => waiting.push(part),
             }
         }
@@ -75,7 +75,7 @@ impl<'s> ShardJudge<'s, '_> {
                         _ => session.store.save_outcome(&new)?,
                     }
                     record_event(session, run, &new.outcome)?;
-                    on_part(&new.outcome.part(), &new.outcome, false)?;
+                    on_part(&new.outcome.part(), &new.outcome, false);
                 }
             }
         }
