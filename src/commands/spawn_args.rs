@@ -17,6 +17,7 @@ use crate::model::name::Name;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
+use crate::ops::spawn::limits::require_candidates;
 use crate::ops::spawn::{Request, Start};
 use crate::process::Limits;
 use crate::store::select::Matching;
@@ -149,16 +150,19 @@ impl CandidateArgs {
     ) -> Result<(Vec<Name>, BTreeMap<Name, Assignment>)> {
         let mut names = self.candidates.clone();
         let mut agents = BTreeMap::new();
-        if names.is_empty() && self.agents.is_empty() {
+        let is_numbered = names.is_empty() && self.agents.is_empty();
+        let count = if is_numbered { self.count.unwrap_or(default) as usize } else { names.len() };
+        // Look at the limit before names are made, because a count may be any number.
+        let wanted = self.agents.iter().fold(count, |sum, agent| sum.saturating_add(agent.count));
+        require_candidates(session, taken.len(), wanted)?;
+        if is_numbered {
             let first = highest(taken, "c") + 1;
-            let numbers = first..first + self.count.unwrap_or(default) as usize;
+            let numbers = first..first + count;
             names = numbers.map(|n| values::name(&format!("c{n}"))).collect::<Result<_>>()?;
         }
-        // Make at most one candidate more than the limit allows, which is enough for a later check to fail.
-        let limit = session.config.get(keys::LIMITS_CANDIDATES) + 1;
         let mut numbers: BTreeMap<&Name, usize> = BTreeMap::new();
         for AgentCount { agent, count } in &self.agents {
-            for _ in 0..(*count).min(limit) {
+            for _ in 0..*count {
                 let number =
                     numbers.entry(agent).or_insert_with(|| highest(taken, &format!("{agent}-")));
                 *number += 1;

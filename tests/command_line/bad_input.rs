@@ -112,6 +112,14 @@ fn counts_outside_their_range_are_refused() {
         "65 candidates are more than limits.candidates = 64",
         "git config",
     );
+    // Not one name is made: these would take all memory.
+    refused(
+        &world,
+        &["spawn", "-n", "4294967295"],
+        128,
+        "4294967295 candidates are more than limits.candidates = 64",
+        "git config",
+    );
     world.git(["config", "frites.limits.candidates", "2"]);
     refused(&world, &["spawn", "-n", "3"], 128, "more than limits.candidates = 2", "git config");
     world.git(["config", "frites.limits.worktrees", "3"]);

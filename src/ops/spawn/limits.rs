@@ -42,10 +42,10 @@ pub fn require_depth(session: &Session) -> Result<()> {
 /// Fails if `wanted` new candidates, together with the `present` ones of the run, exceed `limits.candidates`.
 pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
-    if present + wanted > candidates {
+    let all = present.saturating_add(wanted);
+    if all > candidates {
         return Err(Error::fatal(format!(
-            "{} candidates are more than limits.candidates = {candidates}",
-            present + wanted
+            "{all} candidates are more than limits.candidates = {candidates}"
         ))
         .hint("ask for fewer, or raise it: `git config frites.limits.candidates N`"));
     }
