@@ -47,6 +47,7 @@ use crate::model::candidate::State;
 use crate::model::count::count;
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
+use crate::model::plain;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::oracle::{ResolvedOracle, setting};
@@ -112,7 +113,7 @@ fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<Candi
     }
 }
 
-/// Prints the answer. On a terminal, shows it in git's pager.
+/// Prints the answer. On a terminal, shows it in git's pager, or without control characters if there is none.
 fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     if ui.on_terminal() && !text.is_empty() {
         let pager = match repo.overrides().setting("core.pager") {
@@ -124,7 +125,10 @@ fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
                 .map_err(|e| Error::io("could not start the pager", e));
         }
     }
-    ui.answer(text);
+    match ui.on_terminal() {
+        true => ui.answer(plain::colored(&String::from_utf8_lossy(text))),
+        false => ui.answer(text),
+    }
     Ok(())
 }
 

@@ -47,9 +47,40 @@ pub fn line(text: &str) -> String {
     plain
 }
 
+/// A text for a terminal: with the colors of a text that git has colored, and with every other control or
+/// hidden character escaped, so that a changed file can do no more to the terminal than to be colored.
+pub fn colored(text: &str) -> String {
+    let is_color = |sequence: &str| {
+        let inner = sequence.strip_prefix("\x1b[").and_then(|rest| rest.strip_suffix('m'));
+        inner.is_some_and(|inner| inner.bytes().all(|b| b.is_ascii_digit() || b == b';'))
+    };
+    let mut shown = String::new();
+    for (piece, is_sequence) in console::AnsiCodeIterator::new(text) {
+        if is_sequence && is_color(piece) {
+            shown.push_str(piece);
+            continue;
+        }
+        for c in piece.chars() {
+            match c {
+                '\n' | '\t' => shown.push(c),
+                c if is_invisible(c) => shown.extend(c.escape_default()),
+                c => shown.push(c),
+            }
+        }
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_colors_reach_the_terminal() {
+        let patch = "\x1b[32m+a\tb\x1b[m\r\n\x1b]0;title\x07\x1b[2J\u{9b}5n\u{202e}é\n";
+        let shown = "\x1b[32m+a\tb\x1b[m\\r\n\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{9b}5n\\u{202e}é\n";
+        assert_eq!(colored(patch), shown);
+    }
 
     #[test]
     fn nothing_that_controls_a_terminal_is_left() {

@@ -126,6 +126,9 @@ fn diff_is_paged_on_a_terminal_only() {
         (0, paged),
         "git's own setting"
     );
+    world.attempts(&["printf 'a\\033]0;title\\007\\n' >>README"]);
+    let (code, shown) = on_a_terminal(&world, "git frites diff 2/c1", Some("cat"), &[]);
+    assert!(code == 0 && shown.contains(r"a\u{1b}]0;title\u{7}"), "{shown}");
 }
 
 fn diff_is_coloured_on_a_terminal_unless_switched_off() {
