@@ -250,7 +250,7 @@ fn advice(e: &io::Error) -> Option<&'static str> {
         InvalidData | IsADirectory => {
             Some("another kind of file is in its place: check with `ls -ld`, and move it away")
         }
-        NotFound => Some("another process may have removed it: try again"),
+        NotFound => Some("check its name; if another process has removed it, try again"),
         _ => Some("try again"),
     }
 }

@@ -143,7 +143,8 @@ fn bare(value: &toml::Value) -> String {
 
 fn unknown(key: &str) -> Error {
     let error = Error::usage(format!("there is no key '{key}'"));
-    match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
+    let names = keys::ALL.iter().map(|spec| spec.name).filter(|name| *name != key);
+    match nearest(names, key) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error.hint("`git frites config` lists the keys"),
     }

@@ -3,7 +3,7 @@ use std::ffi::OsString;
 
 use crate::commands::one_candidate;
 use crate::complete;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 use crate::fs::regular;
 use crate::model::address::Address;
 use crate::ops::agent_state;
@@ -60,6 +60,6 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     variables.extend(agent_state::prepare_for_person(session, candidate)?);
     let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();
-    Err(Error::fatal(format!("'{program}' cannot be started: {error}"))
-        .hint("a command after -- is a program and its arguments"))
+    Err(Error::fatal(format!("'{program}' cannot be started: {}", describe(&error)))
+        .hint("a command after -- is a program and its arguments; it starts in the worktree"))
 }

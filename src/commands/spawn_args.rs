@@ -314,16 +314,20 @@ fn agent_count(text: &str) -> Result<AgentCount> {
 /// messages name it.
 pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Matching::Prefix)?;
+    let typed = if who.starts_with('-') { who.to_owned() } else { format!("git frites {who}") };
     if let Some(iteration) = selection.iteration {
         return Err(Error::usage(format!(
             "{who} takes the current state of a candidate, not its iteration {iteration}"
         ))
-        .hint(format!("write {who} {}", address.without_iteration())));
+        .hint(format!("write `{typed} {}`", address.without_iteration())));
     }
     match selection.candidate {
         Some(name) => Ok((selection.run, name)),
-        None => Err(Error::usage(format!("{who} takes a candidate, and '{address}' is a run"))
-            .hint(format!("write {who} {}/{}", selection.run.run, selection.run.candidates[0]))),
+        None => {
+            Err(Error::usage(format!("{who} takes a candidate, and '{address}' is a run")).hint(
+                format!("write `{typed} {}/{}`", selection.run.run, selection.run.candidates[0]),
+            ))
+        }
     }
 }
 

@@ -38,20 +38,26 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
             _ => error,
         };
     }
-    let verb = verb(cli, typed);
+    let (command, verb) = verb(cli, typed);
     let mut error = Error::usage(message(e));
     if let Some(meant) = hint_for_foreign_word(e, verb.as_deref()) {
         error = error.hint(meant);
-    } else if let Some(near) = suggestion(e, cli) {
+    } else if let Some(near) = suggestion(e, command) {
         error = error.hint(format!("did you mean '{near}'?"));
     }
     let is_stray_word = e.kind() == ErrorKind::UnknownArgument && !argument.starts_with('-');
-    if let Some(verb @ ("spawn" | "run")) = verb.as_deref()
-        && is_stray_word
-    {
+    if is_stray_word && let Some(verb) = verb.as_deref() {
+        let before = match verb {
+            "spawn" | "run" => "",
+            "add" => " RUN",
+            "exec" | "retry" => " RUN/CAND",
+            _ => return error.hint(format!("see `git frites {verb} -h`")),
+        };
         error = error.hint(match argument.parse::<u32>() {
-            Ok(n) => format!("for {n} candidates: `git frites {verb} -n {n}`"),
-            Err(_) => format!("a command comes after `--`: `git frites {verb} -- {argument} …`"),
+            Ok(n @ 1..) if before.is_empty() => {
+                format!("for {n} candidates: `git frites {verb} -n {n}`")
+            }
+            _ => format!("a command comes after `--`: `git frites {verb}{before} -- {argument} …`"),
         });
     }
     match verb {
@@ -60,8 +66,8 @@ pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     }
 }
 
-/// The command that was typed, such as `judge` or `shard open`.
-fn verb(cli: &clap::Command, typed: &[String]) -> Option<String> {
+/// The command that was typed, and its words, such as `judge` or `shard open`.
+fn verb<'c>(cli: &'c clap::Command, typed: &[String]) -> (&'c clap::Command, Option<String>) {
     let mut command = cli;
     let mut verb = Vec::new();
     for word in typed {
@@ -70,7 +76,7 @@ fn verb(cli: &clap::Command, typed: &[String]) -> Option<String> {
             verb.push(word.as_str());
         }
     }
-    (!verb.is_empty()).then(|| verb.join(" "))
+    (command, (!verb.is_empty()).then(|| verb.join(" ")))
 }
 
 /// clap's message as one line, without the tips and the usage below it.
@@ -120,15 +126,15 @@ fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> 
     }
 }
 
-/// The word that was probably meant: clap's suggestion, or the nearest command.
-fn suggestion(e: &clap::Error, cli: &clap::Command) -> Option<String> {
+/// The word that was probably meant: clap's suggestion, or the nearest command below `command`.
+fn suggestion(e: &clap::Error, command: &clap::Command) -> Option<String> {
     let kinds =
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     if let Some(word) = kinds.into_iter().find_map(|kind| text(e, kind)) {
         return Some(word);
     }
     let typed = text(e, ContextKind::InvalidSubcommand)?;
-    let verbs = cli.get_subcommands().map(clap::Command::get_name);
+    let verbs = command.get_subcommands().map(clap::Command::get_name);
     nearest(verbs, &typed).map(str::to_owned)
 }
 
@@ -251,6 +257,15 @@ mod tests {
                     "see `git frites run -h`",
                 ],
             ),
+            (
+                "exec 1/c1 ls",
+                vec![
+                    "a command comes after `--`: `git frites exec RUN/CAND -- ls …`",
+                    "see `git frites exec -h`",
+                ],
+            ),
+            ("shard status", vec!["see `git frites shard -h`"]),
+            ("shard jugde", vec!["did you mean 'judge'?", "see `git frites shard -h`"]),
             ("judge --retries 101", vec!["see `git frites judge -h`"]),
         ];
         for (line, hints) in cases {

@@ -57,9 +57,14 @@ pub fn new_candidate(text: &str) -> Result<Name> {
 /// Reads the name of a candidate to be judged singly. Fails for `@base` and for `RUN/CAND`.
 pub fn candidate_alone(text: &str) -> Result<Name> {
     match text.split_once('/') {
-        Some((run, part)) => Err(Error::usage(format!("'{text}' is not the name of a candidate"))
-            .hint(format!("write `git frites judge {run} --candidate {part}`"))
-            .hint(format!("in a run that is judged in parts: `git frites shard judge {text}`"))),
+        Some((run, part)) => {
+            let name = part.split('@').next().unwrap_or(part);
+            Err(Error::usage(format!("'{text}' is not the name of a candidate"))
+                .hint(format!("write `git frites judge {run} --candidate {name}`"))
+                .hint(format!(
+                    "in a run that is judged in parts: `git frites shard judge {run}/{name}`"
+                )))
+        }
         None if text == BASE => Err(Error::usage(format!("'{BASE}' is not a candidate")).hint(
             format!("in a run that is judged in parts: `git frites shard judge RUN/{BASE}`"),
         )),

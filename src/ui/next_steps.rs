@@ -61,10 +61,9 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             ),
             land_anyway,
         ],
-        DecisionKind::NoOracle => vec![
-            "name the commands: `git frites judge --test CMD`, or [oracle] in .frites.toml"
-                .to_owned(),
-        ],
+        DecisionKind::NoOracle => vec![format!(
+            "name the commands: `git frites judge {run} --test CMD`, or [oracle] in .frites.toml"
+        )],
         DecisionKind::None => vec![states],
         DecisionKind::Single
         | DecisionKind::Tests

@@ -615,7 +615,7 @@ fn detection_can_be_switched_off() {
         answer.stderr
     );
     assert!(
-        answer.stderr.contains("hint: name the commands: `git frites judge --test CMD`"),
+        answer.stderr.contains("hint: name the commands: `git frites judge 1 --test CMD`"),
         "{}",
         answer.stderr
     );
