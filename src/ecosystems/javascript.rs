@@ -29,14 +29,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
             && !file.is_in_package_root()
             && !file.is_loaded_for_another()
     },
-    lock_files: &[
-        "bun.lock",
-        "bun.lockb",
-        "npm-shrinkwrap.json",
-        "package-lock.json",
-        "pnpm-lock.yaml",
-        "yarn.lock",
-    ],
+    lock_files: &LOCK_FILES,
     finds: PackagesFound::InstalledAndMembers,
     comment: "//",
     test_marks: &["it(", "test(", "describe(", "it.each", "test.each", "Deno.test("],
@@ -116,15 +109,20 @@ fn package_recipes(text: &str) -> Vec<Recipe> {
     std::iter::once(Recipe::default()).chain(recipes).collect()
 }
 
-/// The lock files, each with its package manager.
-const LOCK_FILES: [(&str, &str); 6] = [
-    ("pnpm", "pnpm-lock.yaml"),
-    ("yarn", "yarn.lock"),
-    ("bun", "bun.lock"),
-    ("bun", "bun.lockb"),
-    ("npm", "package-lock.json"),
-    ("npm", "npm-shrinkwrap.json"),
+/// The lock files. If a project has several, the first one counts.
+const LOCK_FILES: [&str; 6] = [
+    "pnpm-lock.yaml",
+    "yarn.lock",
+    "bun.lock",
+    "bun.lockb",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
 ];
+
+/// The package manager that writes a lock file.
+fn manager_of(lock: &'static str) -> &'static str {
+    if lock == "package-lock.json" { "npm" } else { lock.split(['-', '.']).next().unwrap_or(lock) }
+}
 
 /// The scripts `build`, `lint:check` or else `lint`, and `test`, run by the package manager that
 /// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs the locked
@@ -135,9 +133,8 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
     let package: Value =
         serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;
     let declared = package["packageManager"].as_str().and_then(|p| p.split('@').next());
-    let locked = LOCK_FILES
-        .iter()
-        .find(|(manager, lock)| files.has(lock) && declared.is_none_or(|d| d == *manager));
+    let mut locks = LOCK_FILES.into_iter().filter(|lock| files.has(lock));
+    let locked = locks.find(|lock| declared.is_none_or(|declared| declared == manager_of(lock)));
     let (manager, why) = match (declared, locked) {
         (Some(manager @ ("pnpm" | "yarn" | "bun" | "npm")), _) => {
             (manager, " (packageManager)".to_owned())
@@ -145,7 +142,7 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
         (Some(other), _) => {
             return Err(unreadable("package.json", &format!("unknown packageManager '{other}'")));
         }
-        (None, Some((manager, lock))) => (*manager, format!(" ({manager} by {lock})")),
+        (None, Some(lock)) => (manager_of(lock), format!(" ({} by {lock})", manager_of(lock))),
         (None, None) => {
             let others = ["pnpm", "yarn", "bun"];
             let in_ci = |name: &&str| files.ci().install(name, &["install", "i"]).is_some();
@@ -171,7 +168,7 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
     let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
     if has_members || has_dependencies(&package) {
         found.push(match locked {
-            Some((_, lock)) => command(Stage::Setup, install_command(manager, files)?, *lock),
+            Some(lock) => command(Stage::Setup, install_command(manager, files)?, lock),
             None => unlocked_install(manager, files),
         });
     }

@@ -20,8 +20,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
         Detector { evidence: Evidence::Settings, find: tox },
         Detector { evidence: Evidence::Settings, find: nox },
-        Detector { evidence: Evidence::Settings, find: pytest },
-        Detector { evidence: Evidence::Names, find: tests_by_name },
+        Detector {
+            evidence: Evidence::Settings,
+            find: |files| configured_pytest(&Project::of(files)?),
+        },
+        Detector { evidence: Evidence::Names, find: |files| named_tests(&Project::of(files)?) },
         Detector { evidence: Evidence::Names, find: without_the_lock_file },
     ],
     extensions: &["py"],
@@ -128,22 +131,21 @@ impl Environment {
     fn of_machine() -> Environment {
         Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
     }
-
-    /// The words before a tool that creates environments itself, such as tox. They are `run` if the lock file
-    /// names the tool, and else empty.
-    fn before(&self, tool: &str) -> Words {
-        let is_locked = self.lock.lines().any(|line| line == format!("name = \"{tool}\""));
-        if is_locked { self.run } else { &[] }
-    }
 }
 
-/// The settings files of a project that several tools share.
-struct Settings<'a> {
+/// A project's settings, and the environment for its tests.
+struct Project<'a> {
     files: &'a RootFiles<'a>,
     pyproject: Option<Table>,
+    environment: Environment,
 }
 
-impl Settings<'_> {
+impl<'a> Project<'a> {
+    fn of(files: &'a RootFiles<'a>) -> Result<Project<'a>> {
+        let pyproject = files.toml("pyproject.toml")?;
+        Ok(Project { files, pyproject, environment: Environment::of(files)? })
+    }
+
     /// `pyproject.toml`, if it has a table for this tool.
     fn pyproject_for(&self, tool: &str) -> Option<&'static str> {
         let tools = self.pyproject.as_ref()?.get("tool")?;
@@ -155,19 +157,6 @@ impl Settings<'_> {
         let text = self.files.text(file)?.unwrap_or_default();
         Ok(text.lines().any(|line| line.trim() == section))
     }
-}
-
-/// A project's settings, and the environment for its tests.
-struct Project<'a> {
-    settings: Settings<'a>,
-    environment: Environment,
-}
-
-impl<'a> Project<'a> {
-    fn of(files: &'a RootFiles<'a>) -> Result<Project<'a>> {
-        let settings = Settings { files, pyproject: files.toml("pyproject.toml")? };
-        Ok(Project { settings, environment: Environment::of(files)? })
-    }
 
     /// The commands `setup` and `test`, and a lint by ruff if ruff is configured.
     fn with_lint(
@@ -175,13 +164,23 @@ impl<'a> Project<'a> {
         test: Option<OracleCommand>,
         setup: Option<OracleCommand>,
     ) -> Vec<OracleCommand> {
-        let files = self.settings.files;
-        let config = files.first(&["ruff.toml", ".ruff.toml"]);
-        let ruff = config.or_else(|| self.settings.pyproject_for("ruff")).map(|source| {
+        let config = self.files.first(&["ruff.toml", ".ruff.toml"]);
+        let ruff = config.or_else(|| self.pyproject_for("ruff")).map(|source| {
             let words = [self.environment.run, &["ruff", "check"]].concat();
             command(Stage::Lint, &words, source)
         });
         [setup, ruff, test].into_iter().flatten().collect()
+    }
+
+    /// The commands for a test by a tool that creates environments itself, such as tox: the tool runs in the
+    /// environment of the lock file only if that file names the tool.
+    fn by_tool(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
+        let environment = &self.environment;
+        let entry = format!("name = \"{}\"", words[0]);
+        let is_locked = environment.lock.lines().any(|line| line == entry);
+        let before = if is_locked { environment.run } else { &[] };
+        let test = command(Stage::Test, &[before, words].concat(), source);
+        self.with_lint(Some(test), environment.setup.clone())
     }
 
     /// The commands that run a test module (`python -m WORDS`). The module runs in the environment of the
@@ -190,7 +189,7 @@ impl<'a> Project<'a> {
     fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let own = match environment.setup {
-            None => virtual_environment_of(&self.settings, words),
+            None => virtual_environment_of(self, words),
             Some(_) => None,
         };
         let python: &[&str] = match own {
@@ -206,29 +205,20 @@ impl<'a> Project<'a> {
 /// configured for, most of which are not installed.
 fn tox(files: &RootFiles<'_>) -> FoundCommands {
     let project = Project::of(files)?;
-    let Some(source) = tox_settings(&project.settings)? else { return Ok(Vec::new()) };
-    let words = [project.environment.before("tox"), &["tox", "run", "-e", "py"]].concat();
-    let test = command(Stage::Test, &words, source);
-    Ok(project.with_lint(Some(test), project.environment.setup.clone()))
+    let Some(source) = tox_settings(&project)? else { return Ok(Vec::new()) };
+    Ok(project.by_tool(&["tox", "run", "-e", "py"], source))
 }
 
 /// The test session of nox.
 fn nox(files: &RootFiles<'_>) -> FoundCommands {
-    let project = Project::of(files)?;
     let noxfile = files.text("noxfile.py")?.unwrap_or_default();
     let Some(session) = nox_session(&noxfile) else { return Ok(Vec::new()) };
-    let words = [project.environment.before("nox"), &["nox", "-s", &session]].concat();
-    let test = command(Stage::Test, &words, "noxfile.py");
-    Ok(project.with_lint(Some(test), project.environment.setup.clone()))
+    Ok(Project::of(files)?.by_tool(&["nox", "-s", &session], "noxfile.py"))
 }
 
 /// pytest, if it is configured.
-fn pytest(files: &RootFiles<'_>) -> FoundCommands {
-    configured_pytest(&Project::of(files)?)
-}
-
 fn configured_pytest(project: &Project<'_>) -> FoundCommands {
-    Ok(match pytest_settings(&project.settings)? {
+    Ok(match pytest_settings(project)? {
         Some(source) => project.by_module(&["pytest"], source),
         None => project.with_lint(None, None),
     })
@@ -236,13 +226,9 @@ fn configured_pytest(project: &Project<'_>) -> FoundCommands {
 
 /// Tests that are not configured, but that the names of files and directories suggest: the tests of a package,
 /// the tests beside a list of requirements, the test files in the root, or all sessions of nox.
-fn tests_by_name(files: &RootFiles<'_>) -> FoundCommands {
-    named_tests(&Project::of(files)?)
-}
-
 fn named_tests(project: &Project<'_>) -> FoundCommands {
-    let files = project.settings.files;
-    if let Some(source) = package_with_tests(&project.settings) {
+    let files = project.files;
+    if let Some(source) = package_with_tests(project) {
         let unittest =
             files.ci().words_of("unittest").filter(|_| files.ci().words_of("pytest").is_none());
         let words =
@@ -260,8 +246,9 @@ fn named_tests(project: &Project<'_>) -> FoundCommands {
         return Ok(project.by_module(words, name));
     }
     if files.has("noxfile.py") {
-        let words = [project.environment.before("nox"), &["nox"]].concat();
-        return Ok(vec![command(Stage::Test, &words, "noxfile.py")]);
+        let mut found = project.by_tool(&["nox"], "noxfile.py");
+        found.retain(|command| command.stage == Stage::Test);
+        return Ok(found);
     }
     Ok(Vec::new())
 }
@@ -283,9 +270,9 @@ fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
 /// The command that creates a virtual environment in the checkout, with the project and the packages of its
 /// tests: those that CI installs for the tests, or else those that the project names. `None` if there is
 /// nothing to install.
-fn virtual_environment_of(settings: &Settings<'_>, words: &[&str]) -> Option<OracleCommand> {
-    let files = settings.files;
-    let table = |name: &str| settings.pyproject.as_ref().and_then(|p| p.get(name));
+fn virtual_environment_of(project: &Project<'_>, words: &[&str]) -> Option<OracleCommand> {
+    let files = project.files;
+    let table = |name: &str| project.pyproject.as_ref().and_then(|p| p.get(name));
     let is_project = table("project").is_some() || table("build-system").is_some();
     let can_be_installed = is_project || files.has("setup.py");
     let lists =
@@ -378,34 +365,31 @@ fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
 }
 
 /// The file that configures tox.
-fn tox_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
-    if settings.has_section("tox.ini", "[tox]")? || settings.has_section("tox.ini", "[testenv]")? {
+fn tox_settings(project: &Project<'_>) -> Result<Option<&'static str>> {
+    if project.has_section("tox.ini", "[tox]")? || project.has_section("tox.ini", "[testenv]")? {
         return Ok(Some("tox.ini"));
     }
-    Ok(settings.files.first(&["tox.toml"]).or_else(|| settings.pyproject_for("tox")))
+    Ok(project.files.first(&["tox.toml"]).or_else(|| project.pyproject_for("tox")))
 }
 
 /// The file that configures pytest.
-fn pytest_settings(settings: &Settings<'_>) -> Result<Option<&'static str>> {
-    let files = settings.files;
-    if let Some(pyproject) = settings.pyproject_for("pytest") {
+fn pytest_settings(project: &Project<'_>) -> Result<Option<&'static str>> {
+    if let Some(pyproject) = project.pyproject_for("pytest") {
         return Ok(Some(pyproject));
     }
-    if settings.has_section("setup.cfg", "[tool:pytest]")? {
-        return Ok(Some("setup.cfg"));
+    for (file, section) in [("setup.cfg", "[tool:pytest]"), ("tox.ini", "[pytest]")] {
+        if project.has_section(file, section)? {
+            return Ok(Some(file));
+        }
     }
-    if settings.has_section("tox.ini", "[pytest]")? {
-        return Ok(Some("tox.ini"));
-    }
-    Ok(files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
+    Ok(project.files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
 }
 
 /// The source to show for a command that was detected from a directory of tests; `None` unless the project is a
 /// package and has such a directory.
-fn package_with_tests(settings: &Settings<'_>) -> Option<&'static str> {
-    let files = settings.files;
-    let is_package =
-        settings.pyproject.is_some() || files.has("setup.py") || files.has("setup.cfg");
+fn package_with_tests(project: &Project<'_>) -> Option<&'static str> {
+    let files = project.files;
+    let is_package = project.pyproject.is_some() || files.has("setup.py") || files.has("setup.cfg");
     let has_tests = files.has_directory("tests") || files.has_directory("test");
     (is_package && has_tests).then_some("the tests directory")
 }
