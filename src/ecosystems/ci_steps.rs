@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::ecosystems::paths::file_name;
-use crate::model::oracle::{CommandLine, OracleCommand, shell_word};
+use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 use crate::model::shell::{self, SimpleCommand, is_assignment};
 
@@ -365,11 +365,6 @@ fn is_test(words: &[String]) -> bool {
     is_tester
         || ["nox", "prove", "tox"].contains(&program.as_str())
         || verb.is_some_and(|verb| tests.contains(&verb))
-}
-
-/// A shell line of these words.
-pub fn shell_line(words: &[String]) -> String {
-    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

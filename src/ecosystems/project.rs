@@ -98,8 +98,7 @@ impl<'a> RootFiles<'a> {
 
     /// The text of a file anywhere in the tree; `None` if there is no such file.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
-        let bytes = self.repo.file_by_links(&self.tree, path)?;
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        text_by_links(self.repo, &self.tree, path)
     }
 
     /// A file as TOML; `None` if there is no such file.
@@ -116,6 +115,12 @@ impl<'a> RootFiles<'a> {
             jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default());
         value.map(Some).map_err(|e| unreadable(path, &e.to_string()))
     }
+}
+
+/// The text of the file to which a path leads; `None` if there is no such file.
+pub fn text_by_links(repo: &Repo, tree: &Oid, path: &str) -> Result<Option<String>> {
+    let bytes = repo.file_by_links(tree, path)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The command with these words. `source` is the file in which it was found.

@@ -3,7 +3,6 @@
 //! to install.
 use toml::Table;
 
-use crate::ecosystems::ci_steps::shell_line;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{ini_entries, line_hunks, toml_text, toml_values, words};
 use crate::ecosystems::paths::{directory_of, file_name};
@@ -11,7 +10,7 @@ use crate::ecosystems::project::{
     Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
 };
 use crate::error::Result;
-use crate::model::oracle::OracleCommand;
+use crate::model::oracle::{OracleCommand, shell_line};
 use crate::model::outcome::Stage;
 use crate::process;
 

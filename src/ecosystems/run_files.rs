@@ -106,7 +106,7 @@ fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
 }
 
 /// The context of commands. `directory` is the directory in which they run, and `script` is the directory of
-/// their script. Both end in `/`, or are empty.
+/// their script; the empty text is the root.
 #[derive(Clone, Default)]
 struct Place {
     directory: String,
@@ -200,8 +200,7 @@ impl Follow<'_> {
             }
             for word in &words[..start] {
                 let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
-                let (variable, value) = word.text.split_once('=').unwrap_or_default();
-                let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+                let Some((variable, value)) = assignment(word) else { continue };
                 let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
                 place.values.insert(variable.to_owned(), values);
             }
@@ -240,14 +239,12 @@ impl Follow<'_> {
                 if let Some(to) = rest.first() {
                     place.directory = directory_to(to, place);
                 }
-                return Ok(Vec::new());
             }
             "[" | "[[" | "test" => {
                 let sought = Place { directory: place.directory.clone(), ..Place::default() };
                 if let Some(optional) = &mut place.optional {
                     optional.extend(rest.iter().flat_map(|word| places_of(word, &sought)));
                 }
-                return Ok(Vec::new());
             }
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
@@ -255,46 +252,34 @@ impl Follow<'_> {
                     let values = values.flat_map(|word| with_values(word, &place.values)).collect();
                     place.values.insert(variable.text.clone(), values);
                 }
-                return Ok(Vec::new());
-            }
-            "export" => {
-                for value in rest.iter().filter_map(|word| place.values.get(&word.text)).flatten() {
-                    self.word(value, Part::default(), place)?;
-                }
             }
             "find" => return self.find(rest, is_read, place),
             name if COPIERS.contains(&file_name(name)) => {
                 let operands = rest.iter().filter(|word| !word.text.starts_with('-')).cloned();
-                let operands: Vec<Word> = operands.collect();
-                if let Some((to, from)) = operands.split_last() {
+                if let Some((to, from)) = operands.collect::<Vec<_>>().split_last() {
                     self.copied(from, to, place);
                 }
-                return Ok(Vec::new());
             }
-            _ => {}
+            _ => return self.program(words, is_read, place),
+        }
+        Ok(Vec::new())
+    }
+
+    /// Follows a command whose program may run the files that its words name. Returns the words that name the
+    /// files whose content the command may print.
+    fn program(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
+        if words[0].text == "export" {
+            for value in words.iter().filter_map(|word| place.values.get(&word.text)).flatten() {
+                self.word(value, Part::default(), place)?;
+            }
         }
         let mut part = Part::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
             let name = word.text.as_str();
             let next = words.get(at + 1).map_or("", |word| word.text.as_str());
-            if COMPARERS.contains(&file_name(name)) {
-                // A setting of git may name a program: `git -c diff.external=F diff`.
-                let set = words[at..].windows(2).filter(|pair| pair[0].text == "-c");
-                self.values(&set.map(|pair| pair[1].clone()).collect::<Vec<_>>(), place)?;
-                self.compared(word, &words[at + 1..], place);
-                return Ok(Vec::new());
-            }
-            if let Some(book) = self.book_of(word) {
-                self.values(&words[at + 1..], place)?;
-                for name in self.recipes_of(book, &words[at + 1..]) {
-                    self.recipe(book, &name)?;
-                }
-                return Ok(Vec::new());
-            }
-            if looks_only(name, next) && !self.is_file(word, place)? {
-                self.settings(&words[at + 1..], place)?;
-                return Ok(words[at + 1..].to_vec());
+            if let Some(printed) = self.other_program(word, &words[at + 1..], next, place)? {
+                return Ok(printed);
             }
             if is_read {
                 continue;
@@ -311,11 +296,10 @@ impl Follow<'_> {
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M")) {
                 self.required(module, words, place)?;
             }
-            let follows_option = before.starts_with('-');
             let is_variable = place.values.contains_key(variable_of(word));
             part.is_program = at == 0 && (name.contains('/') || is_variable)
                 || matches!(before, "." | "source")
-                || part.by_shell && !follows_option && at == 1;
+                || part.by_shell && !before.starts_with('-') && at == 1;
             part.is_whole = at > 0 && !collects || part.is_program;
             part.takes_missing = part.is_program
                 || at > 0 && name.contains(['/', '.'])
@@ -326,6 +310,36 @@ impl Follow<'_> {
             part.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
+    }
+
+    /// Follows the words after a word that is a program of a known kind: one that compares files, runs recipes or
+    /// only looks at files. Returns the words that name the files whose content it may print; `None` for any other
+    /// word. `next` is the text of the next word.
+    fn other_program(
+        &mut self,
+        program: &Word,
+        rest: &[Word],
+        next: &str,
+        place: &Place,
+    ) -> Result<Option<Vec<Word>>> {
+        let name = program.text.as_str();
+        if COMPARERS.contains(&file_name(name)) {
+            // A setting of git may name a program: `git -c diff.external=F diff`.
+            let set = rest.windows(2).filter(|pair| pair[0].text == "-c");
+            self.values(set.map(|pair| &pair[1]), place)?;
+            self.compared(program, rest, place);
+        } else if let Some(book) = self.book_of(program) {
+            self.values(rest, place)?;
+            for name in self.recipes_of(book, rest) {
+                self.recipe(book, &name)?;
+            }
+        } else if looks_only(name, next) && !self.is_file(program, place)? {
+            self.settings(rest, place)?;
+            return Ok(Some(rest.to_vec()));
+        } else {
+            return Ok(None);
+        }
+        Ok(Some(Vec::new()))
     }
 
     /// Adds the files that a word of a command names.
@@ -451,7 +465,7 @@ impl Follow<'_> {
                 && let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default()
                 && let Some(main) = json["main"].as_str()
             {
-                let place = Place { directory: format!("{directory}/"), ..place.clone() };
+                let place = Place { directory: directory.to_owned(), ..place.clone() };
                 let word = Word { text: main.to_owned(), is_expanded: false };
                 self.name(&word, Part { takes_missing: true, ..Part::default() }, &place)?;
                 self.found.run.insert(path);
@@ -505,10 +519,12 @@ impl Follow<'_> {
     }
 
     /// Adds the files that the values of assignments among these words name.
-    fn values(&mut self, words: &[Word], place: &Place) -> Result<()> {
-        for word in words {
-            let Some((_, value)) = word.text.split_once('=') else { continue };
-            let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+    fn values<'w>(
+        &mut self,
+        words: impl IntoIterator<Item = &'w Word>,
+        place: &Place,
+    ) -> Result<()> {
+        for (_, value) in words.into_iter().filter_map(assignment) {
             self.word(&value, Part::default(), place)?;
         }
         Ok(())
@@ -554,13 +570,12 @@ impl Follow<'_> {
             Some(interpreter) => interpreter.trim_end().ends_with("sh"),
             None => may_be_shell(path),
         };
-        let directory = directory_of(path);
-        let script = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         if !is_test || place.is_command {
             self.found.run.insert(path.to_owned());
         }
         if by_shell || is_shell {
             let directory = place.directory.clone();
+            let script = directory_of(path).to_owned();
             let optional = is_test.then(BTreeSet::new);
             self.text(text, &Place { directory, script, optional, ..Place::default() })?;
         }
@@ -717,7 +732,13 @@ fn directory_to(word: &Word, place: &Place) -> String {
         Some((_, rest)) => (&place.script, rest),
         None => (&place.script, "."),
     };
-    resolved(top, path).map_or(String::new(), |path| format!("{path}/"))
+    resolved(top, path).unwrap_or_default()
+}
+
+/// The variable and the value of a word such as `CC=gcc`.
+fn assignment(word: &Word) -> Option<(&str, Word)> {
+    let (variable, value) = word.text.split_once('=')?;
+    Some((variable, Word { text: value.to_owned(), is_expanded: word.is_expanded }))
 }
 
 /// The name of the variable that a word consists of: `f` for `$f`, `./$f` and `${f}`.
@@ -729,12 +750,8 @@ fn variable_of(word: &Word) -> &str {
 /// directory comes first for a variable as in `$DIR/lib.sh`, because that is often its value.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
     let text = word.text.trim_start_matches('/');
-    let path = |top: &str, text: &str| {
-        let below = resolved(top, &format!("{text}/_"))?;
-        Some(below.strip_suffix('_')?.trim_end_matches('/').to_owned())
-    };
     if !word.is_expanded {
-        return path(&place.directory, text).into_iter().collect();
+        return resolved(&place.directory, text).into_iter().collect();
     }
     let (first, rest) = text.split_once('/').unwrap_or((text, ""));
     if first.contains('$') {
@@ -743,7 +760,7 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
         }
         return [&place.script, &place.directory, ""]
             .iter()
-            .filter_map(|top| path(top, rest))
+            .filter_map(|top| resolved(top, rest))
             .collect();
     }
     // A name that is built from variables stands for all files like it, if it says where and of what kind.
@@ -752,7 +769,7 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     if text.contains('$') && is_vague {
         return Vec::new();
     }
-    path(&place.directory, &pattern).into_iter().collect()
+    resolved(&place.directory, &pattern).into_iter().collect()
 }
 
 /// A word as a pattern: with `*` for `?`, `[a-z]` and the variables that are not known.
@@ -795,9 +812,9 @@ fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
     vec![word.clone()]
 }
 
-/// Joins a path to a directory, and resolves `.` and `..`. Returns `None` if the path is absolute, or if the
-/// result is the root or leads out of the tree.
-pub fn resolved(directory: &str, path: &str) -> Option<String> {
+/// Joins a path to a directory, and resolves `.` and `..`. The root is the empty path. Returns `None` if the path is
+/// empty or absolute, or if the result leads out of the tree.
+fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.is_empty() {
         return None;
     }
@@ -809,7 +826,7 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
             _ => parts.push(part),
         }
     }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]

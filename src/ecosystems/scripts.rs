@@ -7,11 +7,12 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
 use crate::ecosystems::markers::{Markers, TextKind};
 use crate::ecosystems::paths::file_name;
+use crate::ecosystems::project::text_by_links;
 use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
-use crate::model::oracle::{CommandLine, OracleCommand, shell_quoted};
+use crate::model::oracle::OracleCommand;
 
 /// The files that the oracle runs or compares, by its commands and the base's recipes. Missing files count,
 /// too, because the commands run them once an attempt adds them.
@@ -20,14 +21,12 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
     // `make test` names no script, but its recipe may.
     let tree = repo.commit(base)?.tree;
     for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
-        if let Some(bytes) = repo.file_by_links(&tree, file)? {
-            let text = String::from_utf8_lossy(&bytes);
-            included.extend(files_of_includes(file, &text));
-        }
+        let text = text_by_links(repo, &tree, file)?.unwrap_or_default();
+        included.extend(files_of_includes(file, &text));
     }
     let read = |path: &str| {
-        Ok(match repo.file_by_links(&tree, path)? {
-            Some(bytes) => InTree::File(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok(match text_by_links(repo, &tree, path)? {
+            Some(text) => InTree::File(text),
             None => match repo.names_by_links(&tree, path)? {
                 Some(names) => InTree::Directory(names),
                 None => InTree::Nothing,
@@ -41,7 +40,7 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
 
 /// The commands as lines for a shell.
 pub fn lines_of(oracle: &[OracleCommand]) -> Vec<String> {
-    oracle.iter().map(|command| shell_text(&command.command)).collect()
+    oracle.iter().map(|command| command.command.shell_line()).collect()
 }
 
 /// The names in the commands, in the base's recipes, and in `scripts`: the files that the commands run.
@@ -54,13 +53,9 @@ pub fn markers(
     let mut texts: Vec<(String, TextKind)> =
         commands.iter().map(|command| (command.clone(), TextKind::Shell)).collect();
     let tree = repo.commit(base)?.tree;
-    let read = |path: &str| {
-        let bytes = repo.file_by_links(&tree, path)?;
-        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-    };
     for ecosystem in ALL {
         for file in ecosystem.recipe_files {
-            let Some(text) = read(file)? else { continue };
+            let Some(text) = text_by_links(repo, &tree, file)? else { continue };
             if make::MAKEFILES.contains(file) {
                 texts.push((text, TextKind::Make));
             } else {
@@ -71,7 +66,7 @@ pub fn markers(
         }
     }
     for path in scripts {
-        let Some(text) = read(path)? else { continue };
+        let Some(text) = text_by_links(repo, &tree, path)? else { continue };
         let is_program = language_of(path).is_some_and(|language| !language.is_shell());
         let names_shell = text.lines().next().is_some_and(|l| l.trim_end().ends_with("sh"));
         let kind = if make::ECOSYSTEM.manifest(file_name(path)).is_some() {
@@ -84,16 +79,6 @@ pub fn markers(
         texts.push((text, kind));
     }
     Ok(Markers::of(&texts))
-}
-
-/// A command as a shell line.
-fn shell_text(command: &CommandLine) -> String {
-    match command {
-        CommandLine::Shell(text) => text.clone(),
-        CommandLine::Argv(words) => {
-            words.iter().map(|word| shell_quoted(word)).collect::<Vec<_>>().join(" ")
-        }
-    }
 }
 
 /// The files that the recipes in a file of this name include, and the files from which make writes them: a

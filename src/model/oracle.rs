@@ -39,6 +39,14 @@ impl CommandLine {
         }
     }
 
+    /// The command as a line for a shell.
+    pub fn shell_line(&self) -> String {
+        match self {
+            CommandLine::Shell(text) => text.clone(),
+            CommandLine::Argv(words) => shell_line(words),
+        }
+    }
+
     /// True for the empty text, which stands for no command.
     pub fn is_empty(&self) -> bool {
         matches!(self, CommandLine::Shell(text) if text.trim().is_empty())
@@ -68,6 +76,11 @@ pub struct OracleCommand {
 /// The options of `judge` that name these commands, each after a space.
 pub fn as_options<'a>(commands: impl Iterator<Item = &'a OracleCommand>) -> String {
     commands.map(|c| format!(" --{} {}", c.stage, shell_quoted(&c.command.to_string()))).collect()
+}
+
+/// A line that a shell reads as these words.
+pub fn shell_line(words: &[String]) -> String {
+    words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word that a shell reads as this text, with quotation marks only if it needs them.

@@ -468,24 +468,10 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
             '(' | ')' => return None,
             '#' => drop(rest.by_ref().take_while(|c| *c != '\n').last()),
             '<' | '>' => {
-                rest.next();
-                if c == '<' && rest.next_if_eq(&'<').is_some() {
-                    let is_string = rest.next_if_eq(&'<').is_some();
-                    while rest.next_if(|c| matches!(c, '-' | ' ')).is_some() {}
-                    let mut text = word(&mut rest)?;
-                    if !is_string {
-                        text.text.clear();
-                    }
-                    found.push(Token::Here(text));
-                    continue;
-                }
-                let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
-                while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
-                let file = word(&mut rest)?;
-                if kind != Some('&') && file.text != "/dev/null" && !is_of_errors {
-                    let is_output = c == '>';
-                    found.push(if is_output { Token::Output(file) } else { Token::Input(file) });
-                }
+                let redirection = redirection(&mut rest)?;
+                found.extend(
+                    redirection.filter(|token| !is_of_errors || matches!(token, Token::Here(_))),
+                );
                 is_of_errors = false;
             }
             _ => {
@@ -502,6 +488,27 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
         }
     }
     Some(found)
+}
+
+/// The redirection at the start of `rest`; `Some(None)` if it is one to a descriptor or to nothing, and `None` if it
+/// cannot be read.
+fn redirection(rest: &mut Peekable<Chars<'_>>) -> Option<Option<Token>> {
+    let is_output = rest.next() == Some('>');
+    if !is_output && rest.next_if_eq(&'<').is_some() {
+        let is_string = rest.next_if_eq(&'<').is_some();
+        while rest.next_if(|c| matches!(c, '-' | ' ')).is_some() {}
+        let mut text = word(rest)?;
+        if !is_string {
+            text.text.clear();
+        }
+        return Some(Some(Token::Here(text)));
+    }
+    let kind = rest.next_if(|c| matches!(c, '>' | '&' | '|'));
+    while rest.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
+    let file = word(rest)?;
+    let is_file = kind != Some('&') && file.text != "/dev/null";
+    let token = if is_output { Token::Output(file) } else { Token::Input(file) };
+    Some(is_file.then_some(token))
 }
 
 /// The word at the start of `rest`; `None` if it contains a command substitution, or a quote that does not
