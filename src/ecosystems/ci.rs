@@ -1,4 +1,4 @@
-//! Continuous integration services, git hooks, and the settings of git and of git-frites itself.
+//! Continuous integration services, Task (taskfile.dev), git hooks, and the settings of git and of git-frites itself.
 use crate::config;
 use crate::ecosystems::ecosystem::Ecosystem;
 
@@ -10,6 +10,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         ".circleci/",
         ".buildkite/",
         "Jenkinsfile",
+        "Taskfile.*",
+        "taskfile.*",
         ".gitlab-ci.yml",
         ".travis.yml",
         "azure-pipelines.yml",

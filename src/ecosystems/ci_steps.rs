@@ -183,19 +183,22 @@ impl CiCommands {
         self.commands.iter().any(is_run) || self.actions.iter().any(|name| name.contains(program))
     }
 
+    /// The words of the first plain command for which `accept` is true.
+    fn first_plain(&self, accept: impl Fn(&[String]) -> bool) -> Option<Vec<String>> {
+        let mut plain = self.commands.iter().filter(|command| command.is_plain);
+        plain.find(|command| accept(&command.words)).map(|command| command.words.clone())
+    }
+
     /// The first plain command of this program that has one of these verbs and otherwise only options: such
     /// a command installs the project.
     pub fn install(&self, program: &str, verbs: &[&str]) -> Option<Vec<String>> {
-        let found = self.commands.iter().find(|command| {
-            let [first, verb, rest @ ..] = command.words.as_slice() else { return false };
-            let is_option =
-                |word: &String| word.starts_with('-') && word != "-g" && word != "--global";
-            command.is_plain
-                && first == program
+        self.first_plain(|words| {
+            let [first, verb, rest @ ..] = words else { return false };
+            let mut options = rest.iter().map(String::as_str);
+            first == program
                 && verbs.contains(&verb.as_str())
-                && rest.iter().all(is_option)
-        });
-        found.map(|command| command.words.clone())
+                && options.all(|word| word.starts_with('-') && !["-g", "--global"].contains(&word))
+        })
     }
 
     /// The arguments of each `pip install` in the jobs that run this module or program.
@@ -230,11 +233,7 @@ impl CiCommands {
     /// The first plain command that begins with these words, not counting wrappers and options. It is
     /// returned as CI runs it.
     pub fn plain(&self, start: [&str; 2]) -> Option<Vec<String>> {
-        let found = self.commands.iter().find(|command| {
-            let words = essence(&command.words);
-            command.is_plain && words.len() > 1 && [words[0].as_str(), words[1].as_str()] == start
-        });
-        found.map(|command| command.words.clone())
+        self.first_plain(|words| essence(words).get(..2).is_some_and(|words| words == start))
     }
 
     /// The words `-D…` of this program's first command with such a word.
@@ -242,10 +241,9 @@ impl CiCommands {
         let of_program = self.commands.iter().filter(|command| {
             without_wrappers(&command.words).first().is_some_and(|w| file_name(w) == program)
         });
-        let defines = |command: &'_ CiCommand| command.words.iter().any(|w| w.starts_with("-D"));
-        let first = of_program.into_iter().find(|command| defines(command));
-        let words = first.map_or(&[][..], |command| &command.words);
-        words.iter().map(String::as_str).filter(|word| word.starts_with("-D")).collect()
+        let words = of_program.map(|command| command.words.iter().map(String::as_str));
+        let mut defines = words.map(|words| words.filter(|w| w.starts_with("-D")).collect());
+        defines.find(|words: &Vec<&str>| !words.is_empty()).unwrap_or_default()
     }
 
     /// The plain commands with which CI tests, each once, except those that run the same as `ours`.

@@ -1,9 +1,7 @@
 //! Deno. [`javascript`](crate::ecosystems::javascript) recognises its tests.
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
-
 use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::javascript::leads_to_tests;
-use crate::ecosystems::manifest::json_members;
+use crate::ecosystems::manifest::{json, json_members};
 use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
@@ -59,8 +57,7 @@ fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
 
 /// The member `imports`: the names that modules may import, with their targets.
 fn imports(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-    let json: serde_json::Value = parse_to_serde_value(text, &ParseOptions::default()).ok()?;
-    json["imports"].as_object().cloned()
+    json(text)?["imports"].as_object().cloned()
 }
 
 fn is_published(place: &serde_json::Value) -> bool {

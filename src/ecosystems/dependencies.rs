@@ -5,11 +5,11 @@
 //! name, and in other lock files a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
+use crate::ecosystems::manifest::json;
 use crate::ecosystems::paths::{directory_of, file_name, inside};
 
 /// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a lock file.
@@ -125,7 +125,7 @@ impl<'p> PackageFile<'p> {
 /// A document of TOML or JSON; `None` if the text is neither.
 fn document(name: &str, text: &str) -> Option<Value> {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("json" | "jsonc") => parse_to_serde_value(text, &ParseOptions::default()).ok(),
+        Some("json" | "jsonc") => json(text),
         _ => toml::from_str(text).ok().or_else(|| serde_json::from_str(text).ok()),
     }
 }

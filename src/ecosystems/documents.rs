@@ -1,6 +1,6 @@
 //! Documents: files for people, which nothing runs or loads.
-use crate::ecosystems::ecosystem::matches;
 use crate::ecosystems::paths::{file_name, place_of_word};
+use crate::model::pattern::matches;
 
 /// The endings of texts that are written for people.
 const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];

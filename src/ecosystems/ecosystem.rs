@@ -8,6 +8,7 @@ use crate::ecosystems::paths::file_name;
 use crate::ecosystems::project::Detector;
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::test_names::is_name_of_test;
+use crate::model::pattern::matches;
 
 /// A language or a build tool. A field that does not apply keeps its value from
 /// [`Ecosystem::NOTHING`].
@@ -188,36 +189,5 @@ impl Ecosystem {
                 Some(_) => path.starts_with(pattern) || path.contains(&format!("/{pattern}")),
                 None => matches(pattern, name),
             })
-    }
-}
-
-/// True if a text matches a pattern, in which each `*` stands for any characters.
-pub fn matches(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return text == pattern };
-    let Some(text) = text.strip_prefix(start) else { return false };
-    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    ends.into_iter().any(|at| matches(rest, &text[at..]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_in_a_pattern_stands_for_any_characters() {
-        let cases = [
-            ("Makefile", "Makefile", true),
-            ("Makefile", "Makefile2", false),
-            ("*.mk", "a.mk", true),
-            ("*.mk", "a.mkd", false),
-            ("jest.config.*", "jest.config.ts", true),
-            ("jest.config.*", "my.jest.config.ts", false),
-            ("a*a", "a", false),
-            ("*.config.*", "my.jest.config.ts", true),
-            ("*.config.*", "config.ts", false),
-        ];
-        for (pattern, name, expected) in cases {
-            assert_eq!(matches(pattern, name), expected, "{pattern} and {name}");
-        }
     }
 }

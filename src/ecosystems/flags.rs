@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::dependencies;
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::paths::{directory_of, resolved};
 use crate::ecosystems::touched::{
     DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path, new_skip_mark,
     source_of,
@@ -44,19 +45,7 @@ pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> 
 
 /// True if a symlink's target is outside the checkout, so that its content is not part of the tree.
 pub fn leads_outside(path: &str, target: &str) -> bool {
-    if target.starts_with('/') {
-        return true;
-    }
-    let mut depth = path.matches('/').count();
-    for part in target.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if depth == 0 => return true,
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-    }
-    false
+    resolved(directory_of(path), target).is_none()
 }
 
 /// True if a change removes lines of the tests that a source file contains beside its code.

@@ -1,9 +1,8 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{json_members, words};
+use crate::ecosystems::manifest::{json, json_members, words};
 use crate::ecosystems::project::{
     Detector, Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
 };
@@ -232,8 +231,7 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
 /// by the package's name, so the entry point must not change.
 pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
     const ENTRY_POINTS: [&str; 3] = ["exports", "main", "module"];
-    let parsed = text.and_then(|text| parse_to_serde_value(text, &ParseOptions::default()).ok());
-    let Some(document): Option<Value> = parsed else { return false };
+    let Some(document) = text.and_then(json) else { return false };
     if !ENTRY_POINTS.contains(&key) {
         return false;
     }

@@ -31,26 +31,22 @@ fn recipes(justfile: &str) -> Vec<&str> {
 
 /// The name of the alias or the recipe that begins in a line; `None` if the recipe needs an argument.
 fn recipe(line: &str) -> Option<&str> {
-    if line.starts_with(char::is_whitespace) || line.starts_with(['#', '[']) {
-        return None;
-    }
     if let Some(alias) = line.strip_prefix("alias ") {
         return alias.split(":=").next().map(str::trim);
     }
-    let (head, rest) = line.split_once(':')?;
-    let mut words = head.trim_start_matches('@').split_whitespace();
-    let name = words.next()?;
-    let is_assignment = rest.starts_with('=');
+    let (name, rest) = head(line)?;
+    let head = &line[..line.len() - rest.len() - ":".len()];
+    let mut arguments = head.trim_start_matches('@').split_whitespace().skip(1);
     // `word` needs a value and `+word` one or more; `word=default` and `*word` need none.
-    let needs_argument = words.any(|word| !word.contains('=') && !word.starts_with('*'));
-    if is_assignment || needs_argument { None } else { Some(name) }
+    let needs_none = arguments.all(|word| word.contains('=') || word.starts_with('*'));
+    needs_none.then_some(name)
 }
 
-/// The name before a line's colon, and the text after the name; `None` if no recipe begins in the line.
+/// The name before a line's colon, and the text after the colon; `None` if no recipe begins in the line.
 fn head(line: &str) -> Option<(&str, &str)> {
     let (head, rest) = line.split_once(':')?;
     let name = head.trim_start_matches('@').split_whitespace().next()?;
-    let is_other = line.starts_with(['#', '[']) || rest.starts_with('=');
+    let is_other = line.starts_with(['#', '[', ' ', '\t']) || rest.starts_with('=');
     if is_other { None } else { Some((name, rest)) }
 }
 

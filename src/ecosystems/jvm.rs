@@ -5,6 +5,7 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
 use crate::ecosystems::paths::{directory_of, file_name};
 use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// The languages of the Java virtual machine.
@@ -70,17 +71,7 @@ fn maven(files: &RootFiles<'_>) -> FoundCommands {
     if !files.has("pom.xml") {
         return Ok(Vec::new());
     }
-    // `sh` also runs a wrapper without an executable bit.
-    let (tool, source): (&[&str], &str) = if files.has("mvnw") {
-        (&["sh", "./mvnw"], "pom.xml (mvnw)")
-    } else {
-        (&["mvn"], "pom.xml")
-    };
-    let goal = |name: &'static str| [tool, &["--batch-mode", name]].concat();
-    Ok(vec![
-        command(Stage::Build, &goal("test-compile"), source),
-        command(Stage::Test, &goal("test"), source),
-    ])
+    Ok(commands(files, ["mvn", "./mvnw"], "pom.xml", "--batch-mode", ["test-compile", "test"]))
 }
 
 /// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the project.
@@ -88,16 +79,26 @@ fn maven(files: &RootFiles<'_>) -> FoundCommands {
 fn gradle(files: &RootFiles<'_>) -> FoundCommands {
     let scripts = ["settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle"];
     let Some(script) = files.first(&scripts) else { return Ok(Vec::new()) };
-    let (tool, source): (&[&str], String) = if files.has("gradlew") {
-        (&["sh", "./gradlew"], format!("{script} (gradlew)"))
-    } else {
-        (&["gradle"], script.to_owned())
+    Ok(commands(files, ["gradle", "./gradlew"], script, "--no-daemon", ["assemble", "check"]))
+}
+
+/// The commands that build and test with a tool, or with its wrapper script if there is one.
+fn commands(
+    files: &RootFiles<'_>,
+    [tool, wrapper]: [&str; 2],
+    file: &str,
+    option: &str,
+    [build, test]: [&str; 2],
+) -> Vec<OracleCommand> {
+    let script = wrapper.trim_start_matches("./");
+    // `sh` also runs a wrapper without an executable bit.
+    let (words, source) = match files.has(script) {
+        true => (vec!["sh", wrapper], format!("{file} ({script})")),
+        false => (vec![tool], file.to_owned()),
     };
-    let task = |name: &'static str| [tool, &["--no-daemon", name]].concat();
-    Ok(vec![
-        command(Stage::Build, &task("assemble"), source.clone()),
-        command(Stage::Test, &task("check"), source),
-    ])
+    [(Stage::Build, build), (Stage::Test, test)]
+        .map(|(stage, goal)| command(stage, &[&words[..], &[option, goal]].concat(), &*source))
+        .into()
 }
 
 /// Restores the base's pom.xml, but keeps the attempt's names, versions and scopes of dependencies.

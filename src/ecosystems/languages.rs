@@ -16,11 +16,6 @@ pub struct Language {
 }
 
 impl Language {
-    /// True if both are the same language.
-    pub fn is(self, other: Language) -> bool {
-        self.name == other.name
-    }
-
     /// True if the language looks for a module by its name in several directories.
     pub fn looks_modules_up(self) -> bool {
         matches!(self.name, "py" | "rb" | "pm")
@@ -65,6 +60,11 @@ pub fn language_of(path: &str) -> Option<Language> {
         };
         of_family.map(|name| Language { ecosystem, name })
     })
+}
+
+/// True if both files are source in the same language.
+pub fn have_same_language(one: &str, other: &str) -> bool {
+    language_of(one).zip(language_of(other)).is_some_and(|(one, other)| one.name == other.name)
 }
 
 /// The extension that identifies the language of a source file; `None` for other files, and for files that

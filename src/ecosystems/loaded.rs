@@ -4,13 +4,15 @@
 use std::iter;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::matches;
-use crate::ecosystems::languages::{Language, is_hidden_or_installed, language_of};
+use crate::ecosystems::languages::{
+    Language, have_same_language, is_hidden_or_installed, language_of,
+};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
     bare_name, directory_of, file_name, is_in_name, is_in_path, place_of_word,
 };
 use crate::ecosystems::touched::is_test_path;
+use crate::model::pattern::matches;
 
 /// A line that loads a module by its name contains one of these words.
 pub const BESIDE_MODULES: [&str; 7] =
@@ -204,15 +206,15 @@ impl<'p> LoadedName<'p> {
 /// True if a line of a test in the file's language imports the file's module, by the name of the file or by
 /// that of its directory where this is the module.
 pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
-    let Some((own, other)) = language_of(path).zip(language_of(test)) else { return false };
+    let loads_by_name = language_of(path).is_some_and(|own| own.loads_files_by_name());
     let module = LoadedName::of(path).map_or(bare_name(path), |file| file.module());
     let directory = file_name(directory_of(path));
     is_test_path(test)
-        && own.is(other)
+        && have_same_language(path, test)
         && !is_comment(line)
         && IMPORTS.iter().any(|word| place_of_word(line, word).is_some())
         && (place_of_word(line, module).is_some()
-            || !own.loads_files_by_name() && place_of_word(line, directory).is_some())
+            || !loads_by_name && place_of_word(line, directory).is_some())
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.

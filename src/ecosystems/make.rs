@@ -10,7 +10,6 @@ use crate::ecosystems::project::{
 };
 use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
-use crate::model::outcome::Stage;
 use crate::model::shell::continued_lines;
 
 /// Make.
@@ -38,16 +37,12 @@ fn makefile(files: &RootFiles<'_>) -> FoundCommands {
             all.push_str(&files.text(&format!("{directory}/{name}"))?.unwrap_or_default());
         }
     }
-    let is_repair = |recipe: &Recipe| recipe.lines.iter().any(|line| repairs(line));
     let rules = rules(&all);
-    let repairing: Vec<&str> =
-        rules.iter().filter(|rule| is_repair(rule)).map(|rule| rule.name.as_str()).collect();
-    let mut found = recipe_commands("make", &targets(&all), name);
-    found.retain(|command| {
-        let target = command.command.argv().pop().unwrap_or_default();
-        command.stage != Stage::Lint || !repairing.iter().any(|name| target == *name)
-    });
-    Ok(found)
+    let mut targets: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
+    if rules.iter().any(|r| r.name == "lint" && r.lines.iter().any(|line| repairs(line))) {
+        targets.retain(|target| *target != "lint");
+    }
+    Ok(recipe_commands("make", &targets, name))
 }
 
 /// The directory in which the catch-all rule (`.DEFAULT` or `%`) runs make; `None` if there is no such rule.
@@ -62,11 +57,6 @@ fn forwards_to(makefile: &str) -> Option<String> {
     let directory = after[1].trim_matches('/');
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     directory.chars().all(is_plain).then(|| directory.to_owned())
-}
-
-/// The explicit targets of a Makefile.
-fn targets(makefile: &str) -> Vec<&str> {
-    makefile.lines().filter_map(rule_targets).flat_map(str::split_whitespace).collect()
 }
 
 /// The targets that `.PHONY` lists: they are not files.
@@ -252,6 +242,7 @@ mod tests {
     fn only_rules_have_targets() {
         let text = "CC := gcc\nall: test\ntest lint:\n\t@echo a:b\n.PHONY: build\nX = a:b\n\
                     # check: no\ninstall::\nv::=1\n";
-        assert_eq!(targets(text), ["all", "test", "lint", "install"]);
+        let targets: Vec<String> = rules(text).into_iter().map(|rule| rule.name).collect();
+        assert_eq!(targets, ["all", "test", "lint", "install"]);
     }
 }

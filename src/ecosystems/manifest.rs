@@ -83,7 +83,8 @@ fn members(text: &str) -> Option<Members> {
     (keys.len() == all.len()).then_some(Members { start: object.start() + 1, all })
 }
 
-fn json(text: &str) -> Option<serde_json::Value> {
+/// A text as JSON, with the comments and trailing commas that some tools allow.
+pub fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::matches;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
 use crate::ecosystems::make_values::MakeValues;
 use crate::ecosystems::paths::{below, file_name, is_in_path};
 use crate::ecosystems::run_files::{reads_shell, without_prefixes};
+use crate::model::pattern::matches;
 use crate::model::shell::{
     SimpleCommand, commands_of, continued_lines, is_assignment, may_leave_commands_out,
     script_lines, without_substitutions, without_variables,

@@ -47,14 +47,13 @@ mod rust;
 pub mod scripts;
 mod shell;
 mod swift;
-mod task;
 mod templates;
 mod test_data;
 mod test_names;
 pub mod touched;
 mod zig;
 
-pub use crate::ecosystems::ecosystem::{InstalledDirectory, matches};
+pub use crate::ecosystems::ecosystem::InstalledDirectory;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 
@@ -72,7 +71,6 @@ const ALL: &[&Ecosystem] = &[
     &native::ECOSYSTEM,
     &just::ECOSYSTEM,
     &make::ECOSYSTEM,
-    &task::ECOSYSTEM,
     &ruby::ECOSYSTEM,
     &perl::ECOSYSTEM,
     &php::ECOSYSTEM,

@@ -31,6 +31,23 @@ pub fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     if directory.is_empty() { Some(path) } else { path.strip_prefix(directory)?.strip_prefix('/') }
 }
 
+/// Joins a path to a directory, and resolves `.` and `..`. The root is the empty path. Returns `None` if the path is
+/// empty or absolute, or if the result leads out of the tree.
+pub fn resolved(directory: &str, path: &str) -> Option<String> {
+    if path.starts_with('/') || path.is_empty() {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in directory.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
 /// True if both paths have the same extension.
 pub fn have_same_extension(one: &str, other: &str) -> bool {
     one.rsplit('.').next() == other.rsplit('.').next()

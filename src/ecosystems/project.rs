@@ -84,18 +84,6 @@ impl<'a> RootFiles<'a> {
         names.iter().copied().find(|name| self.has(name))
     }
 
-    /// The files of the root whose names have this ending, sorted.
-    pub fn ending(&self, end: &str) -> Vec<&str> {
-        let mut found: Vec<&str> = self
-            .names
-            .iter()
-            .filter(|(n, is_dir)| n.ends_with(end) && !is_dir)
-            .map(|(n, _)| n.as_str())
-            .collect();
-        found.sort_unstable();
-        found
-    }
-
     /// The text of a file anywhere in the tree; `None` if there is no such file.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
         text_by_links(self.repo, &self.tree, path)

@@ -239,7 +239,8 @@ fn named_tests(project: &Project<'_>) -> FoundCommands {
         let words: &[&str] = if needs_pytest(files, directory)? { &["pytest"] } else { &unittest };
         return Ok(project.by_module(words, "requirements.txt"));
     }
-    if let Some(name) = files.ending(".py").into_iter().find(|n| n.starts_with("test")) {
+    let mut in_root = files.paths().iter().filter(|path| !path.contains('/'));
+    if let Some(name) = in_root.find(|path| path.starts_with("test") && path.ends_with(".py")) {
         let unittest = ["unittest", "discover"];
         let words: &[&str] = if needs_pytest(files, "")? { &["pytest"] } else { &unittest };
         return Ok(project.by_module(words, name));

@@ -2,10 +2,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::languages::language_of;
+use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::looking::{collects_tests, looks_only};
 use crate::ecosystems::make_values::stem_of;
-use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name};
+use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name, resolved};
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
@@ -458,8 +458,7 @@ impl Follow<'_> {
     fn main_files(&mut self, directory: &str, names: &[String], place: &Place) -> Result<()> {
         for name in names {
             let path = inside(directory, name);
-            let is_index = name.starts_with("index.")
-                && language_of(name).zip(language_of("a.js")).is_some_and(|(a, b)| a.is(b));
+            let is_index = name.starts_with("index.") && have_same_language(name, "a.js");
             if name == "package.json"
                 && let InTree::File(text) = (self.read)(&path)?
                 && let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default()
@@ -810,23 +809,6 @@ fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
         return words.take(MOST_WORDS).collect();
     }
     vec![word.clone()]
-}
-
-/// Joins a path to a directory, and resolves `.` and `..`. The root is the empty path. Returns `None` if the path is
-/// empty or absolute, or if the result leads out of the tree.
-fn resolved(directory: &str, path: &str) -> Option<String> {
-    if path.starts_with('/') || path.is_empty() {
-        return None;
-    }
-    let mut parts: Vec<&str> = Vec::new();
-    for part in directory.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            _ => parts.push(part),
-        }
-    }
-    Some(parts.join("/"))
 }
 
 #[cfg(test)]

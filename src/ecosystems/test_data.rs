@@ -1,5 +1,5 @@
 //! Source files that only tests use, as data: expected output with a language's extension.
-use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
 use crate::ecosystems::paths::{bare_name, directory_of, file_name, is_of_word, place_of_word};
 use crate::ecosystems::touched::is_test_path;
 
@@ -54,8 +54,7 @@ fn is_position(rest: &str) -> bool {
 /// names the file, or is in code of the same language and names its stem or its directory.
 pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     let directory = file_name(directory_of(path));
-    let is_same_language =
-        language_of(path).zip(language_of(other)).is_some_and(|(one, other)| one.is(other));
+    let is_same_language = have_same_language(path, other);
     let has = |word: &str| !word.is_empty() && place_of_word(line, word).is_some();
     other != path
         && !is_test_path(other)

@@ -3,9 +3,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::ecosystem::{Ecosystem, matches};
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
 use crate::ecosystems::test_names::is_in_test_directory;
+use crate::model::pattern::matches;
 
 /// A path that an attempt changes, with the file's content before and after the change.
 #[derive(Clone, Copy, Debug)]

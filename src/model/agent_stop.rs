@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::model::agent_output;
+use crate::model::pattern::matches;
 
 /// The words before the time at which an agent can go on.
 const BEFORE_RESET: [&str; 5] = ["try again ", "resets ", "reset at ", "reset after ", "reset in "];
@@ -91,27 +92,16 @@ impl StopPatterns {
 }
 
 fn any(line: &str, patterns: &[String]) -> bool {
-    patterns.iter().any(|pattern| matches(line, pattern))
+    patterns.iter().any(|pattern| is_in(line, pattern))
 }
 
 fn plain(text: &str) -> String {
     text.to_lowercase().replace('’', "'")
 }
 
-fn matches(line: &str, pattern: &str) -> bool {
-    let line = plain(line);
-    let pattern = plain(pattern);
-    if pattern.trim().is_empty() {
-        return false;
-    }
-    let mut rest = line.as_str();
-    pattern.split('*').all(|part| match rest.find(part) {
-        Some(at) => {
-            rest = &rest[at + part.len()..];
-            true
-        }
-        None => false,
-    })
+/// True if a pattern stands for a part of a line.
+fn is_in(line: &str, pattern: &str) -> bool {
+    !pattern.trim().is_empty() && matches(&format!("*{}*", plain(pattern)), &plain(line))
 }
 
 /// The time at which a limit ends, if a line says it.

@@ -28,6 +28,7 @@ pub mod oracle;
 pub mod outcome;
 pub mod part;
 pub mod path;
+pub mod pattern;
 pub mod plain;
 pub mod protected_text;
 pub mod rank;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::ecosystems::matches;
 use crate::fs::regular;
+use crate::model::pattern::matches;
 
 /// At most this many bytes are copied for one attempt. Settings are small; larger files are other data.
 const MOST_BYTES: u64 = 64 << 20;
