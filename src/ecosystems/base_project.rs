@@ -190,7 +190,7 @@ impl<'t> BaseProject<'t> {
         }
         let code = self.code()?;
         // A tool that searches for a file may find the new file before a file of the base.
-        if self.markers()?.searches_before(path, |file| code.has_file(file)) {
+        if self.markers()?.searches_before(path, |file| code.files.contains(file)) {
             return Ok(true);
         }
         // If commands run a directory of checks (see `loaded`), a new file in it is a check, too.
@@ -296,12 +296,11 @@ impl<'t> BaseProject<'t> {
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let code = self.code()?;
         let paths: BTreeMap<String, bool> = paths.filter(|(path, _)| !is_test_path(path)).collect();
-        self.look_for_uses(paths.keys().map(String::as_str).filter(|path| code.has_file(path)))?;
-        let in_one_tree: Vec<&str> = paths
-            .iter()
-            .filter(|(_, is_in_one)| **is_in_one)
-            .map(|(path, _)| path.as_str())
-            .collect();
+        self.look_for_uses(
+            paths.keys().map(String::as_str).filter(|path| code.files.contains(*path)),
+        )?;
+        let in_one_tree = paths.iter().filter(|(_, is_in_one)| **is_in_one);
+        let in_one_tree: Vec<&str> = in_one_tree.map(|(path, _)| path.as_str()).collect();
         for paths in in_one_tree.chunks(MOST_NAMES) {
             self.lines.find(self.search_for_new(paths.iter().copied())?)?;
         }
@@ -320,10 +319,9 @@ impl<'t> BaseProject<'t> {
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
             let lines = self.lines.find(LineSearch {
-                words: paths.iter().map(|path| file_name(path).to_owned()).collect(),
                 pairs: files.iter().map(|file| file.module().to_owned()).collect(),
                 beside: BESIDE_MODULES.to_vec(),
-                any_case: false,
+                ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
             let checks = self.checks_among(files, &lines)?;
             for path in paths {
@@ -400,10 +398,9 @@ impl<'t> BaseProject<'t> {
         if !sought.is_empty() {
             let modules = sought.iter().map(|file| file.module().to_owned());
             more = self.lines.find(LineSearch {
-                words: sought.iter().flat_map(LoadedName::searched).collect(),
                 pairs: sought.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
                 beside: BESIDE_MODULES.to_vec(),
-                any_case: false,
+                ..LineSearch::of(sought.iter().flat_map(LoadedName::searched))
             })?;
             drop_found(&mut sought, &more);
         }
@@ -461,7 +458,7 @@ impl<'t> BaseProject<'t> {
         let sources = directory.strip_suffix("/bin").unwrap_or(directory);
         let package = sources.strip_suffix("src").filter(|p| p.is_empty() || p.ends_with('/'));
         let code = self.code()?;
-        Ok(package.is_some_and(|package| code.has_file(&format!("{package}Cargo.toml"))))
+        Ok(package.is_some_and(|package| code.files.contains(&format!("{package}Cargo.toml"))))
     }
 
     /// Returns the other paths that lead to `path` through symbolic links of the base.
@@ -515,7 +512,7 @@ impl<'t> BaseProject<'t> {
     /// True if a file is a document that neither a file of the base nor a command uses.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         if !documents::is_document_by_name(path)
-            || !self.code()?.has_file(path) && self.is_marker(path)?
+            || !self.code()?.files.contains(path) && self.is_marker(path)?
         {
             return Ok(false);
         }

@@ -26,22 +26,18 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// Builds with `mix compile` and tests with `mix test`. Lints with the formatter if it is configured.
 fn mix(files: &RootFiles<'_>) -> FoundCommands {
-    if !files.has("mix.exs") {
-        return Ok(Vec::new());
-    }
+    let Some(project) = files.first(&["mix.exs"]) else { return Ok(Vec::new()) };
     let mut found = vec![
-        command(Stage::Build, &["mix", "compile"], "mix.exs"),
-        command(Stage::Test, &["mix", "test"], "mix.exs"),
+        command(Stage::Build, &["mix", "compile"], project),
+        command(Stage::Test, &["mix", "test"], project),
     ];
     if files.has(".formatter.exs") {
         found.push(command(Stage::Lint, &["mix", "format", "--check-formatted"], ".formatter.exs"));
     }
-    let text = files.text("mix.exs")?.unwrap_or_default();
-    if !files.has("mix.lock") && text.contains("deps:") {
-        found.push(command(Stage::Setup, &["mix", "deps.get"], "mix.exs (no lock file)"));
-    }
     if files.has("mix.lock") {
         found.push(command(Stage::Setup, &["mix", "deps.get", "--check-locked"], "mix.lock"));
+    } else if files.text(project)?.unwrap_or_default().contains("deps:") {
+        found.push(command(Stage::Setup, &["mix", "deps.get"], "mix.exs (no lock file)"));
     }
     Ok(found)
 }

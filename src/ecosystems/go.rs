@@ -25,19 +25,17 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// Builds, lints and tests all packages of the module.
 fn go_module(files: &RootFiles<'_>) -> FoundCommands {
-    if !files.has("go.mod") {
-        return Ok(Vec::new());
-    }
+    let Some(module) = files.first(&["go.mod"]) else { return Ok(Vec::new()) };
     let configs = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
     let lint = match files.first(&configs) {
         Some(config) => command(Stage::Lint, &["golangci-lint", "run"], config),
-        None => command(Stage::Lint, &["go", "vet", "./..."], "go.mod"),
+        None => command(Stage::Lint, &["go", "vet", "./..."], module),
     };
     Ok(vec![
-        command(Stage::Build, &["go", "build", "./..."], "go.mod"),
+        command(Stage::Build, &["go", "build", "./..."], module),
         lint,
         // Without `-v` the output does not show how many tests ran.
-        command(Stage::Test, &["go", "test", "-v", "./..."], "go.mod"),
+        command(Stage::Test, &["go", "test", "-v", "./..."], module),
     ])
 }
 

@@ -68,10 +68,8 @@ fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
 
 /// Builds with `test-compile` and tests with `test`.
 fn maven(files: &RootFiles<'_>) -> FoundCommands {
-    if !files.has("pom.xml") {
-        return Ok(Vec::new());
-    }
-    Ok(commands(files, ["mvn", "./mvnw"], "pom.xml", "--batch-mode", ["test-compile", "test"]))
+    let Some(project) = files.first(&["pom.xml"]) else { return Ok(Vec::new()) };
+    Ok(commands(files, ["mvn", "./mvnw"], project, "--batch-mode", ["test-compile", "test"]))
 }
 
 /// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the project.

@@ -119,11 +119,6 @@ impl KnownCode {
         code
     }
 
-    /// True if the base has this file.
-    pub fn has_file(&self, path: &str) -> bool {
-        self.files.contains(path)
-    }
-
     /// The other source files of the base that are in the directory of `path` and have its extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
@@ -151,7 +146,7 @@ impl KnownCode {
         let mut above = directories_above(path)
             .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
         above.any(|directory| {
-            SET_UP.iter().any(|name| self.has_file(&format!("{directory}/{name}")))
+            SET_UP.iter().any(|name| self.files.contains(&format!("{directory}/{name}")))
         })
     }
 

@@ -75,15 +75,12 @@ const PRESETS: &str = "CMakePresets.json";
 /// Builds and tests with the first visible configure preset, and with the build preset and the test preset
 /// that belong to it.
 fn cmake_presets(files: &RootFiles<'_>) -> FoundCommands {
-    let Some(presets) = files.json(PRESETS)? else { return Ok(Vec::new()) };
-    if !files.has("CMakeLists.txt") {
-        return Ok(Vec::new());
-    }
-    let Some(configure) = preset_name(&presets, "configurePresets", |_| true) else {
-        return Ok(Vec::new());
-    };
-    let belongs = |preset: &Value| preset["configurePreset"].as_str() == Some(configure);
-    let Some(build) = preset_name(&presets, "buildPresets", belongs) else {
+    let presets = files.json(PRESETS)?.unwrap_or_default();
+    let configure = preset_name(&presets, "configurePresets", |_| true);
+    let belongs = |preset: &Value| preset["configurePreset"].as_str() == configure;
+    let build = preset_name(&presets, "buildPresets", belongs);
+    let (Some(configure), Some(build), true) = (configure, build, files.has("CMakeLists.txt"))
+    else {
         return Ok(Vec::new());
     };
     // Configuring is part of this command, so that `spawn.setup` cannot replace it.
@@ -154,10 +151,9 @@ fn is_for_tests(option: &str) -> bool {
 /// `check`.
 fn autotools(files: &RootFiles<'_>) -> FoundCommands {
     const SETTINGS: &str = "configure.ac";
-    let Some(makefile) = files.text("Makefile.am")? else { return Ok(Vec::new()) };
-    if !files.has(SETTINGS) {
+    let (Some(makefile), true) = (files.text("Makefile.am")?, files.has(SETTINGS)) else {
         return Ok(Vec::new());
-    }
+    };
     let configure =
         if files.has("configure") { "./configure" } else { "autoreconf -fi && ./configure" };
     let has_test = makefile.lines().any(|line| line.starts_with("test:"));
