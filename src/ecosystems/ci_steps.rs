@@ -388,6 +388,11 @@ mod tests {
     }
 
     #[test]
+    fn line_with_only_a_redirection_runs_nothing() {
+        assert!(!steps(&["< log"]).runs(&test("log")));
+    }
+
+    #[test]
     fn steps_in_a_checkout_of_another_repository_are_of_that_one() {
         let tests = |repository: &str| {
             let found = workflow(&format!(

@@ -305,7 +305,7 @@ pub fn script_lines(text: &str) -> Vec<String> {
 pub fn continued_lines(text: &str) -> Vec<String> {
     joined_lines(text, usize::MAX, |line| LineRead {
         goes_on: line.ends_with('\\'),
-        documents: Vec::new(),
+        ..LineRead::default()
     })
 }
 
@@ -326,8 +326,12 @@ fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec
             } else {
                 line.extend(["\n", lines[next]]);
             }
+            // Reading a long text again for each of its lines would take too long.
+            let stays_open = read.quote.is_some_and(|quote| !lines[next].contains(quote));
             next += 1;
-            read = read_line(&line);
+            if !stays_open {
+                read = read_line(&line);
+            }
         }
         if read.goes_on && line.ends_with('\\') {
             line.pop();
@@ -359,6 +363,8 @@ fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec
 struct LineRead {
     /// True if the next line belongs to this one.
     goes_on: bool,
+    /// The quote that is open at the end of the line.
+    quote: Option<char>,
     /// The here documents: the place of `<<WORD` in the line, and the word.
     documents: Vec<(Range<usize>, String)>,
 }
@@ -391,6 +397,7 @@ fn read_line(line: &str) -> LineRead {
         before = c;
     }
     read.goes_on |= quote.is_some();
+    read.quote = quote;
     read
 }
 
@@ -558,6 +565,22 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Word> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_joined_over_quotes_and_backslashes_and_take_their_documents() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("a \\\n  b\nc \\", &["a  b", "c "]),
+            ("echo 'a\nb \"\nc'\nd", &["echo 'a\nb \"\nc'", "d"]),
+            ("echo \"a\n\\\"\nb\"", &["echo \"a\n\\\"\nb\""]),
+            ("# it's\nb", &["# it's", "b"]),
+            ("it's\nb", &["it's", "b"]),
+            ("sh <<E | cat\nb\nE\nc", &["sh <<<'b\n' | cat", "c"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(script_lines(text), expected, "{text}");
+        }
+        assert_eq!(continued_lines("it's \\\n\tb\nc"), ["it's  b", "c"]);
+    }
 
     #[test]
     fn programs_are_the_first_words_whose_failure_is_the_lines() {
