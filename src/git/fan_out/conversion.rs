@@ -105,7 +105,7 @@ impl Conversion {
 
 /// The attributes that may change a file: those of a word in [`WORDS`] that is found in an attributes file of
 /// the tree, the user, the system or the repository.
-pub(super) fn decisive_attributes(
+fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,
 ) -> Result<Vec<&'static str>> {

@@ -103,15 +103,6 @@ fn is_written(written: Result<Option<String>>) -> bool {
     false
 }
 
-/// True if git certainly checks out every blob of `index` without a conversion, whatever its path.
-pub fn writes_blobs_as_they_are(repo: &Repo, index: &State) -> bool {
-    let gix = repo.gix();
-    repo.reads_files_as_they_are()
-        && !repo.overrides().has_other_rules()
-        && hidden_attributes(repo, &gix).is_none()
-        && conversion::decisive_attributes(&gix, index).is_ok_and(|names| names.is_empty())
-}
-
 /// Prepares to write the files of a commit. If git must write the files, fails with the reason. `git` is used
 /// to ask for attributes. `gix` has the configuration for the new files.
 fn prepare<'a>(
@@ -171,7 +162,8 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
 fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
-    let reasons: [(&str, bool); 7] = [
+    let info = repo.common_dir().join("info/attributes");
+    let reasons = [
         ("it is a partial clone", is_partial_clone(gix)),
         ("its checkouts are sparse", is("core.sparseCheckout", true)),
         ("core.fileMode is false", is("core.fileMode", false)),
@@ -180,20 +172,12 @@ fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
         // git tests the file system in the same way when it makes a repository.
         ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
-    ];
-    let reason = reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason);
-    reason.or_else(|| hidden_attributes(repo, gix)).map(str::to_owned)
-}
-
-/// The reason why git may see attributes that gix cannot read; `None` if there are no such attributes.
-fn hidden_attributes(repo: &Repo, gix: &gix::Repository) -> Option<&'static str> {
-    let info = repo.common_dir().join("info/attributes");
-    let reasons = [
-        ("attr.tree is set", gix.config_snapshot().string("attr.tree").is_some()),
+        // gix would not see the attributes in these places.
+        ("attr.tree is set", config.string("attr.tree").is_some()),
         ("'info/attributes' is not a regular file", info.exists() && regular::open(&info).is_err()),
         ("git has attributes of its own", installed_attributes()),
     ];
-    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
+    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason.to_owned())
 }
 
 /// True if the git program has an `etc/gitattributes` in the directory where it is installed. gix does not

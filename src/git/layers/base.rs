@@ -8,7 +8,6 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
@@ -55,14 +54,12 @@ pub struct BaseEnd {
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
     dir: PathBuf,
-    /// The result of [`BaseLayer::has_verbatim_files`], once it is known.
-    has_verbatim_files: Arc<OnceLock<bool>>,
 }
 
 impl BaseLayer {
     /// The layers in this directory.
     pub fn at(dir: PathBuf) -> BaseLayer {
-        BaseLayer { dir, has_verbatim_files: Arc::default() }
+        BaseLayer { dir }
     }
 
     /// The directory of all layers.
@@ -78,15 +75,6 @@ impl BaseLayer {
     /// The index file with the tracked files in [`BaseLayer::sources`] and their stat data.
     pub fn index(&self) -> PathBuf {
         self.dir.join("index")
-    }
-
-    /// True if, with the attributes of the base, git certainly checks out every blob without a conversion,
-    /// whatever its path.
-    pub(super) fn has_verbatim_files(&self, repo: &Repo) -> bool {
-        *self.has_verbatim_files.get_or_init(|| {
-            read_index(&self.index())
-                .is_ok_and(|index| fan_out::writes_blobs_as_they_are(repo, &index))
-        })
     }
 
     /// The layer with the files that the base's commands wrote in the checkout; `None` if no outputs were

@@ -1,17 +1,11 @@
 //! Writes the overlay layer that turns the files of a base into those of another tree: the files that differ,
 //! and marks (whiteouts) for deleted files.
-//!
-//! Files are written in process because the row "judge 16 sealed" of `make bench` (1,000 files) takes 1.1
-//! times the processor time with `git checkout-index`.
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::path::Path;
 
-use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::index::entry::{Flags, Mode, Stat};
 use rustix::fs::{CWD, FileType};
@@ -25,10 +19,6 @@ use crate::git::seed::find::Seeds;
 use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-
-/// If a file has this many bytes or more, git writes the files, because git need not hold a whole file in
-/// memory.
-const LARGE: u64 = 64 << 20;
 
 /// Writes the difference from a base to a commit into the directory `into`, and the commit's index to the
 /// file `index`. The written files have the present time.
@@ -53,10 +43,7 @@ pub fn write(
         .context(|| format!("could not write '{}'", index.display()))?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
-    // No attributes file differs, so the attributes of the base also hold for this tree.
-    if !(layer.has_verbatim_files(repo) && write_files(repo, &differences, into)) {
-        check_out_files(repo, layer, &differences, into, index)?;
-    }
+    check_out_files(repo, layer, &differences, into, index)?;
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
     for place in paths_to_mark(deleted, &own, seeds) {
         mark_as_deleted(into, &place).context(failed)?;
@@ -64,28 +51,8 @@ pub fn write(
     Ok(true)
 }
 
-/// Writes each new blob to its file, without a conversion. Returns false if git must write the files, because
-/// a blob is large or cannot be read, or because a write failed.
-fn write_files(repo: &Repo, differences: &[TreeDifference], into: &Path) -> bool {
-    let gix = repo.gix();
-    let write = |path: &TreePath, mode: EntryMode, id: ObjectId| -> Option<()> {
-        gix.find_header(id).ok().filter(|blob| blob.size() < LARGE)?;
-        let blob = gix.find_blob(id).ok()?.take_data();
-        let file = path.on_disk(into);
-        fs::create_dir_all(file.parent()?).ok()?;
-        if mode == EntryMode::Link {
-            return symlink(OsStr::from_bytes(&blob), file).ok();
-        }
-        let permissions = if mode == EntryMode::Executable { 0o777 } else { 0o666 };
-        let mut file =
-            File::options().write(true).create_new(true).mode(permissions).open(file).ok()?;
-        file.write_all(&blob).ok()
-    };
-    let mut new = differences.iter().filter_map(|d| Some((&d.path, d.new?)));
-    new.all(|(path, (mode, id))| write(path, mode, id).is_some())
-}
-
-/// Lets git write the files, with the attributes of the base's checkout.
+/// Lets git write the files. No attributes file differs, so the attributes of the base's checkout also hold for
+/// the other tree.
 fn check_out_files(
     repo: &Repo,
     layer: &BaseLayer,
@@ -175,7 +142,9 @@ fn mark_as_deleted(layer: &Path, path: &TreePath) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
     use crate::fs::walk::visit;
@@ -282,13 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn files_written_in_process_are_those_of_git() {
-        for (attributes, in_process) in [
-            ("", true),
-            ("*.txt text=auto -diff\n", true),
-            ("*.txt eol=crlf\n", false),
-            ("*.txt ident\n", false),
-        ] {
+    fn layer_has_the_files_and_the_index_of_the_other_tree() {
+        for attributes in ["", "*.txt text=auto -diff\n", "*.txt eol=crlf\n", "*.txt ident\n"] {
             let directory = tempfile::tempdir().expect("a directory");
             let place = |name: &str| directory.path().join(name);
             fs::create_dir(place("repo")).expect("made");
@@ -298,26 +262,19 @@ mod tests {
             let (into, index) = (place("into"), place("index"));
             let done = write(&repo, &layer, [&base, &new], &Seeds::default(), &into, &index);
             assert!(done.expect("written"));
-            assert_eq!(layer.has_verbatim_files(&repo), in_process, "{attributes}");
-            let differences = trees::differences(&repo, &base, &new).expect("readable");
-            let [ours, gits] = ["ours", "gits"].map(place);
-            fs::create_dir(&gits).expect("made");
-            check_out_files(&repo, &layer, &differences, &gits, &index).expect("by git");
-            if in_process {
-                assert!(write_files(&repo, &differences, &ours));
-                assert_eq!(listing(&ours), listing(&gits), "{attributes}");
-            }
-            let files = |all: Vec<(Vec<u8>, u32, Vec<u8>)>| -> Vec<_> {
-                all.into_iter().filter(|(_, mode, _)| mode & 0o170_000 != 0o020_000).collect()
-            };
             let tree =
                 duct::cmd!("git", "write-tree").dir(place("repo")).env("GIT_INDEX_FILE", &index);
             let wanted = repo.commit(&new).expect("readable").tree;
             assert_eq!(tree.read().expect("git reads the index"), wanted.as_str());
-            // `into` has the files that git writes; it also has the marks of deleted files.
-            let written = files(listing(&into));
-            for file in listing(&gits) {
-                assert!(written.contains(&file), "{attributes}: {file:?}");
+            // The layer has the files that differ; it also has the marks of deleted files.
+            let whole = place("whole");
+            BaseLayer::at(whole.clone()).check_out(&repo, &new).expect("checked out");
+            let whole = listing(&BaseLayer::at(whole).sources());
+            let mut written = listing(&into);
+            written.retain(|(_, mode, _)| [0o100_000, 0o120_000].contains(&(mode & 0o170_000)));
+            assert_eq!(written.len(), 8, "{attributes}: {written:?}");
+            for file in written {
+                assert!(whole.contains(&file), "{attributes}: {file:?}");
             }
         }
     }
