@@ -227,8 +227,8 @@ fn view(
 
 /// The difference of two trees of a run.
 fn difference(session: &Session, run: &Run, address: String, [from, to]: [Oid; 2]) -> Result<View> {
-    let changes = diff::changes(&session.repo, &run.base, &from, &to)?;
-    let blast = diff::blast(&session.repo, &run.base, &from, &to, &changes)?;
+    let comparison = diff::between(&session.repo, &run.base, &from, &to);
+    let (changes, blast) = comparison.changes_and_blast()?;
     Ok(View { address, from, to, iteration: None, changes, blast, state: String::new() })
 }
 
@@ -301,15 +301,10 @@ fn show(session: &Session, run: &Run, args: &DiffArgs, views: &[View], one: bool
             text.extend(format!("# {}{end}", view.address).bytes());
         }
         let color = session.ui.out.colored && !args.nul;
-        text.extend(diff::render(
-            &session.repo,
-            &run.base,
-            &view.from,
-            &view.to,
-            format,
-            args.nul,
-            color,
-        )?);
+        text.extend(
+            diff::between(&session.repo, &run.base, &view.from, &view.to)
+                .render(format, args.nul, color)?,
+        );
     }
     answer_paged(&session.ui, &session.repo, &text)
 }

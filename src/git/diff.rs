@@ -9,7 +9,7 @@ use gix::worktree::stack::state::attributes::Source;
 use strum::Display;
 
 use crate::error::Result;
-use crate::git::cli::{Call, Git};
+use crate::git::cli::Call;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, TreeEntry, to_oid};
 use crate::git::text::{self, TextChange};
@@ -133,97 +133,161 @@ pub enum Format {
     NameOnly,
 }
 
-/// Compares two trees (or commits). The result has the patch, the paths and the counts.
+/// Two trees (or commits) to compare.
 ///
 /// Only the `.gitattributes` of the commit `attributes`, the base, are obeyed. So an attempt cannot declare
 /// its own files binary to look small.
-pub fn compare(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Patch> {
-    match compare_in_process(repo, attributes, from, to, true) {
-        Some(patch) => Ok(patch),
-        None => {
-            compare_by_git(repo, attributes, from, to, &as_patch(repo, from, to, LARGEST_IN_PATCH)?)
+#[derive(Clone, Copy)]
+pub struct TreeComparison<'a> {
+    repo: &'a Repo,
+    attributes: &'a Oid,
+    from: &'a Oid,
+    to: &'a Oid,
+}
+
+/// The comparison of a tree with its base.
+pub fn since<'a>(repo: &'a Repo, base: &'a Oid, to: &'a Oid) -> TreeComparison<'a> {
+    between(repo, base, base, to)
+}
+
+/// The comparison of two trees with the attributes of a third one.
+pub fn between<'a>(
+    repo: &'a Repo,
+    attributes: &'a Oid,
+    from: &'a Oid,
+    to: &'a Oid,
+) -> TreeComparison<'a> {
+    TreeComparison { repo, attributes, from, to }
+}
+
+impl TreeComparison<'_> {
+    /// The patch, with the paths and the counts.
+    pub fn patch(self) -> Result<Patch> {
+        match self.in_process(true) {
+            Some(patch) => Ok(patch),
+            None => self.by_git(&self.as_patch(LARGEST_IN_PATCH)?),
         }
     }
-}
 
-/// The paths that differ, with counts but without a patch.
-pub fn changes(repo: &Repo, attributes: &Oid, from: &Oid, to: &Oid) -> Result<Vec<Change>> {
-    match compare_in_process(repo, attributes, from, to, false) {
-        Some(patch) => Ok(patch.changes),
-        None => Ok(compare_by_git(repo, attributes, from, to, &[])?.changes),
+    /// The paths that differ, with counts but without a patch.
+    pub fn changes(self) -> Result<Vec<Change>> {
+        match self.in_process(false) {
+            Some(patch) => Ok(patch.changes),
+            None => Ok(self.by_git(&[])?.changes),
+        }
     }
-}
 
-fn compare_by_git(
-    repo: &Repo,
-    attributes: &Oid,
-    from: &Oid,
-    to: &Oid,
-    form: &[&str],
-) -> Result<Patch> {
-    let call = counting(repo, attributes).args(form).args([from.as_str(), to.as_str()]);
-    parse(&call.bytes()?).ok_or_else(unknown_answer)
-}
-
-/// The options for a patch between two trees (or commits). If a file has more bytes than `largest`, the patch
-/// gets no content of binary files.
-fn as_patch(repo: &Repo, from: &Oid, to: &Oid, largest: u64) -> Result<Vec<&'static str>> {
-    let has_large = trees::changed_paths(repo, from, to)?.iter().any(|difference| {
-        let sides = [difference.old, difference.new].into_iter().flatten();
-        sides.map(|(_, id)| repo.size(&to_oid(id))).any(|size| size > largest)
-    });
-    let binary = if has_large { None } else { Some("--binary") };
-    Ok(AS_PATCH.into_iter().chain(binary).collect())
-}
-
-/// A call that prints the paths and counts of a comparison. The caller adds the two trees.
-fn counting(repo: &Repo, attributes: &Oid) -> Call {
-    let call = with_attributes(&repo.git(), attributes).args(COMPARE);
-    call.args(["--raw", "--numstat", "-z", "--no-color"])
-}
-
-/// Compares two trees (or commits) without git. Returns `None` if git might answer differently, e.g. if there
-/// is a link or a submodule, or if an attribute says how a file is compared. Without `with_patch`, the patch
-/// is empty.
-fn compare_in_process(
-    repo: &Repo,
-    attributes: &Oid,
-    from: &Oid,
-    to: &Oid,
-    with_patch: bool,
-) -> Option<Patch> {
-    let differences = trees::differences(repo, from, to)?;
-    if differences.len() > MOST_IN_PROCESS {
-        return None;
+    /// The paths that differ, and their blast radius.
+    pub fn changes_and_blast(self) -> Result<(Vec<Change>, Blast)> {
+        let changes = self.changes()?;
+        let blast = self.blast(&changes)?;
+        Ok((changes, blast))
     }
-    let paths = differences.iter().map(|difference| &difference.path);
-    if !attributes_leave_comparison(repo, attributes, paths)? {
-        return None;
+
+    /// The blast radius of `changes`, which is the difference. A renamed file counts as one file, with the
+    /// lines that differ between its old and its new content.
+    pub fn blast(self, changes: &[Change]) -> Result<Blast> {
+        let has = |status| changes.iter().any(|change| change.status == status);
+        let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
+            self.renames(MOST_COMPARED)?
+        } else {
+            Vec::new()
+        };
+        let renamed: BTreeSet<&TreePath> =
+            renames.iter().flat_map(|rename| [&rename.from, &rename.change.path]).collect();
+        let others = changes.iter().filter(|change| !renamed.contains(&change.path));
+        let all = others.chain(renames.iter().map(|rename| &rename.change));
+        Ok(all.map(|change| extent(self.repo, change)).collect())
     }
-    let gix = repo.gix();
-    let mut patch = Patch::default();
-    for difference in differences {
-        let mut modes = difference.old.iter().chain(&difference.new).map(|(mode, _)| mode);
-        if (with_patch && !text::is_plain_path(&difference.path))
-            || !modes.all(|mode| matches!(mode, EntryMode::File | EntryMode::Executable))
-        {
+
+    /// The files that were renamed. If there are more than `limit` files, git pairs only files with equal
+    /// content.
+    pub fn renames(self, limit: u32) -> Result<Vec<Rename>> {
+        let call = self.counting().args(DETECT_RENAMES).arg(format!("-l{limit}"));
+        parse_renames(&self.answer(call)?).ok_or_else(unknown_answer)
+    }
+
+    /// The output of git for the comparison in this format, for the screen.
+    pub fn render(self, format: Format, nul: bool, color: bool) -> Result<Vec<u8>> {
+        let format: &[&str] = match format {
+            Format::Patch => &self.as_patch(LARGEST_IN_PATCH)?,
+            Format::Stat => &["--stat"],
+            Format::Numstat => &["--numstat"],
+            Format::NameStatus => &["--name-status"],
+            Format::NameOnly => &["--name-only"],
+        };
+        let nul = nul.then_some("-z");
+        let color = if color { "--color=always" } else { "--no-color" };
+        self.answer(self.call().args(format).args(nul).arg(color))
+    }
+
+    fn by_git(self, form: &[&str]) -> Result<Patch> {
+        parse(&self.answer(self.counting().args(form))?).ok_or_else(unknown_answer)
+    }
+
+    /// A call that compares. [`TreeComparison::answer`] adds the two trees.
+    fn call(self) -> Call {
+        self.repo.git().call(format!("--attr-source={}", self.attributes)).args(COMPARE)
+    }
+
+    /// A call that prints the paths and counts.
+    fn counting(self) -> Call {
+        self.call().args(["--raw", "--numstat", "-z", "--no-color"])
+    }
+
+    fn answer(self, call: Call) -> Result<Vec<u8>> {
+        call.args([self.from.as_str(), self.to.as_str()]).bytes()
+    }
+
+    /// The options for a patch. If a file has more bytes than `largest`, the patch gets no content of binary
+    /// files.
+    fn as_patch(self, largest: u64) -> Result<Vec<&'static str>> {
+        let differences = trees::changed_paths(self.repo, self.from, self.to)?;
+        let has_large = differences.iter().any(|difference| {
+            let sides = [difference.old, difference.new].into_iter().flatten();
+            sides.map(|(_, id)| self.repo.size(&to_oid(id))).any(|size| size > largest)
+        });
+        let binary = if has_large { None } else { Some("--binary") };
+        Ok(AS_PATCH.into_iter().chain(binary).collect())
+    }
+
+    /// Compares without git. Returns `None` if git might answer differently, e.g. if there is a link or a
+    /// submodule, or if an attribute says how a file is compared. Without `with_patch`, the patch is empty.
+    fn in_process(self, with_patch: bool) -> Option<Patch> {
+        let TreeComparison { repo, attributes, from, to } = self;
+        let differences = trees::differences(repo, from, to)?;
+        if differences.len() > MOST_IN_PROCESS {
             return None;
         }
-        let read = |entry: Option<TreeEntry>| match entry {
-            Some((_, id)) if repo.size(&to_oid(id)) > text::LARGEST as u64 => None,
-            Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
-            None => Some(Vec::new()),
-        };
-        let before = read(difference.old)?;
-        let after = read(difference.new)?;
-        let text = TextChange::new(&before, &after)?;
-        let lines = Some(text.lines());
-        if with_patch {
-            text::write_patch(&mut patch.bytes, &difference, text)?;
+        let paths = differences.iter().map(|difference| &difference.path);
+        if !attributes_leave_comparison(repo, attributes, paths)? {
+            return None;
         }
-        patch.changes.push(Change::of(difference, lines));
+        let gix = repo.gix();
+        let mut patch = Patch::default();
+        for difference in differences {
+            let mut modes = difference.old.iter().chain(&difference.new).map(|(mode, _)| mode);
+            if (with_patch && !text::is_plain_path(&difference.path))
+                || !modes.all(|mode| matches!(mode, EntryMode::File | EntryMode::Executable))
+            {
+                return None;
+            }
+            let read = |entry: Option<TreeEntry>| match entry {
+                Some((_, id)) if repo.size(&to_oid(id)) > text::LARGEST as u64 => None,
+                Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
+                None => Some(Vec::new()),
+            };
+            let before = read(difference.old)?;
+            let after = read(difference.new)?;
+            let text = TextChange::new(&before, &after)?;
+            let lines = Some(text.lines());
+            if with_patch {
+                text::write_patch(&mut patch.bytes, &difference, text)?;
+            }
+            patch.changes.push(Change::of(difference, lines));
+        }
+        Some(patch)
     }
-    Some(patch)
 }
 
 /// True if the attributes of the commit `base` say nothing about how to compare any of these paths; `None` if
@@ -254,53 +318,6 @@ fn attributes_leave_comparison<'a>(
     Some(true)
 }
 
-/// The output of git for a comparison in this format, for the screen.
-pub fn render(
-    repo: &Repo,
-    attributes: &Oid,
-    from: &Oid,
-    to: &Oid,
-    format: Format,
-    nul: bool,
-    color: bool,
-) -> Result<Vec<u8>> {
-    let format: &[&str] = match format {
-        Format::Patch => &as_patch(repo, from, to, LARGEST_IN_PATCH)?,
-        Format::Stat => &["--stat"],
-        Format::Numstat => &["--numstat"],
-        Format::NameStatus => &["--name-status"],
-        Format::NameOnly => &["--name-only"],
-    };
-    let mut call = with_attributes(&repo.git(), attributes).args(COMPARE).args(format);
-    if nul {
-        call = call.arg("-z");
-    }
-    call.arg(if color { "--color=always" } else { "--no-color" })
-        .args([from.as_str(), to.as_str()])
-        .bytes()
-}
-
-/// The blast radius of `changes`, which is the difference between two trees (or commits). A renamed file
-/// counts as one file, with the lines that differ between its old and its new content.
-pub fn blast(
-    repo: &Repo,
-    attributes: &Oid,
-    from: &Oid,
-    to: &Oid,
-    changes: &[Change],
-) -> Result<Blast> {
-    let has = |status| changes.iter().any(|change| change.status == status);
-    let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
-        renames(repo, attributes, from, to, MOST_COMPARED)?
-    } else {
-        Vec::new()
-    };
-    let renamed: BTreeSet<&TreePath> =
-        renames.iter().flat_map(|rename| [&rename.from, &rename.change.path]).collect();
-    let others = changes.iter().filter(|change| !renamed.contains(&change.path));
-    Ok(others.chain(renames.iter().map(|rename| &rename.change)).map(|c| extent(repo, c)).collect())
-}
-
 fn extent(repo: &Repo, change: &Change) -> Extent {
     match change.lines {
         Some((added, deleted)) => Extent::Text { added, deleted },
@@ -314,20 +331,6 @@ pub struct Rename {
     pub from: TreePath,
     /// The new name, and the difference between the old and the new file.
     pub change: Change,
-}
-
-/// The files that were renamed between two trees (or commits). If there are more than `limit` files, git
-/// pairs only files with equal content.
-pub fn renames(
-    repo: &Repo,
-    attributes: &Oid,
-    from: &Oid,
-    to: &Oid,
-    limit: u32,
-) -> Result<Vec<Rename>> {
-    let call = counting(repo, attributes).args(DETECT_RENAMES).arg(format!("-l{limit}"));
-    let answer = call.args([from.as_str(), to.as_str()]).bytes()?;
-    parse_renames(&answer).ok_or_else(unknown_answer)
 }
 
 /// Parses git's `--raw --numstat -z` output for renames: the old and the new name follow each raw record, and
@@ -358,10 +361,6 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
 
 fn number(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
-}
-
-fn with_attributes(git: &Git, attributes: &Oid) -> Call {
-    git.call(format!("--attr-source={attributes}"))
 }
 
 /// Parses git's `--raw --numstat -p -z` output: raw records, counts, an empty record, and the patch.
@@ -527,8 +526,8 @@ mod tests {
             old.keep().and_then(|()| new.keep()).expect("stored");
             let base = repo.store(|objects| objects.add_commit(&from, [], "base"));
             let base = base.expect("stored");
-            let ours = compare_in_process(&repo, &base, &base, &to, true).expect("all are plain");
-            let theirs = compare_by_git(&repo, &base, &from, &to, &AS_PATCH).expect("git compares");
+            let ours = since(&repo, &base, &to).in_process(true).expect("all are plain");
+            let theirs = between(&repo, &base, &from, &to).by_git(&AS_PATCH).expect("git compares");
             assert_eq!(ours.changes, theirs.changes, "seed {seed}");
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             assert_eq!(text(&ours.bytes), text(&theirs.bytes), "seed {seed}");
@@ -554,8 +553,9 @@ mod tests {
         for (largest, expected) in
             [(5, "GIT binary patch\n"), (4, "Binary files a/a and b/a differ\n")]
         {
-            let form = as_patch(&repo, &from, &to, largest).expect("sizes are known");
-            let patch = compare_by_git(&repo, &from, &from, &to, &form).expect("git compares");
+            let comparison = since(&repo, &from, &to);
+            let form = comparison.as_patch(largest).expect("sizes are known");
+            let patch = comparison.by_git(&form).expect("git compares");
             let text = String::from_utf8_lossy(&patch.bytes);
             assert!(text.contains(expected), "{text}");
             assert_eq!(patch.changes[0].lines, None);

@@ -237,7 +237,7 @@ impl Session {
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;
         let base = &candidate.run.base;
-        lines_of(&diff::changes(&self.repo, base, base, &tree).ok()?)
+        lines_of(&diff::since(&self.repo, base, &tree).changes().ok()?)
     }
 
     /// The parts of a worktree that cannot be captured. Writes nothing.
@@ -313,9 +313,10 @@ impl Session {
             }
             return Ok(captured);
         }
-        let patch = diff::compare(&self.repo, base, &base_tree, &tree)?;
+        let comparison = diff::between(&self.repo, base, &base_tree, &tree);
+        let patch = comparison.patch()?;
         self.update_record(&mut record, patch.changes.len(), bytes)?;
-        let blast = diff::blast(&self.repo, base, &base_tree, &tree, &patch.changes)?;
+        let blast = comparison.blast(&patch.changes)?;
         let iteration = previous.as_ref().map_or(1, |p| p.iteration.saturating_add(1));
         let changes = if there { patch.changes.as_slice() } else { &[] };
         let written = changes.iter().filter(|c| c.status != ChangeStatus::Deleted).map(|c| &c.path);
@@ -361,7 +362,7 @@ impl Session {
             self.store.record_event(&run.run, &event)?;
         }
         let base_tree = self.repo.commit(&run.base)?.tree;
-        let patch = diff::compare(&self.repo, &run.base, &base_tree, &capture.tree)?;
+        let patch = diff::between(&self.repo, &run.base, &base_tree, &capture.tree).patch()?;
         atomic::write(&candidate.directory().patch(), &patch.bytes)
     }
 
@@ -443,9 +444,7 @@ impl Session {
         let base = &run.base;
         let (changes, blast) = match &capture {
             Some(Capture { tree, .. }) => {
-                let changes = diff::changes(&self.repo, base, base, tree)?;
-                let blast = diff::blast(&self.repo, base, base, tree, &changes)?;
-                (changes, blast)
+                diff::since(&self.repo, base, tree).changes_and_blast()?
             }
             None => Default::default(),
         };

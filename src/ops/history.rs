@@ -55,8 +55,7 @@ pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Captur
         Some(blast) => blast,
         None => {
             let base = &candidate.run.base;
-            let changes = diff::changes(repo, base, base, &read.tree)?;
-            diff::blast(repo, base, base, &read.tree, &changes)?
+            diff::since(repo, base, &read.tree).changes_and_blast()?.1
         }
     };
     let iteration = trailer::iteration(&read.message).unwrap_or(1);
@@ -76,8 +75,8 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
             last.capture.commit = commit;
             continue;
         }
-        let changes = diff::changes(repo, &candidate.run.base, &candidate.run.base, &read.tree)?;
-        let step = diff::changes(repo, &candidate.run.base, &before, &read.tree)?;
+        let changes = diff::since(repo, &candidate.run.base, &read.tree).changes()?;
+        let step = diff::between(repo, &candidate.run.base, &before, &read.tree).changes()?;
         before = read.tree;
         found.push(Iteration {
             capture: Capture { commit, tree: read.tree, iteration },

@@ -184,7 +184,7 @@ impl Session {
     /// The files that this process has changed in the user's checkout by a landing.
     pub fn changed_by_landing(&self) -> Result<Vec<TreePath>> {
         let Some((from, to)) = self.landed.get() else { return Ok(Vec::new()) };
-        let changes = diff::changes(&self.repo, from, from, to)?;
+        let changes = diff::since(&self.repo, from, to).changes()?;
         Ok(changes.into_iter().map(|change| change.path).collect())
     }
 

@@ -290,10 +290,10 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let Intent { run, from, branch, to, .. } = intent;
     let files = intent.files();
     let mut found = Rollback::default();
-    let mut changes = diff::changes(repo, files, to, files)?;
+    let mut changes = diff::between(repo, files, to, files).changes()?;
     // git makes no tree from an index with conflicts.
     let staged = git.call("write-tree").oid().unwrap_or(*to);
-    let mut by_hook = diff::changes(repo, files, &staged, files)?;
+    let mut by_hook = diff::between(repo, files, &staged, files).changes()?;
     let landed: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
     // Files that only a hook has staged (`git add -A`) stay, untracked: the user may have made them.
     by_hook.retain(|c| c.status != ChangeStatus::Deleted && !landed.contains(&c.path));
@@ -350,7 +350,7 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
 /// `git restore` cannot do this: if the file `a` was replaced by a directory with `a/b`, it fails to restore
 /// `a`, because it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
-    put_in_place(git, diff::changes(repo, to, to, from)?)
+    put_in_place(git, diff::since(repo, to, from).changes()?)
 }
 
 /// Gives the files at the paths of `changes` their new content.

@@ -21,7 +21,7 @@ use crate::model::path::TreePath;
 /// git overwrites an ignored file such as `.env` without a warning. So this checks every path that the
 /// landing creates, and every directory above such a path. `root` is the checkout's directory.
 pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
-    let changes = diff::changes(repo, from, from, to)?;
+    let changes = diff::since(repo, from, to).changes()?;
     let deleted: BTreeSet<&TreePath> =
         changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
@@ -80,7 +80,7 @@ impl PartialCheckout {
     /// Looks at the file of every path that differs between two trees, in the checkout of `git`.
     pub fn inspect(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<PartialCheckout> {
         let root = root_of(git)?;
-        let landing = diff::changes(repo, from, from, to)?;
+        let landing = diff::since(repo, from, to).changes()?;
         let before = differing_files(git, from)?;
         let after = differing_files(git, to)?;
         let made = landing.iter().filter(|change| change.status != ChangeStatus::Deleted);

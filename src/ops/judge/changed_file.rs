@@ -68,6 +68,6 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
 
 /// The files that differ between a commit and a tree.
 pub fn changed_files(repo: &Repo, base: &Oid, tree: &Oid) -> Result<Vec<ChangedFile>> {
-    let changes = diff::changes(repo, base, base, tree)?;
+    let changes = diff::since(repo, base, tree).changes()?;
     Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
 }

@@ -139,8 +139,8 @@ fn entry_of(
         let restored = with_protected(repo, run.root(), &tree, settings, project)?;
         if restored.tree != tree {
             kept_commits::keep_beside_housekeeping(session, run, &restored.tree)?;
-            changes = diff::changes(repo, &run.base, &run.base, &restored.tree)?;
-            entry.blast = diff::blast(repo, &run.base, &run.base, &restored.tree, &changes)?;
+            (changes, entry.blast) =
+                diff::since(repo, &run.base, &restored.tree).changes_and_blast()?;
             entry.judged_tree = Some(restored.tree);
             let dropped = restored.put_back.iter().chain(&restored.taken_out);
             entry.dropped = dropped.map(TreePath::lossy).collect();
@@ -255,7 +255,7 @@ pub fn changed_deciders(
     tree: &Oid,
 ) -> Result<Vec<String>> {
     let base = run.root();
-    let changes = diff::changes(&session.repo, base, base, tree)?;
+    let changes = diff::since(&session.repo, base, tree).changes()?;
     let files: Vec<ChangedFile> =
         changes.iter().map(|change| changed_file(&session.repo, change)).collect();
     let found = flags(&changes, &files, &session.project(base, terms)?)?;

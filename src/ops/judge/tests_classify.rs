@@ -31,7 +31,7 @@ fn commits_of_another_project_are_classified() {
         let commit = repo.resolve_commit(revision).expect("a commit");
         let found = repo.commit(&commit).expect("a commit");
         let Some(base) = found.parents.first() else { continue };
-        let Ok(changes) = diff::changes(&repo, base, base, &found.tree) else { continue };
+        let Ok(changes) = diff::since(&repo, base, &found.tree).changes() else { continue };
         let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(&repo, c)).collect();
         let oracle = detect(&repo, base).unwrap_or_default().commands;
         let project = BaseProject::of(&repo, base, &oracle, &[]).expect("a base");

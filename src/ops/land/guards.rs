@@ -116,7 +116,7 @@ impl ChangedPrograms {
     /// (`include.path`). Every setting that names a changed file counts, because only git knows which of them
     /// it runs.
     pub fn find(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<ChangedPrograms> {
-        let changes = diff::changes(&session.repo, from, from, to)?;
+        let changes = diff::since(&session.repo, from, to).changes()?;
         let setting = changed_setting(session, &changes)?.map(|[key, path]| {
             format!("{address} changes '{path}', which git's setting {key} names")
         });

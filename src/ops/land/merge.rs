@@ -89,7 +89,7 @@ fn merge_plan(
     }
     target.refuse_overwrite(session, &plan.tree, "move them away and merge again")?;
     let state = target.state();
-    let changes = || diff::changes(&session.repo, state, state, &plan.tree);
+    let changes = || diff::since(&session.repo, state, &plan.tree).changes();
     let hook = changed_hook(session, state, changes)?;
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;

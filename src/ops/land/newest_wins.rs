@@ -199,13 +199,8 @@ impl RenamedFiles {
     fn of(sides: &Sides<'_>) -> Result<RenamedFiles> {
         let base = sides.base;
         Ok(RenamedFiles(BySide::new(|side| {
-            let renames = diff::renames(
-                &sides.session.repo,
-                base,
-                base,
-                sides.tree(side),
-                diff::MOST_MERGED,
-            )?;
+            let renames = diff::since(&sides.session.repo, base, sides.tree(side))
+                .renames(diff::MOST_MERGED)?;
             Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
         })?))
     }

@@ -167,11 +167,11 @@ impl Plan {
     /// files.
     pub fn change_in_words(&self, repo: &Repo, before: &Oid) -> Result<String> {
         let attributes = &self.run.base;
-        let changes = diff::changes(repo, attributes, before, &self.tree)?;
+        let (changes, blast) =
+            diff::between(repo, attributes, before, &self.tree).changes_and_blast()?;
         if changes.is_empty() {
             return Ok("nothing that was not there already".to_owned());
         }
-        let blast = diff::blast(repo, attributes, before, &self.tree, &changes)?;
         let files: Vec<String> = changes.iter().map(|change| change.path.quoted()).collect();
         Ok(format!("{blast} ({})", some_of(&files)))
     }

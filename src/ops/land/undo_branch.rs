@@ -45,17 +45,17 @@ pub(super) fn delete_branch(
         return Ok(branch);
     };
     let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
-    if landed_at.is_none() {
-        return Err(Error::no(format!("no record says at which commit '{short}' was made")).hint(
-            format!("look at it with `git log {short}`; `git branch -D {short}` deletes it"),
-        ));
-    }
-    if landed_at != Some(tip) {
-        return Err(Error::no(format!("'{short}' has commits that {address} did not bring")).hint(
-            format!(
-                "look at them with `git log {short}`; `git branch -D {short}` deletes it with them"
-            ),
-        ));
+    let look = format!("look with `git log {short}`; `git branch -D {short}` deletes it");
+    match landed_at {
+        Some(commit) if commit == tip => {}
+        Some(_) => {
+            let what = format!("'{short}' has commits that {address} did not bring");
+            return Err(Error::no(what).hint(format!("{look} with them")));
+        }
+        None => {
+            let what = format!("no record says at which commit '{short}' was made");
+            return Err(Error::no(what).hint(look));
+        }
     }
     let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
     refuse_checked_out_elsewhere(session, &branch, here)?;
@@ -123,8 +123,8 @@ fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
     };
     let Ok(staged) = repo.checkout().call("write-tree").oid() else { return Ok(Vec::new()) };
     let from = &intent.from.commit;
-    let landed = diff::changes(repo, from, from, &intent.to)?;
-    let here = diff::changes(repo, &head, &head, &staged)?;
+    let landed = diff::since(repo, from, &intent.to).changes()?;
+    let here = diff::since(repo, &head, &staged).changes()?;
     let is_landed =
         |change: &Change| landed.iter().any(|l| l.path == change.path && l.new == change.new);
     Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())

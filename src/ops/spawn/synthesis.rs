@@ -273,13 +273,13 @@ fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) 
     }
     let Entry { candidate, blast, .. } = best;
     text.extend(format!("\n\n# {candidate}, which stands in this worktree: {blast}\n\n").bytes());
-    text.extend(list(&diff::compare(repo, &run.base, &run.base, tree(run, best))?.changes));
+    text.extend(list(&diff::since(repo, &run.base, tree(run, best)).changes()?));
     let mut by_size = others.to_vec();
     by_size.sort_by_key(|e| (e.blast, e.index));
     let limit = session.config.get(keys::SYNTHESIS_PROMPT_LIMIT).0;
     let mut room = usize::try_from(limit).unwrap_or(usize::MAX);
     for entry in by_size {
-        let patch = diff::compare(repo, &run.base, &run.base, tree(run, entry))?;
+        let patch = diff::since(repo, &run.base, tree(run, entry)).patch()?;
         text.extend(format!("\n# {}: {}\n\n", entry.candidate, entry.blast).bytes());
         if patch.bytes.len() <= room {
             room -= patch.bytes.len();

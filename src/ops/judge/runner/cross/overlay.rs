@@ -22,7 +22,7 @@ impl TestFiles {
     /// The test files of the capture with the tree `capture`.
     pub fn of(repo: &Repo, base: &Oid, capture: &Oid) -> Result<TestFiles> {
         let mut found = TestFiles::default();
-        for change in diff::changes(repo, base, base, capture)? {
+        for change in diff::since(repo, base, capture).changes()? {
             let path = change.path.lossy();
             let is_there = matches!(change.status, ChangeStatus::Added | ChangeStatus::Modified);
             let is_file = matches!(change.mode, EntryMode::File | EntryMode::Executable);
