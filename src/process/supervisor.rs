@@ -76,41 +76,10 @@ fn supervise(
     let asked = outlive_signals()?;
     adopt_orphans()?;
     let mut capped = Capped::create(log)?;
-    let (output, input) = io::pipe()?;
-    let (mut command, status) = match confinement {
-        None => (direct(words)?, None),
-        Some(start) => {
-            let pipe = io::pipe()?;
-            (confined(start, words, &pipe.1)?, Some(pipe))
-        }
+    let (group, output, status) = match start(stdin, confinement, words)? {
+        Ok(started) => started,
+        Err(reason) => return not_run(reason, words, &mut capped),
     };
-    command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
-    let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
-    // The command gets its own process group, so that a signal to that group cannot reach us. A restricted
-    // process begins its own session, and that also begins a new group. The leader of a group could not begin
-    // a session.
-    if !is_restricted {
-        command.process_group(0);
-    }
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(e) => {
-            let reason = describe(&e);
-            let short_of_resources = is_short_of_resources(&e);
-            return not_run(NotRun::NotStarted { reason, short_of_resources }, words, &mut capped);
-        }
-    };
-    // This closes our copies of the writing ends of the output pipe and the status pipe.
-    drop(command);
-    let mut status = status.map(|(status, _)| status);
-    if is_restricted
-        && let Some(status) = status.take()
-        && let Some(refusal) = refusal_of_restriction(status)
-    {
-        child.wait()?;
-        return not_run(refusal, words, &mut capped);
-    }
-    let group = Pid::from_child(&child);
     survivors::note(mark, Role::Command, group);
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let is_in_world = status.is_some();
@@ -152,6 +121,52 @@ fn supervise(
     tree.look_who_ended_it(&asked);
     tree.take_account_of_a_refusal()?;
     Ok((!tree.orphaned).then_some(tree.report))
+}
+
+/// The group of a process that was started, the pipe with its output, and the pipe over which a world reports
+/// how the command ended.
+type Started = (Pid, io::PipeReader, Option<io::PipeReader>);
+
+/// Starts the command, or the process that confines it.
+fn start(
+    stdin: &Path,
+    confinement: Option<[&OsString; 2]>,
+    words: &[OsString],
+) -> io::Result<Result<Started, NotRun>> {
+    let (output, input) = io::pipe()?;
+    let (mut command, status) = match confinement {
+        None => (direct(words)?, None),
+        Some(start) => {
+            let pipe = io::pipe()?;
+            (confined(start, words, &pipe.1)?, Some(pipe))
+        }
+    };
+    command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
+    let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
+    // The command gets its own process group, so that a signal to that group cannot reach us. A restricted
+    // process begins its own session, and that also begins a new group. The leader of a group could not begin
+    // a session.
+    if !is_restricted {
+        command.process_group(0);
+    }
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => {
+            let short_of_resources = is_short_of_resources(&e);
+            return Ok(Err(NotRun::NotStarted { reason: describe(&e), short_of_resources }));
+        }
+    };
+    // This closes our copies of the writing ends of the output pipe and the status pipe.
+    drop(command);
+    let mut status = status.map(|(status, _)| status);
+    if is_restricted
+        && let Some(status) = status.take()
+        && let Some(refusal) = refusal_of_restriction(status)
+    {
+        child.wait()?;
+        return Ok(Err(refusal));
+    }
+    Ok(Ok((Pid::from_child(&child), output, status)))
 }
 
 /// Starts the threads that send events about the command and its tree. `status` is the pipe over which a

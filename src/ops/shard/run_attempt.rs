@@ -53,23 +53,8 @@ pub fn run_attempt(
         exchange.share_capture(candidate)?;
         return finish(session, candidate, state, options);
     }
-    let ours = candidate.latest()?.map(|latest| latest.commit);
-    if let Some((theirs, state)) = exchange.capture_there(name)? {
-        let is_there = match &ours {
-            Some(ours) => session.repo.is_ancestor(ours, &theirs)?,
-            None => true,
-        };
-        match (has_ended(state), is_there) {
-            (true, true) => return Ok(StoredAttempt { state, before: true }),
-            (true, false) => {
-                exchange.share_capture(candidate)?;
-                return Ok(StoredAttempt { state, before: true });
-            }
-            (false, true) => exchange.take(&candidate.capture_ref())?,
-            // Both captures, the one here and the one at the remote, come from interrupted attempts. The next
-            // capture will follow the one here, and `share_capture` will join it with the remote's.
-            (false, false) => {}
-        }
+    if let Some(state) = stored_end(session, &exchange, candidate)? {
+        return Ok(StoredAttempt { state, before: true });
     }
     let command = CandidateCommand::recorded(&session.repo, candidate)?.ok_or_else(|| {
         Error::fatal(format!("{candidate} has no command")).hint(
@@ -130,6 +115,29 @@ fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option
     let state = recorded_state(&session.repo, &latest.commit)?;
     // An attempt's worktree is cleaned once its capture is stored at the remote.
     Ok((has_ended(state) && !candidate.record()?.cleaned).then_some(state))
+}
+
+/// The state of an attempt that is finished at the remote; `None` if there is none. Brings the captures here
+/// and there together.
+fn stored_end(
+    session: &Session,
+    exchange: &Exchange<'_>,
+    candidate: CandidateRef<'_>,
+) -> Result<Option<State>> {
+    let Some((theirs, state)) = exchange.capture_there(candidate.name)? else { return Ok(None) };
+    let is_there = match candidate.latest()? {
+        Some(ours) => session.repo.is_ancestor(&ours.commit, &theirs)?,
+        None => true,
+    };
+    match (has_ended(state), is_there) {
+        (true, true) => {}
+        (true, false) => exchange.share_capture(candidate)?,
+        (false, true) => exchange.take(&candidate.capture_ref())?,
+        // Both captures, the one here and the one at the remote, come from interrupted attempts. The next
+        // capture will follow the one here, and `share_capture` will join it with the remote's.
+        (false, false) => {}
+    }
+    Ok(has_ended(state).then_some(state))
 }
 
 /// Fails if the attempt failed because of this machine. Such a failure says nothing about the candidate, so

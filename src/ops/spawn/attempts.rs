@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::fs::parallel;
-use crate::integrity::watch::TamperReport;
+use crate::integrity::watch::{IntegrityWatch, TamperReport};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{trust, watch};
 use crate::model::board::Standing;
@@ -19,11 +19,10 @@ use crate::ops::hooks;
 use crate::ops::session::Session;
 use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, words};
-use crate::ops::spawn::cost_limit::{self, CostLimit};
+use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::one_attempt::{AttemptTerms, OneAttempt};
 use crate::ops::spawn::recover::lock_recovered;
-use crate::ops::spawn::stopped_agents::StoppedAgents;
 use crate::ops::start_gate::StartGate;
 use crate::process::interrupt::Cancel;
 use crate::process::work_queue::WorkQueue;
@@ -107,14 +106,7 @@ fn run_all(
     for name in &names {
         store.candidate(run, name).update(|record| record.begin_access(&access))?;
     }
-    let terms = AttemptTerms {
-        limits: options.limits,
-        keep: options.keep,
-        guard,
-        stopped: StoppedAgents::default(),
-        cost_limit: CostLimit::default(),
-        enough: Cancel::default(),
-    };
+    let terms = AttemptTerms::new(options.limits, options.keep, guard);
     let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
     let board = Board::new(WorkKind::Attempts, jobs);
     let cancel = Cancel::default();
@@ -160,6 +152,20 @@ fn run_all(
             })
         })
     });
+    let (results, report) = end_all(session, run, watch, results)?;
+    gate.require_passed(run)?;
+    let TamperReport { words, affects_outcomes } = report;
+    Ok(AttemptReport { results, escaped: words, affects_outcomes })
+}
+
+/// Ends the watch over attempts that have ended with these results, and clears the mark of the run as running.
+fn end_all<T>(
+    session: &Session,
+    run: &Run,
+    watch: IntegrityWatch,
+    results: Result<T>,
+) -> Result<(T, TamperReport)> {
+    let store = &session.store;
     // Even after an error, the watch reports what has changed, because a changed configuration may be the
     // cause of the error.
     let watched = watch.end(session.integrity(), run);
@@ -173,10 +179,7 @@ fn run_all(
     // The first error is returned; later errors are only warnings.
     let warn = |later: &Error| session.ui.warn(&later.message);
     let ended = watch::with_work(results, watched, warn);
-    let ((results, report), ()) = watch::with_work(ended, done, warn)?;
-    gate.require_passed(run)?;
-    let TamperReport { words, affects_outcomes } = report;
-    Ok(AttemptReport { results, escaped: words, affects_outcomes })
+    Ok(watch::with_work(ended, done, warn)?.0)
 }
 
 /// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the work

@@ -50,6 +50,20 @@ pub(super) struct AttemptTerms {
     pub enough: Cancel,
 }
 
+impl AttemptTerms {
+    /// The terms for commands that are not started yet.
+    pub fn new(limits: Limits, keep: bool, guard: Option<Guard>) -> AttemptTerms {
+        AttemptTerms {
+            limits,
+            keep,
+            guard,
+            stopped: StoppedAgents::default(),
+            cost_limit: CostLimit::default(),
+            enough: Cancel::default(),
+        }
+    }
+}
+
 /// The command of a candidate, and what it needs to run.
 pub(super) struct OneAttempt<'a> {
     pub session: &'a Session,
