@@ -36,66 +36,80 @@ pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Resolves everything that a run from `base` needs, and shows it unless `json` is true. Fails if a program
-/// is missing. Returns the reason why no attempt is judged before all have ended; `None` if attempts are
-/// judged as they end.
-pub fn check(
-    session: &Session,
-    base: &Oid,
-    commands: &[(Name, CandidateCommand)],
-    attempts: &AttemptOptions,
-    judging: &JudgeOptions,
-    json: bool,
-) -> Result<Option<String>> {
-    let oracle = judging.oracle(session, base)?;
-    commands.iter().try_for_each(|(_, command)| command.require_program())?;
-    let cache = pool::home(&session.repo)?;
-    disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
-    warn_of_agents(session, commands);
-    let terms = judging.terms_to_run(session, &oracle)?;
-    let late = why_late(session, terms.settings.commands.world)?;
-    if json || session.ui.is_quiet() {
-        return Ok(late);
+/// How a run is judged.
+pub struct JudgingPlan {
+    base: Oid,
+    oracle: ResolvedOracle,
+    /// The reason why no attempt is judged before all have ended; `None` if attempts are judged as they end.
+    pub late: Option<String>,
+}
+
+impl JudgingPlan {
+    /// Resolves everything that a run from `base` needs. Fails if a program is missing.
+    pub fn check(
+        session: &Session,
+        base: &Oid,
+        commands: &[(Name, CandidateCommand)],
+        judging: &JudgeOptions,
+    ) -> Result<JudgingPlan> {
+        let oracle = judging.oracle(session, base)?;
+        commands.iter().try_for_each(|(_, command)| command.require_program())?;
+        let cache = pool::home(&session.repo)?;
+        disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
+        warn_of_agents(session, commands);
+        let terms = judging.terms_to_run(session, &oracle)?;
+        let late = why_late(session, terms.settings.commands.world)?;
+        Ok(JudgingPlan { base: *base, oracle, late })
     }
-    let ui = &session.ui;
-    if commands.is_empty() {
-        ui.note("attempts: none is started, because all have ended");
-    } else {
-        ui.note(format!(
-            "attempts: {}; {} at once, each for at most {}",
-            attempt_programs(commands),
-            attempts.jobs_for(commands.iter().map(|(_, command)| command)).min(commands.len()),
-            attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
-        ));
+
+    /// Shows the plan.
+    pub fn show(
+        &self,
+        session: &Session,
+        commands: &[(Name, CandidateCommand)],
+        attempts: &AttemptOptions,
+        judging: &JudgeOptions,
+    ) -> Result<()> {
+        let JudgingPlan { base, oracle, late } = self;
+        let ui = &session.ui;
+        if commands.is_empty() {
+            ui.note("attempts: none is started, because all have ended");
+        } else {
+            ui.note(format!(
+                "attempts: {}; {} at once, each for at most {}",
+                attempt_programs(commands),
+                attempts.jobs_for(commands.iter().map(|(_, command)| command)).min(commands.len()),
+                attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
+            ));
+        }
+        for (agent, line) in command_lines(commands) {
+            ui.note(format!("agent {agent}: `{}`", table::printable(&line)));
+        }
+        if oracle.commands.is_empty() {
+            ui.note("checks: none was given, configured or detected, so nothing will be verified");
+        }
+        for command in &oracle.commands {
+            ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
+        }
+        if !oracle.commands.is_empty() {
+            ui.note(format!(
+                "checks: {} at once, each command for at most {}; {}",
+                count(judging.jobs.max(1), "candidate"),
+                table::duration(judging.timeout(session).as_secs_f64()),
+                match late {
+                    None => "they begin when the first attempt ends".to_owned(),
+                    Some(why) => format!("they begin when all attempts have ended: {why}"),
+                },
+            ));
+        }
+        if oracle.tests_nothing() {
+            ui.warn("no test was detected: a pass of these commands verifies nothing; name one with `--test CMD`");
+        }
+        note_left_out(ui, oracle);
+        note_not_taken(ui, oracle);
+        warn_of_new_scripts(session, base, oracle)?;
+        note_seeds(session, base, oracle)
     }
-    for (agent, line) in command_lines(commands) {
-        ui.note(format!("agent {agent}: `{}`", table::printable(&line)));
-    }
-    if oracle.commands.is_empty() {
-        ui.note("checks: none was given, configured or detected, so nothing will be verified");
-    }
-    for command in &oracle.commands {
-        ui.note(format!("{}: `{}`, from {}", command.stage, command.command, command.source));
-    }
-    if !oracle.commands.is_empty() {
-        ui.note(format!(
-            "checks: {} at once, each command for at most {}; {}",
-            count(judging.jobs.max(1), "candidate"),
-            table::duration(judging.timeout(session).as_secs_f64()),
-            match &late {
-                None => "they begin when the first attempt ends".to_owned(),
-                Some(why) => format!("they begin when all attempts have ended: {why}"),
-            },
-        ));
-    }
-    if oracle.tests_nothing() {
-        ui.warn("no test was detected: a pass of these commands verifies nothing; name one with `--test CMD`");
-    }
-    note_left_out(ui, &oracle);
-    note_not_taken(ui, &oracle);
-    warn_of_new_scripts(session, base, &oracle)?;
-    note_seeds(session, base, &oracle)?;
-    Ok(late)
 }
 
 /// Warns, once for each agent, of faults that would stop the agent. Only agents that run their own program

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
 use crate::commands::judge_args::{SharedJudgeArgs, VerdictOutputArgs};
+use crate::commands::preflight::JudgingPlan;
 use crate::commands::spawn_args::SharedSpawnArgs;
 use crate::commands::verdict::{self, next_steps, tell_proof, write_junit};
 use crate::commands::{
@@ -14,6 +15,7 @@ use crate::complete;
 use crate::config::keys;
 use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
+use crate::fs::lock::Lock;
 use crate::integrity::quarantine::Suspect;
 use crate::integrity::trust;
 use crate::model::address::Address;
@@ -24,6 +26,7 @@ use crate::model::path::quoted;
 use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
 use crate::model::verdict::{Entry, Verdict};
+use crate::ops::beside::Beside;
 use crate::ops::clean;
 use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
 use crate::ops::land::guards::ChangedPrograms;
@@ -114,10 +117,17 @@ pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
     }
 }
 
+/// The options of a run, which are checked before its work begins, so that no work is done in vain.
+struct PlannedRun<'a> {
+    args: &'a RunArgs,
+    options: AttemptOptions,
+    judging: RepeatedJudging<'a>,
+    /// The branch into which a verified winner will be merged; `None` if it will not be merged.
+    merge_into: Option<RefName>,
+}
+
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
-    let merge_into = check_before_work(session, args)?;
-    let given = GivenLimits::default();
-    let options = args.shared.attempts.options(session, args.shared.jobs, given)?;
+    let plan = PlannedRun::new(session, args, GivenLimits::default())?;
     let mut request = args.shared.request(session)?;
     let commands = request.commands();
     if commands.is_empty() {
@@ -126,9 +136,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
-    let judging = RepeatedJudging::new(session, judge_options(args));
-    let base = *request.start.root();
-    check_judging(session, args, &base, &commands, &options)?;
+    plan.check(request.start.root(), &commands)?;
     if !args.output.json
         && let Some(maker) = synthesis::likely_maker(session, &commands, args.synthesis)?
     {
@@ -139,20 +147,17 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
-    let rounds = rounds(session, &run, args);
-    let eager = judging.beside(&run, &run.candidates)?.until_enough(args.enough).giving(&rounds);
-    let report = attempts::run_attempts(session, &run, &commands, &options, &eager)
-        .map_err(|e| e.hint(resume_hint(&run)))?;
-    drop(lock);
-    conclude(&judging, args, &rounds, &run, &report, &options, merge_into.as_ref())
+    plan.finish(&run, &run.candidates, lock, |eager| {
+        attempts::run_attempts(session, &run, &commands, &plan.options, eager)
+            .map_err(|e| e.hint(resume_hint(&run)))
+    })
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
     let run = session.store.select(Some(address), Matching::Prefix)?.run;
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
-    let merge_into = check_before_work(session, args)?;
-    let options = args.shared.attempts.options(session, args.shared.jobs, run.limits)?;
+    let plan = PlannedRun::new(session, args, run.limits)?;
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
@@ -175,34 +180,13 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
             ),
         ));
     }
-    let judging = RepeatedJudging::new(session, judge_options(args));
     let lock = lock_recovered(&session.store, &session.ui, &run.run)?;
     let starting = resume::to_start(session, &run, &commands)?;
-    check_judging(session, args, run.root(), &starting, &options)?;
+    plan.check(run.root(), &starting)?;
     let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
-    let rounds = rounds(session, &run, args);
-    let eager = judging.beside(&run, &starting)?.until_enough(args.enough).giving(&rounds);
-    let report = resume::resume(session, &run, &commands, &options, &eager)?;
-    drop(lock);
-    conclude(&judging, args, &rounds, &run, &report, &options, merge_into.as_ref())
-}
-
-fn rounds<'a>(session: &'a Session, run: &'a Run, args: &RunArgs) -> Rounds<'a> {
-    Rounds::new(session, run, args.rounds, args.judging.decision.until_pass, args.enough)
-}
-
-/// Fails if the result could not be judged or merged. This is checked before the work begins, so that no work
-/// is done in vain. Returns the branch into which a verified winner will be merged; `None` if it will not be
-/// merged.
-fn check_before_work(session: &Session, args: &RunArgs) -> Result<Option<RefName>> {
-    require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
-    preflight::require_writable("--junit", args.output.junit.as_deref())?;
-    synthesis::configured_agent(session)?;
-    let is_to_merge = args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE));
-    if !is_to_merge {
-        return Ok(None);
-    }
-    Ok(Some(ResolvedTarget::current(session)?.branch))
+    plan.finish(&run, &starting, lock, |eager| {
+        resume::resume(session, &run, &commands, &plan.options, eager)
+    })
 }
 
 /// The words after `run` on the command line; `None` if they are not UTF-8, because a record cannot
@@ -245,83 +229,111 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
     parse(&words.collect::<Vec<_>>())
 }
 
-/// Resolves and shows everything that the run needs. Fails if judging with these options is not possible
-/// here.
-fn check_judging(
-    session: &Session,
-    args: &RunArgs,
-    base: &Oid,
-    commands: &[(Name, CandidateCommand)],
-    options: &AttemptOptions,
-) -> Result<()> {
-    let judging = judge_options(args);
-    match preflight::check(session, base, commands, options, &judging, args.output.json)? {
-        Some(why) if args.enough.is_some() => {
-            Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
-                .hint("leave --enough out: the run is judged when all attempts have ended"))
-        }
-        _ => Ok(()),
+impl<'a> PlannedRun<'a> {
+    /// Fails if the result could not be judged or merged.
+    fn new(session: &'a Session, args: &'a RunArgs, limits: GivenLimits) -> Result<PlannedRun<'a>> {
+        require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
+        preflight::require_writable("--junit", args.output.junit.as_deref())?;
+        synthesis::configured_agent(session)?;
+        let is_to_merge = args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE));
+        let merge_into = match is_to_merge {
+            true => Some(ResolvedTarget::current(session)?.branch),
+            false => None,
+        };
+        let options = args.shared.attempts.options(session, args.shared.jobs, limits)?;
+        let judging = RepeatedJudging::new(session, judge_options(args));
+        Ok(PlannedRun { args, options, judging, merge_into })
     }
-}
 
-/// Judges the candidates, makes a synthesis if that can help, and prints the verdict. `judging` has the
-/// outcomes that were found while the attempts ran, and `rounds` decides which candidates get further rounds.
-/// If `merge_into` is given, merges a verified winner into this branch.
-fn conclude(
-    judging: &RepeatedJudging<'_>,
-    args: &RunArgs,
-    rounds: &Rounds<'_>,
-    run: &Run,
-    report: &AttemptReport,
-    options: &AttemptOptions,
-    merge_into: Option<&RefName>,
-) -> Result<u8> {
-    let session = judging.session();
-    stop_if_interrupted(run)?;
-    let first = judge(judging, run, report.affects_outcomes)?;
-    let mut repaired =
-        repair::repair(rounds, first, options, judging, |affected| judge(judging, run, affected))?;
-    stop_if_interrupted(run)?;
-    let integrated = integrate(judging, args.synthesis, run, options, &mut repaired)?;
-    let Repaired { mut verdict, rounds, escaped: more } = repaired;
-    let escaped = [report.escaped.clone(), more].concat();
-    // After an interrupt, nothing lands.
-    stop_if_interrupted(run)?;
-    let run = integrated.as_ref().unwrap_or(run);
-    // After a failed merge the winner stays pending. The error is shown after the comparison.
-    let merged = merge_into.zip(verdict.winner()).map(|(branch, winner)| {
-        refuse_changed_deciders(session, run, &verdict, winner)?;
-        refuse_unread_programs(session, run, &verdict, winner)?;
-        refuse_planted_settings(session, run, winner)?;
-        merge(session, run, branch)
-    });
-    let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
-    let cleaned = is_to_clean.then(|| clean::after_end(session, run));
-    if args.output.json {
-        tell_proof(session, &judge_options(args), &mut verdict);
-    }
-    let commit = merged.as_ref().and_then(|merged| merged.as_ref().ok()).map(|m| &m.commit);
-    let mut more = json!({ "escaped": escaped, "cleaned": cleaned, "commit": commit });
-    if !rounds.is_empty() {
-        more["repairs"] = json!(rounds);
-    }
-    let mut hints = if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
-    hints.extend(limited_hints(session, run));
-    verdict::show(session, &verdict, &args.output, more, &hints);
-    write_junit(session, run, &verdict, args.output.junit.as_deref())?;
-    if let Some(merged) = merged.transpose()? {
-        if !args.output.json {
-            note_merged(session, &merged);
+    /// Resolves and shows everything that a run from `base` needs. Fails if judging with these options is not
+    /// possible here.
+    fn check(&self, base: &Oid, commands: &[(Name, CandidateCommand)]) -> Result<()> {
+        let session = self.judging.session();
+        let judging = judge_options(self.args);
+        let plan = JudgingPlan::check(session, base, commands, &judging)?;
+        if !self.args.output.json && !session.ui.is_quiet() {
+            plan.show(session, commands, &self.options, &judging)?;
         }
-        tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
+        match plan.late {
+            Some(why) if self.args.enough.is_some() => {
+                Err(Error::fatal(format!("--enough cannot end attempts here: {why}"))
+                    .hint("leave --enough out: the run is judged when all attempts have ended"))
+            }
+            _ => Ok(()),
+        }
     }
-    if let (Some(cleaned), false) = (cleaned, args.output.json) {
-        note_cleaned(session, &cleaned);
+
+    /// Lets `attempts` run the commands of the candidates in `starting`, and judges them meanwhile. Then
+    /// concludes the run. `lock` is the run's lock.
+    fn finish(
+        &self,
+        run: &Run,
+        starting: &[Name],
+        lock: Lock,
+        attempts: impl FnOnce(&dyn Beside) -> Result<AttemptReport>,
+    ) -> Result<u8> {
+        let PlannedRun { args, judging, .. } = self;
+        let until_pass = args.judging.decision.until_pass;
+        let rounds = Rounds::new(judging.session(), run, args.rounds, until_pass, args.enough);
+        let eager = judging.beside(run, starting)?.until_enough(args.enough).giving(&rounds);
+        let report = attempts(&eager)?;
+        drop(lock);
+        self.conclude(&rounds, run, &report)
     }
-    if !args.output.json {
-        tell_proof(session, &judge_options(args), &mut verdict);
+
+    /// Judges the candidates, makes a synthesis if that can help, and prints the verdict. `rounds` decides which
+    /// candidates get further rounds. Merges a verified winner if that is planned.
+    fn conclude(&self, rounds: &Rounds<'_>, run: &Run, report: &AttemptReport) -> Result<u8> {
+        let PlannedRun { args, options, judging, merge_into } = self;
+        let session = judging.session();
+        stop_if_interrupted(run)?;
+        let first = judge(judging, run, report.affects_outcomes)?;
+        let mut repaired = repair::repair(rounds, first, options, judging, |affected| {
+            judge(judging, run, affected)
+        })?;
+        stop_if_interrupted(run)?;
+        let integrated = integrate(judging, args.synthesis, run, options, &mut repaired)?;
+        let Repaired { mut verdict, rounds, escaped: more } = repaired;
+        let escaped = [report.escaped.clone(), more].concat();
+        // After an interrupt, nothing lands.
+        stop_if_interrupted(run)?;
+        let run = integrated.as_ref().unwrap_or(run);
+        // After a failed merge the winner stays pending. The error is shown after the comparison.
+        let merged = merge_into.as_ref().zip(verdict.winner()).map(|(branch, winner)| {
+            refuse_changed_deciders(session, run, &verdict, winner)?;
+            refuse_unread_programs(session, run, &verdict, winner)?;
+            refuse_planted_settings(session, run, winner)?;
+            merge(session, run, branch)
+        });
+        let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
+        let cleaned = is_to_clean.then(|| clean::after_end(session, run));
+        if args.output.json {
+            tell_proof(session, &judge_options(args), &mut verdict);
+        }
+        let commit = merged.as_ref().and_then(|merged| merged.as_ref().ok()).map(|m| &m.commit);
+        let mut more = json!({ "escaped": escaped, "cleaned": cleaned, "commit": commit });
+        if !rounds.is_empty() {
+            more["repairs"] = json!(rounds);
+        }
+        let mut hints =
+            if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
+        hints.extend(limited_hints(session, run));
+        verdict::show(session, &verdict, &args.output, more, &hints);
+        write_junit(session, run, &verdict, args.output.junit.as_deref())?;
+        if let Some(merged) = merged.transpose()? {
+            if !args.output.json {
+                note_merged(session, &merged);
+            }
+            tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
+        }
+        if let (Some(cleaned), false) = (cleaned, args.output.json) {
+            note_cleaned(session, &cleaned);
+        }
+        if !args.output.json {
+            tell_proof(session, &judge_options(args), &mut verdict);
+        }
+        Ok(comparison::exit_code(&verdict))
     }
-    Ok(comparison::exit_code(&verdict))
 }
 
 /// Fails if a signal asked git-frites to end.
