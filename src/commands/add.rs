@@ -3,15 +3,14 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_commands};
+use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_new};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
 use crate::commands::{resume_hint, run_at, values};
 use crate::complete;
-use crate::error::{Error, IoContext, Result, exit};
+use crate::error::{Error, IoContext, Result};
 use crate::model::address::Address;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::SpawnedRun;
 use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -75,17 +74,8 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let request = request(session, args, &run)?;
     let names = request.candidates.clone();
     let commands = request.commands(session, &run)?;
-    let SpawnedRun { run, prepared, lock } = add::add(session, &run, request)?;
-    let report = run_commands(session, &run, &commands, &options)?;
-    drop(lock);
-    let checkpoints = options.checkpoint.is_some();
-    let round = RoundAnswer { run: &run, candidates: &names, report: &report, checkpoints };
-    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
-        round.print(session, &args.answer)?;
-        session.ui.hint(format!("decide again with `{}`", session.store.judge_command(&run.run)));
-        return Ok(exit::OK);
-    }
-    round.conclude(session, &args.answer, &resume_hint(&run))
+    let made = add::add(session, &run, request)?;
+    run_new(session, made, &names, &commands, (&options, &args.answer))
 }
 
 /// The new candidates and their commands, as the options describe them. All options are checked before any

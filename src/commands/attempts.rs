@@ -9,6 +9,7 @@ use crate::error::{Result, exit};
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
+use crate::ops::spawn::SpawnedRun;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::process::interrupt;
@@ -115,16 +116,29 @@ impl RoundAnswer<'_> {
     }
 }
 
-/// Runs the commands of new candidates. Does nothing if there are no commands.
-pub fn run_commands(
+/// Runs the commands of the new candidates `names`, and prints the candidates. Returns the exit code.
+pub fn run_new(
     session: &Session,
-    run: &Run,
+    SpawnedRun { run, prepared, lock }: SpawnedRun,
+    names: &[Name],
     commands: &[(Name, CandidateCommand)],
-    options: &AttemptOptions,
-) -> Result<AttemptReport> {
-    if commands.is_empty() {
-        return Ok(AttemptReport::default());
+    (options, args): (&AttemptOptions, &AnswerArgs),
+) -> Result<u8> {
+    let report = match commands {
+        [] => AttemptReport::default(),
+        _ => attempts::run_attempts(session, &run, commands, options, &())
+            .map_err(|e| e.hint(resume_hint(&run)))?,
+    };
+    drop(lock);
+    let checkpoints = options.checkpoint.is_some();
+    let round = RoundAnswer { run: &run, candidates: names, report: &report, checkpoints };
+    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
+        round.print(session, args)?;
+        if names.len() < run.candidates.len() {
+            let again = session.store.judge_command(&run.run);
+            session.ui.hint(format!("decide again with `{again}`"));
+        }
+        return Ok(exit::OK);
     }
-    attempts::run_attempts(session, run, commands, options, &())
-        .map_err(|e| e.hint(resume_hint(run)))
+    round.conclude(session, args, &resume_hint(&run))
 }

@@ -5,13 +5,13 @@ pub use crate::commands::judge_args::JudgeArgs;
 use crate::commands::judge_args::{VerdictArgs, require_trust};
 use crate::commands::verdict::{self, next_steps, tell_proof, write_junit};
 use crate::commands::{
-    explain, judge_plan, note_left_out, opened, preflight, require_jobs_within_limit,
+    explain, judge_plan, note_lacks, opened, preflight, require_jobs_within_limit,
 };
 use crate::error::{Error, Result, exit};
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
-use crate::ops::judge::{self, RepeatedJudging, unseeded};
+use crate::ops::judge::{self, RepeatedJudging};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
@@ -37,10 +37,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     let run = selection.run;
     require_trust(session, &run, args.trust_config)?;
-    let on_oracle = |oracle: &ResolvedOracle| {
-        note_left_out(&session.ui, oracle);
-        unseeded::hint(session, &run.base, &oracle.commands)
-    };
+    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
     if !args.candidates.is_empty() {
         opened::require_unopened(session, &run, &args.candidates)?;
         let parts = judge::judge_some(session, &run, &args.candidates, &args.options(), on_oracle)?;

@@ -46,9 +46,11 @@ use crate::model::agent_stop::AgentFault;
 use crate::model::candidate::State;
 use crate::model::count::count;
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::outcome::Stage;
 use crate::model::plain;
 use crate::model::run::Run;
+use crate::ops::judge::unseeded;
 use crate::ops::session::Session;
 use crate::oracle::{ResolvedOracle, setting};
 use crate::process;
@@ -86,6 +88,12 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     for setup in oracle.left_out.iter().filter(|c| c.stage == Stage::Setup) {
         ui.hint(format!("if the test needs the setup, keep it: {}", setting(setup)));
     }
+}
+
+/// Tells the user which detected commands do not run, and which installed dependencies the judged trees lack.
+fn note_lacks(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
+    note_left_out(&session.ui, oracle);
+    unseeded::hint(session, base, &oracle.commands)
 }
 
 /// The run at an address. Fails if the address names a candidate.

@@ -1,11 +1,10 @@
 //! `git frites spawn`: creates a run, and runs a command in each of its worktrees.
-use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_commands};
-use crate::commands::resume_hint;
+use crate::commands::attempts::{AnswerArgs, run_new};
 use crate::commands::spawn_args::SharedSpawnArgs;
-use crate::error::{Result, exit};
+use crate::error::Result;
 use crate::model::run::GivenLimits;
 use crate::ops::session::Session;
-use crate::ops::spawn::{self, SpawnedRun};
+use crate::ops::spawn;
 
 // `git frites spawn`
 #[derive(Debug, clap::Args)]
@@ -31,16 +30,8 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options =
         args.shared.attempts.options(session, args.shared.jobs, GivenLimits::default())?;
     let request = args.shared.request(session)?;
+    let names = request.candidates.clone();
     let commands = request.commands();
-    let SpawnedRun { run, prepared, lock } = spawn::spawn(session, request)?;
-    let report = run_commands(session, &run, &commands, &options)?;
-    drop(lock);
-    let checkpoints = options.checkpoint.is_some();
-    let round =
-        RoundAnswer { run: &run, candidates: &run.candidates, report: &report, checkpoints };
-    if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
-        round.print(session, &args.answer)?;
-        return Ok(exit::OK);
-    }
-    round.conclude(session, &args.answer, &resume_hint(&run))
+    let made = spawn::spawn(session, request)?;
+    run_new(session, made, &names, &commands, (&options, &args.answer))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
 use crate::commands::judge_args::{TermsArgs, require_trust};
 use crate::commands::spawn_args::NewRunArgs;
-use crate::commands::{note_left_out, run_at, values};
+use crate::commands::{note_lacks, run_at, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, Result, exit};
@@ -13,7 +13,7 @@ use crate::model::address::Address;
 use crate::model::part::SharedTerms;
 use crate::model::rank::Rank;
 use crate::model::run::Run;
-use crate::ops::judge::{JudgeOptions, unseeded};
+use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
 use crate::ops::shard;
 use crate::ops::spawn::attempts::AttemptReport;
@@ -73,10 +73,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
             .hint(format!("or judge it here: `git frites judge {name}`")));
     }
     require_trust(session, &run, args.trust_config)?;
-    let on_oracle = |oracle: &ResolvedOracle| {
-        note_left_out(&session.ui, oracle);
-        unseeded::hint(session, &run.base, &oracle.commands)
-    };
+    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
     let options = JudgeOptions { timeout: args.timeout, ..args.terms.options() };
     let terms = shard::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
     note_unjudged(session, &run, &terms)?;
