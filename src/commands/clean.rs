@@ -95,31 +95,21 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     if args.cache {
         return clear_cache(session, args);
     }
-    let mut removals = Vec::new();
-    let mut forgotten = Vec::new();
-    let mut targets = targets(session, args)?;
+    let targets = targets(session, args)?;
     if args.keep || args.no_keep {
         return keep(session, args, &targets);
     }
-    if args.expired {
-        // The lock of a run in which nothing has expired is not taken: its commands may run.
-        let mut over = Vec::new();
-        for target in targets {
-            if !to_remove(session, &target.run, &target, args)?.is_empty() {
-                over.push(target);
-            }
-        }
-        targets = over;
-    }
+    let mut removals = Vec::new();
+    let mut forgotten = Vec::new();
     let alone = targets.len() == 1;
     let cleaned: Vec<Name> = targets.iter().map(|target| target.run.run.clone()).collect();
     let roots: BTreeSet<PathBuf> = targets
         .iter()
         .map(|target| session.store.worktrees(target.run.worktree_root.as_deref()))
         .collect();
-    for target in targets {
+    for target in &targets {
         let run = &target.run.run;
-        match clean_run(session, &target, args) {
+        match clean_run(session, target, args) {
             Ok(some) => {
                 if args.forget && some.iter().all(|r| r.error.is_none()) {
                     forgotten.push(run.clone());
@@ -343,6 +333,16 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
         for target in &found {
             to_remove(session, &target.run, target, args)?;
         }
+    }
+    if args.expired {
+        // The lock of a run in which nothing has expired is not taken: its commands may run.
+        let mut over = Vec::new();
+        for target in found {
+            if !to_remove(session, &target.run, &target, args)?.is_empty() {
+                over.push(target);
+            }
+        }
+        return Ok(over);
     }
     Ok(found)
 }

@@ -302,16 +302,8 @@ impl Session {
         let last = previous.as_ref().map_or(&base_tree, |p| &p.tree);
         let is_described = words.is_some() && previous.is_some();
         if tree == *last && snapshot.heads.is_empty() && !is_described {
-            let mut captured =
-                self.captured(candidate.run, record, previous, snapshot.omissions)?;
-            self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
-            self.store_end(candidate, &mut captured, head)?;
-            if let Some(capture) = &captured.capture
-                && !candidate.directory().patch().exists()
-            {
-                self.make_up_for(candidate, capture, captured.blast)?;
-            }
-            return Ok(captured);
+            let captured = self.captured(candidate.run, record, previous, snapshot.omissions)?;
+            return self.captured_again(candidate, captured, head, bytes);
         }
         let comparison = diff::between(&self.repo, base, &base_tree, &tree);
         let patch = comparison.patch()?;
@@ -342,6 +334,25 @@ impl Session {
             omissions: snapshot.omissions,
             problem,
         })
+    }
+
+    /// Updates what is stored about a candidate whose files are those of its last capture. `bytes` is the size
+    /// of the files.
+    fn captured_again(
+        &self,
+        candidate: CandidateRef<'_>,
+        mut captured: Captured,
+        head: Option<Oid>,
+        bytes: u64,
+    ) -> Result<Captured> {
+        self.update_record(&mut captured.candidate, captured.changes.len(), bytes)?;
+        self.store_end(candidate, &mut captured, head)?;
+        if let Some(capture) = &captured.capture
+            && !candidate.directory().patch().exists()
+        {
+            self.make_up_for(candidate, capture, captured.blast)?;
+        }
+        Ok(captured)
     }
 
     /// Records a capture whose git-frites was killed before it had written the event and the patch.

@@ -33,12 +33,16 @@ impl StartGate {
     }
 
     /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not started, and
-    /// returns the candidate. Returns `None` if the candidate's command may start.
+    /// returns the candidate. Returns `None` if the candidate's command may start, and if the setup of its
+    /// worktree failed: then there is no command that waits.
     pub fn refuse(
         &self,
         session: &Session,
         candidate: CandidateRef<'_>,
     ) -> Result<Option<Captured>> {
+        if candidate.record()?.state == State::Failed {
+            return Ok(None);
+        }
         self.settled.wait();
         let Some(why) = self.locked.get() else {
             self.passed.store(true, Ordering::Relaxed);

@@ -155,18 +155,30 @@ fn entry_of(
         entry.flags.push(FlagKind::IgnoredAdded.at(path.lossy()));
     }
     entry.flags.sort();
-    if let Some(judged) = entry.judged().filter(|_| entry.usable()) {
-        let base = run.root();
-        let since_root = (*base != run.base).then(|| changed_files(repo, base, judged));
-        let since_root = since_root.transpose()?;
-        let changed = since_root.as_ref().unwrap_or(&files);
-        let mode = settings.base_tests;
-        entry.base_tests = base_tests::plan(repo, base, judged, changed, project, mode)?;
-        for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
-            kept_commits::keep_beside_housekeeping(session, run, tree)?;
-        }
-    }
+    entry.base_tests = plan_of_base_tests(session, run, &entry, &files, (settings, project))?;
     Ok((entry, files))
+}
+
+/// The second judging of an entry with the base's tests; `None` if there is none. `files` are the entry's changed
+/// files.
+fn plan_of_base_tests(
+    session: &Session,
+    run: &Run,
+    entry: &Entry,
+    files: &[ChangedFile],
+    (settings, project): (&JudgeSettings, &BaseProject<'_>),
+) -> Result<Option<BaseTestsResult>> {
+    let Session { repo, .. } = session;
+    let Some(judged) = entry.judged().filter(|_| entry.usable()) else { return Ok(None) };
+    let base = run.root();
+    let since_root = (*base != run.base).then(|| changed_files(repo, base, judged));
+    let since_root = since_root.transpose()?;
+    let changed = since_root.as_deref().unwrap_or(files);
+    let planned = base_tests::plan(repo, base, judged, changed, project, settings.base_tests)?;
+    for tree in planned.iter().flat_map(BaseTestsResult::trees) {
+        kept_commits::keep_beside_housekeeping(session, run, tree)?;
+    }
+    Ok(planned)
 }
 
 /// The captured tree without its changes to protected paths.

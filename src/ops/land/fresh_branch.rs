@@ -90,19 +90,10 @@ pub fn land(
         plan.distrust("the conflicts are not resolved");
     }
     let mut message = plan.commit_message(session, options)?;
-    if !fresh.no_switch {
-        let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
-        head.refuse_overwrite(session, &plan.tree, hint)?;
+    if !fresh.no_switch && changes_hook(session, &plan, &head, options, fresh.commit)? {
+        message.hooks = HooksToRun::None;
     }
     if fresh.commit {
-        if !fresh.no_switch {
-            let address = plan.address();
-            let changed = ChangedPrograms::find(session, &from.commit, &plan.tree, &address)?;
-            changed.refuse(!options.no_verify, &address)?;
-            if changed.hook.is_some() {
-                message.hooks = HooksToRun::None;
-            }
-        }
         trust::warn_before_commit(session.integrity());
     }
     let candidate = session.store.candidate(&plan.run, &plan.candidate);
@@ -120,6 +111,26 @@ pub fn land(
         (None, false, false) => execute(session, &head, &intent, &LandedAs::Staged)?,
     };
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts })
+}
+
+/// True if a commit in the user's checkout would run an attempt's version of a hook. Fails if the landing would
+/// overwrite files there, or if git would run another program of the attempt.
+fn changes_hook(
+    session: &Session,
+    plan: &Plan,
+    head: &ResolvedTarget,
+    options: &LandOptions,
+    commits: bool,
+) -> Result<bool> {
+    let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
+    head.refuse_overwrite(session, &plan.tree, hint)?;
+    if !commits {
+        return Ok(false);
+    }
+    let address = plan.address();
+    let changed = ChangedPrograms::find(session, &head.tip, &plan.tree, &address)?;
+    changed.refuse(!options.no_verify, &address)?;
+    Ok(changed.hook.is_some())
 }
 
 /// The name of the branch to create. Fails if it is invalid or taken.

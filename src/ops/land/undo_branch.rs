@@ -45,18 +45,7 @@ pub(super) fn delete_branch(
         return Ok(branch);
     };
     let landed_at = candidate.landing_commit.or(intent.as_ref().map(|intent| intent.from.commit));
-    let look = format!("look with `git log {short}`; `git branch -D {short}` deletes it");
-    match landed_at {
-        Some(commit) if commit == tip => {}
-        Some(_) => {
-            let what = format!("'{short}' has commits that {address} did not bring");
-            return Err(Error::no(what).hint(format!("{look} with them")));
-        }
-        None => {
-            let what = format!("no record says at which commit '{short}' was made");
-            return Err(Error::no(what).hint(look));
-        }
-    }
+    refuse_other_commits(landed_at, &tip, &short, &address)?;
     let here = repo.work_tree().is_some() && repo.head_branch().as_ref() == Some(&branch);
     refuse_checked_out_elsewhere(session, &branch, here)?;
     if let Some(left) = store.left_conflicts(&run.run, &candidate.candidate)? {
@@ -80,6 +69,24 @@ pub(super) fn delete_branch(
     }
     record_deletion(store, candidate, &branch)?;
     Ok(branch)
+}
+
+/// Fails if `tip` is not the commit at which the landing left the branch.
+fn refuse_other_commits(
+    landed_at: Option<Oid>,
+    tip: &Oid,
+    short: &str,
+    address: &str,
+) -> Result<()> {
+    let look = format!("look with `git log {short}`; `git branch -D {short}` deletes it");
+    match landed_at {
+        Some(commit) if commit == *tip => Ok(()),
+        Some(_) => Err(Error::no(format!("'{short}' has commits that {address} did not bring"))
+            .hint(format!("{look} with them"))),
+        None => {
+            Err(Error::no(format!("no record says at which commit '{short}' was made")).hint(look))
+        }
+    }
 }
 
 fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Result<()> {

@@ -103,9 +103,8 @@ fn run_all(
     let watch = watch::begin(session.integrity(), run, watched, None)?;
     let names: Vec<Name> = attempts.iter().map(|one| one.candidate.clone()).collect();
     let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
-    for name in &names {
-        store.candidate(run, name).update(|record| record.begin_access(&access))?;
-    }
+    let mut candidates = names.iter().map(|name| store.candidate(run, name));
+    candidates.try_for_each(|one| one.update(|record| record.begin_access(&access)).map(drop))?;
     let terms = AttemptTerms::new(options.limits, options.keep, guard);
     let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
     let board = Board::new(WorkKind::Attempts, jobs);
@@ -118,11 +117,7 @@ fn run_all(
         if *is_further_round {
             begin_round(session, candidate, command)?;
         }
-        // If the setup of the worktree failed, no command waits at the gate. `OneAttempt::run` then returns
-        // the failed candidate.
-        if candidate.record()?.state != State::Failed
-            && let Some(refused) = gate.refuse(session, candidate)?
-        {
+        if let Some(refused) = gate.refuse(session, candidate)? {
             return Ok(refused);
         }
         board.attempt_began(name);
@@ -152,19 +147,18 @@ fn run_all(
             })
         })
     });
-    let (results, report) = end_all(session, run, watch, results)?;
+    let report = end_all(session, run, watch, results)?;
     gate.require_passed(run)?;
-    let TamperReport { words, affects_outcomes } = report;
-    Ok(AttemptReport { results, escaped: words, affects_outcomes })
+    Ok(report)
 }
 
 /// Ends the watch over attempts that have ended with these results, and clears the mark of the run as running.
-fn end_all<T>(
+fn end_all(
     session: &Session,
     run: &Run,
     watch: IntegrityWatch,
-    results: Result<T>,
-) -> Result<(T, TamperReport)> {
+    results: Result<Vec<Captured>>,
+) -> Result<AttemptReport> {
     let store = &session.store;
     // Even after an error, the watch reports what has changed, because a changed configuration may be the
     // cause of the error.
@@ -179,7 +173,9 @@ fn end_all<T>(
     // The first error is returned; later errors are only warnings.
     let warn = |later: &Error| session.ui.warn(&later.message);
     let ended = watch::with_work(results, watched, warn);
-    Ok(watch::with_work(ended, done, warn)?.0)
+    let ((results, report), ()) = watch::with_work(ended, done, warn)?;
+    let TamperReport { words, affects_outcomes } = report;
+    Ok(AttemptReport { results, escaped: words, affects_outcomes })
 }
 
 /// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the work
