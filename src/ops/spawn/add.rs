@@ -141,13 +141,8 @@ fn make(
     let registered = register_all(session, run, names);
     drop(repository);
     let filled = registered.and_then(|registered| {
-        let populate = || populate_all(session, run, names, &registered, preparation, || Ok(()));
-        let prepared = match seed {
-            None => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
-            Some(_) => populate()?,
-        };
-        // The run's record is written after the candidates' records, not at the same time. Once the run's
-        // record lists the candidates, recovery expects all of them to be complete.
+        let prepared = populate_all(session, run, names, &registered, preparation)?;
+        // Once the run's record lists the candidates, recovery expects all of them to be complete.
         let mut kept = store.judged(&run.run)?;
         kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
         store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;

@@ -22,7 +22,6 @@ use std::time::Instant;
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::parallel;
 use crate::fs::tree;
 use crate::git::capture;
 use crate::git::fan_out;
@@ -307,12 +306,9 @@ fn make(session: &Session, request: Request, preparation: &Preparation) -> Resul
         .and_then(|()| register_all(session, &run, &run.candidates));
     drop(repository);
     let filled = made.and_then(|made| {
-        let save = || store.save_record(&run, None, &[]);
-        let populate = || populate_all(session, &run, &run.candidates, &made, preparation, save);
-        match run.parent {
-            None => Preparation::beside_look_at_checkout(session, &run.base, populate),
-            Some(_) => populate(),
-        }
+        let prepared = populate_all(session, &run, &run.candidates, &made, preparation)?;
+        store.save_record(&run, None, &[])?;
+        Ok(prepared)
     });
     match filled {
         Ok(prepared) => {
@@ -398,17 +394,28 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Regi
 }
 
 /// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes the
-/// worktrees' indexes and the candidates' records.
-///
-/// `save` stores the record of the run. It is called while the candidates' records are stored. Storing a
-/// record waits until the disk has all new files, so it is faster to store all records at the same time.
+/// worktrees' indexes and the candidates' records. Meanwhile, looks at the user's checkout, unless the worktrees
+/// get a change that was made elsewhere.
 fn populate_all(
     session: &Session,
     run: &Run,
     names: &[Name],
     registered: &[Registered],
     preparation: &Preparation,
-    save: impl FnOnce() -> Result<()> + Send,
+) -> Result<Vec<Prepared>> {
+    let populate = || populate(session, run, names, registered, preparation);
+    match names.iter().any(|name| run.seed(name).is_some()) {
+        false => Preparation::beside_look_at_checkout(session, &run.base, populate),
+        true => populate(),
+    }
+}
+
+fn populate(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    registered: &[Registered],
+    preparation: &Preparation,
 ) -> Result<Vec<Prepared>> {
     let places: Vec<(&Name, &Registered)> = names.iter().zip(registered).collect();
     let plain = places.iter().filter(|(name, _)| run.seed(name).is_none());
@@ -429,18 +436,12 @@ fn populate_all(
         })
     })?;
     let (prepared, records): (Vec<Prepared>, Vec<Candidate>) = made.into_iter().unzip();
-    let save_candidate = |record: &Candidate| session.store.save_candidate(record);
-    let span = tracing::Span::current();
-    std::thread::scope(|scope| {
-        let saved = parallel::start(scope, move || span.in_scope(save));
-        process::in_parallel(RECORDS_AT_ONCE, &records, save_candidate)?;
-        let saved = saved.join();
-        saved.unwrap_or_else(|_| Err(Error::internal("the record of a run could not be saved")))
-    })?;
+    process::in_parallel(RECORDS_AT_ONCE, &records, |record| session.store.save_candidate(record))?;
     Ok(prepared)
 }
 
-/// The number of records that are written at the same time.
+/// The number of records that are written at the same time. Storing a record waits until the disk has all new
+/// files, so it is faster to store all records at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
 /// Prepares one worktree whose files are checked out. Returns the candidate's record, which is not stored

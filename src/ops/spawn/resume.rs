@@ -159,7 +159,7 @@ pub fn add_worktrees(
     let repository = store.lock_repository()?;
     let registered = spawn::register_all(session, run, names)?;
     drop(repository);
-    let prepared = spawn::populate_all(session, run, names, &registered, preparation, || Ok(()))?;
+    let prepared = spawn::populate(session, run, names, &registered, preparation)?;
     preparation.report(session, run, names, &prepared);
     Ok(prepared)
 }
