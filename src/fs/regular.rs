@@ -21,12 +21,12 @@ const TOO_LONG: u64 = 1 << 30;
 /// Opens a file to read it. Follows links. For a FIFO or a device the error is
 /// [`io::ErrorKind::InvalidData`], because reading such a file could block for ever or never end.
 pub fn open(path: &Path) -> io::Result<File> {
-    open_with(path, OFlags::RDONLY)
+    open_in(CWD, path, OFlags::RDONLY)
 }
 
 /// Opens a file of our own to read it. Fails if the path is a link.
 pub fn open_own(path: &Path) -> io::Result<File> {
-    open_with(path, OFlags::RDONLY | OFlags::NOFOLLOW)
+    open_in(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
 /// Reads the bytes of a file that [`open_own`] opens.
@@ -48,12 +48,12 @@ pub fn open_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
 /// `append`, every write goes to the end of the file.
 pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
-    open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
+    open_in(CWD, path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
 }
 
 /// Opens an existing file of our own to append to it.
 pub fn open_own_to_append(path: &Path) -> io::Result<File> {
-    open_with(path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::APPEND)
+    open_in(CWD, path, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::APPEND)
 }
 
 /// Makes an empty file of our own. Replaces a file, a link, a FIFO or the like at the path.
@@ -82,10 +82,6 @@ pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
 
 /// The largest number of tries to make a file that other processes also make.
 const MOST_TRIES: u32 = 100;
-
-fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
-    open_in(CWD, path, flags)
-}
 
 fn open_in(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<File> {
     open_with_metadata(directory, path, flags).map(|(file, _)| file)

@@ -29,12 +29,6 @@ use crate::ui::table;
 use crate::world::user_directories::work_of;
 
 /// Captures a worktree before its removal. Fails if a part of the worktree cannot be captured.
-pub fn capture_or_refuse(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    let captured = captured_to_remove(session, candidate)?;
-    session.print_omissions(&captured);
-    Ok(())
-}
-
 fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<Captured> {
     let captured = session.capture(candidate).map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
@@ -72,7 +66,10 @@ struct BegunRemoval<'a> {
 /// Removes a captured candidate's worktree, administrative entry and branch, and its own HOME. Fails if
 /// the newest capture does not reach the branch's tip.
 pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    allow_or_refuse(session, candidate, false)?;
+    // The hook `before-clean` may have written files to the worktree, and so may another process meanwhile.
+    if hooks::allow_removal(session, candidate)? {
+        session.print_omissions(&captured_to_remove(session, candidate)?);
+    }
     let removal = begin_removal(session, candidate, false)?;
     delete_home(candidate);
     end_removal(session, &removal)
@@ -82,25 +79,15 @@ pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
 /// again. Its own HOME stays. A worktree that a killed command was making again is removed without a capture.
 pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let is_half_made = candidate.record()?.is_remaking();
-    if !is_half_made {
-        capture_or_refuse(session, candidate)?;
+    if let Some(captured) = captured_and_allowed(session, candidate, is_half_made)? {
+        session.print_omissions(&captured);
     }
-    allow_or_refuse(session, candidate, is_half_made)?;
     let removal = begin_removal(session, candidate, is_half_made)?;
     // Not earlier: after a refusal, a person may go on in the old worktree.
     let mut record = candidate.record()?;
     record.begin_remaking();
     session.store.save_candidate(&record)?;
     end_removal(session, &removal)
-}
-
-/// Asks the hook `before-clean`. If it ran, captures the candidate once more unless `discard` is true, because
-/// the hook may have written files to the worktree, and so may another process while the hook ran.
-fn allow_or_refuse(session: &Session, candidate: CandidateRef<'_>, discard: bool) -> Result<()> {
-    if hooks::allow_removal(session, candidate)? && !discard {
-        capture_or_refuse(session, candidate)?;
-    }
-    Ok(())
 }
 
 fn end_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<()> {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
+use strum::{Display, EnumString};
 
 use crate::fs::{lock, regular};
 use crate::process::descendants::{self, Process};
@@ -20,21 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_MARK: u64 = 4096;
 
 /// The kind of a process in a mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// The supervisor.
     Supervisor,
     /// The command itself. It leads a process group.
     Command,
-}
-
-impl Role {
-    fn word(self) -> &'static str {
-        match self {
-            Role::Supervisor => "supervisor",
-            Role::Command => "command",
-        }
-    }
 }
 
 /// Adds a process to a mark, if the mark still exists. Errors are ignored; a later git-frites then cannot
@@ -46,7 +39,7 @@ pub fn note(mark: &Path, role: Role, pid: Pid) {
     // This must not make the file: no process would hold its lock, so another git-frites would think that the
     // processes in it are survivors.
     if let Ok(mut mark) = regular::open_own_to_append(mark) {
-        let _ = mark.write_all(format!("{} {id} {start} {boot}\n", role.word()).as_bytes());
+        let _ = mark.write_all(format!("{role} {id} {start} {boot}\n").as_bytes());
     }
 }
 
@@ -78,11 +71,7 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
     text.lines()
         .filter_map(|line| {
             let mut words = line.split(' ');
-            let role = match words.next()? {
-                "supervisor" => Role::Supervisor,
-                "command" => Role::Command,
-                _ => return None,
-            };
+            let role = words.next()?.parse().ok()?;
             let id = words.next()?.parse().ok()?;
             let start = words.next()?.parse().ok()?;
             (words.next() == boot.as_deref() && id > 1).then_some((role, id, start))

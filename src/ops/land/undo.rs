@@ -9,7 +9,7 @@ use crate::model::refname::RefName;
 use crate::model::trailer::Trailer;
 use crate::ops::land::by_hand::unresolved;
 use crate::ops::land::undo_branch::delete_branch;
-use crate::ops::land::undo_merge::{Reverted, revert};
+use crate::ops::land::undo_merge::revert;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::select::Selection;
@@ -32,7 +32,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
     interrupt::listen();
     let candidate = landed(session, selection)?;
     if candidate.landing == Landing::Merged {
-        let Reverted { branch, commit, later } = revert(session, &selection.run, &candidate)?;
+        let (branch, commit, later) = revert(session, &selection.run, &candidate)?;
         return Ok(UndoneLanding { candidate, branch, commit: Some(commit), later });
     }
     let branch = delete_branch(session, &selection.run, &candidate)?;

@@ -19,19 +19,14 @@ use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
 
-/// A reverted merge.
-pub(super) struct Reverted {
-    /// The branch.
-    pub branch: RefName,
-    /// The commit that reverts the merge.
-    pub commit: Oid,
-    /// The addresses of later landings on the branch, newest first.
-    pub later: Vec<String>,
-}
-
 /// Reverts the merge as `git revert -m 1` does, but in memory, so that nothing changes if there are
-/// conflicts.
-pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Result<Reverted> {
+/// conflicts. Returns the branch, the commit that reverts the merge, and the addresses of later landings on the
+/// branch, newest first.
+pub(super) fn revert(
+    session: &Session,
+    run: &Run,
+    candidate: &Candidate,
+) -> Result<(RefName, Oid, Vec<String>)> {
     let _kept = KeptCommits::new(session, run);
     let Session { repo, store, .. } = session;
     let address = candidate.address();
@@ -85,7 +80,7 @@ pub(super) fn revert(session: &Session, run: &Run, candidate: &Candidate) -> Res
     let details =
         MoveDetails { merge: Some(merge), later: Some(later.clone()), ..MoveDetails::default() };
     execute(session, &target, &intent, &LandedAs::At { commit, why: &why, details: &details })?;
-    Ok(Reverted { branch, commit, later })
+    Ok((branch, commit, later))
 }
 
 /// Makes the commit that reverts `merge`, with this tree. Returns the commit and the iteration that had
