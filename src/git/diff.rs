@@ -109,6 +109,14 @@ impl Change {
     }
 }
 
+/// The numbers of lines that the changes add and delete; `None` if git treats a changed file as binary.
+pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
+    changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
+        let (added, deleted) = change.lines?;
+        Some((sum.0 + added, sum.1 + deleted))
+    })
+}
+
 /// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Patch {

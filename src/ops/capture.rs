@@ -56,14 +56,6 @@ pub struct Captured {
     pub problem: Option<String>,
 }
 
-/// The numbers of lines that the changes add and delete; `None` if git treats a changed file as binary.
-pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
-    changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
-        let (added, deleted) = change.lines?;
-        Some((sum.0 + added, sum.1 + deleted))
-    })
-}
-
 impl Captured {
     /// The newest capture's tree; `base`, the tree of the base, if there is no capture.
     pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
@@ -237,7 +229,7 @@ impl Session {
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;
         let base = &candidate.run.base;
-        lines_of(&diff::since(&self.repo, base, &tree).changes().ok()?)
+        diff::lines_of(&diff::since(&self.repo, base, &tree).changes().ok()?)
     }
 
     /// The parts of a worktree that cannot be captured. Writes nothing.

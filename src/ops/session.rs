@@ -17,6 +17,7 @@ use crate::git::{diff, version, worktree};
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::env;
 use crate::model::layout::StateDir;
+use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
@@ -26,6 +27,7 @@ use crate::ops::trash;
 use crate::oracle::pool;
 use crate::process::environment::Policy;
 use crate::store::Store;
+use crate::store::events::Event;
 use crate::ui::Ui;
 
 /// The open repository for a command that only reads records. Work of killed commands has been recovered.
@@ -191,6 +193,13 @@ impl Session {
     /// The parts of the session that `integrity/` needs.
     pub fn integrity(&self) -> IntegrityContext<'_> {
         IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
+    }
+
+    /// Records an event of a run. Only warns if that fails, because what the event is about exists by now.
+    pub fn record_or_warn(&self, run: &Name, event: &Event) {
+        if let Err(error) = self.store.record_event(run, event) {
+            self.ui.warn(&error.message);
+        }
     }
 
     /// The seeds that the configuration selects for worktrees that start from `base`.

@@ -173,7 +173,7 @@ impl SupervisedTree {
     /// Ends the tree if a time limit is over, and ends leftovers if their time is over.
     fn enforce_limits(&mut self, now: Instant) {
         match self.phase {
-            TreePhase::Running if self.is_overdue(now) => {
+            TreePhase::Running if self.end_of_limits().is_some_and(|end| end <= now) => {
                 self.report.timed_out = true;
                 self.terminate(now + GRACE);
             }
@@ -288,15 +288,10 @@ impl SupervisedTree {
         true
     }
 
-    /// The time at which the command exceeds its idle limit if it prints nothing; `None` if there is no idle
-    /// limit.
-    fn idle_end(&self) -> Option<Instant> {
+    /// The time at which the command exceeds a limit if it prints nothing; `None` if there is no limit.
+    fn end_of_limits(&self) -> Option<Instant> {
         let last = *self.last_output.lock();
-        self.idle.map(|idle| last + idle)
-    }
-
-    fn is_overdue(&self, now: Instant) -> bool {
-        self.hard.into_iter().chain(self.idle_end()).any(|at| at <= now)
+        self.hard.into_iter().chain(self.idle.map(|idle| last + idle)).min()
     }
 
     /// The next time at which something must be done even without an event.
@@ -306,10 +301,7 @@ impl SupervisedTree {
             TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => {
                 at.max(now + Duration::from_millis(20))
             }
-            TreePhase::Running => {
-                let limits = self.hard.into_iter().chain(self.idle_end());
-                limits.min().unwrap_or(now + Duration::from_secs(3600))
-            }
+            TreePhase::Running => self.end_of_limits().unwrap_or(now + Duration::from_secs(3600)),
         }
     }
 

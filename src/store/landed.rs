@@ -70,10 +70,8 @@ impl Store {
     /// Removes the record of [`Store::note_conflicts`], if there is one.
     pub fn forget_conflicts(&self, run: &Name, candidate: &Name) -> Result<()> {
         let name = refs::conflicts(run, candidate);
-        match self.repo.read_ref(&name)? {
-            Some(old) => self.repo.update_ref(&name, None, Some(&old), "conflicts settled"),
-            None => Ok(()),
-        }
+        let old = self.repo.read_ref(&name)?;
+        self.repo.update_ref(&name, None, old.as_ref(), "conflicts settled")
     }
 
     /// Records a landing state in a ref, because the candidate's file may be lost. This is for states that no

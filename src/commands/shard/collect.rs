@@ -77,7 +77,7 @@ fn decide(
     exchange: &Exchange<'_>,
     wait: Option<Duration>,
 ) -> Result<Verdict> {
-    let (verdict, missing) = shard::decide(session, run, options, exchange, wait)?;
+    let (verdict, missing) = shard::decide(run, options, exchange, wait)?;
     let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
     if !missing.is_empty() {
         let what = if verdict.decision.decision == DecisionKind::Undecided {

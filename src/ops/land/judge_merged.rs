@@ -84,7 +84,7 @@ impl Plan {
         session: &Session,
         target: &ResolvedTarget,
         tree: &Oid,
-        (who, logs): (&str, &JudgingLogs),
+        report: (&str, &JudgingLogs),
         changes_tests: bool,
     ) -> Result<Results> {
         let Session { repo, store, ui, .. } = session;
@@ -92,18 +92,18 @@ impl Plan {
             return Ok(Results::default());
         };
         let commit = commit::neutral_commit(repo, tree, &target.tip)?;
-        let (mut results, its_world) = judge_commit(session, run, verdict, &commit, who, logs)?;
+        let (mut results, its_world) = judge_commit(session, run, verdict, &commit, report)?;
         *world = Some(its_world);
         let Verdict { baseline: Some(base), terms, .. } = &*verdict else { return Ok(results) };
         let settings = &terms.settings;
         if contradict_tree(&mut results.clone(), base, settings, changes_tests) {
             if of_target.is_none() {
                 let name = target.name();
-                ui.note(format!("{who}: its tests are compared with those of {name}"));
+                ui.note(format!("{}: its tests are compared with those of {name}", report.0));
                 let commit =
                     commit::neutral_commit(repo, &repo.commit(target.state())?.tree, &target.tip)?;
                 let logs = store.target_logs(&run.run).judging(None);
-                let (results, _) = judge_commit(session, run, verdict, &commit, &name, &logs)?;
+                let (results, _) = judge_commit(session, run, verdict, &commit, (&name, &logs))?;
                 *of_target = Some(Baseline { results, inherited: false });
             }
             let of_target = of_target.as_ref().filter(|base| base.results.report().is_some());

@@ -22,7 +22,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// With `wait`, fetches again until each part has an outcome, but no longer than this time. With
 /// `options.until_pass`, also stops as soon as no missing outcome could change the recommendation.
 pub fn decide(
-    session: &Session,
     run: &Run,
     options: &JudgeOptions,
     exchange: &Exchange<'_>,
@@ -32,7 +31,7 @@ pub fn decide(
     let mut pause = FIRST_PAUSE;
     let mut last_missing = None;
     loop {
-        match decide_if_ready(session, run, options, exchange, &mut last_missing, end) {
+        match decide_if_ready(run, options, exchange, &mut last_missing, end) {
             Ok(Some(decided)) => return Ok(decided),
             Ok(None) => {}
             // Another process holds the run's lock. Try again later.
@@ -45,7 +44,7 @@ pub fn decide(
             if Instant::now() >= end {
                 return Err(error);
             }
-            session.ui.warn(format!("{}; looking again", error.message));
+            exchange.session.ui.warn(format!("{}; looking again", error.message));
         }
     }
 }
@@ -53,14 +52,14 @@ pub fn decide(
 /// Takes over the fetched outcomes. Decides if they suffice, or if the time is over; otherwise returns
 /// `None`.
 fn decide_if_ready(
-    session: &Session,
     run: &Run,
     options: &JudgeOptions,
     exchange: &Exchange<'_>,
     last_missing: &mut Option<Vec<Part>>,
     end: Instant,
 ) -> Result<Option<(Verdict, Vec<Part>)>> {
-    let missing = take_all(session, run, exchange, last_missing.is_none())?;
+    let session = exchange.session;
+    let missing = take_all(run, exchange, last_missing.is_none())?;
     let is_last = missing.is_empty() || Instant::now() >= end;
     let is_news = last_missing.as_ref() != Some(&missing);
     if is_last || options.until_pass && is_news {
@@ -75,12 +74,8 @@ fn decide_if_ready(
 }
 
 /// Takes over the fetched outcomes. Returns the parts that have no outcome yet.
-fn take_all(
-    session: &Session,
-    run: &Run,
-    exchange: &Exchange<'_>,
-    is_first_look: bool,
-) -> Result<Vec<Part>> {
+fn take_all(run: &Run, exchange: &Exchange<'_>, is_first_look: bool) -> Result<Vec<Part>> {
+    let session = exchange.session;
     let store = &session.store;
     let (_lock, run) = &store.lock_and_read(&run.run)?;
     let terms = store.terms(&run.run)?;

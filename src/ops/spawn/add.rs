@@ -96,11 +96,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     run.added
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
-    let event = Event::Added { candidates: names.clone(), seed };
-    // The candidates exist by now, so a failure to record the event is only a warning.
-    if let Err(error) = store.record_event(&run.run, &event) {
-        session.ui.warn(&error.message);
-    }
+    session.record_or_warn(&run.run, &Event::Added { candidates: names.clone(), seed });
     preparation.report(session, &run, &names, &prepared);
     if seed.is_some() {
         for name in &names {

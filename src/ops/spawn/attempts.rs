@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::fs::parallel;
+use crate::git::diff;
 use crate::integrity::watch::{IntegrityWatch, TamperReport};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{trust, watch};
@@ -13,7 +14,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt, UntilAllEnded};
 use crate::ops::board::{self, Board, Ending, WorkKind};
-use crate::ops::capture::{self, Captured};
+use crate::ops::capture::Captured;
 use crate::ops::guard::{self, Guard};
 use crate::ops::hooks;
 use crate::ops::session::Session;
@@ -124,7 +125,7 @@ fn run_all(
         let one = OneAttempt { session, candidate, command, terms: &terms };
         let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
         if let Ok(captured) = &done {
-            board.counted_lines(name, capture::lines_of(&captured.changes));
+            board.counted_lines(name, diff::lines_of(&captured.changes));
         }
         board.ended(name, ending(&done));
         if let Ok(captured) = &done {

@@ -232,7 +232,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     Ok(made)
 }
 
-/// Records in the event log that a run was made. The run exists by now, so a failure is only a warning.
+/// Records in the event log that a run was made.
 pub fn record_spawned(session: &Session, run: &Run) {
     let event = Event::Spawned {
         base: run.base,
@@ -240,9 +240,7 @@ pub fn record_spawned(session: &Session, run: &Run) {
         parent: run.parent.clone(),
         task: run.task.clone(),
     };
-    if let Err(error) = session.store.record_event(&run.run, &event) {
-        session.ui.warn(&error.message);
-    }
+    session.record_or_warn(&run.run, &event);
 }
 
 /// Fails if a branch has a name such as `frites`, because git then cannot make the branches below it, e.g.

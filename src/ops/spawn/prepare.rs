@@ -223,7 +223,7 @@ impl Preparation {
     }
 
     /// Records in the event log which candidates' setup failed, and warns of tracked files that the setup
-    /// changed. The worktrees exist by now, so a failure to record is only a warning.
+    /// changed.
     pub fn report(&self, session: &Session, run: &Run, names: &[Name], prepared: &[Prepared]) {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
@@ -232,9 +232,7 @@ impl Preparation {
                 state: State::Failed,
                 how: HowEnded::NotStarted { reason: failure.clone() },
             };
-            if let Err(error) = session.store.record_event(&run.run, &event) {
-                session.ui.warn(&error.message);
-            }
+            session.record_or_warn(&run.run, &event);
         }
         if let Some(path) = prepared.iter().find_map(|p| p.changed.as_ref()) {
             session.ui.warn(format!(

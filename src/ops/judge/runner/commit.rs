@@ -23,8 +23,7 @@ pub fn judge_commit(
     run: &Run,
     verdict: &Verdict,
     commit: &Oid,
-    name: &str,
-    logs: &JudgingLogs,
+    (name, logs): (&str, &JudgingLogs),
 ) -> Result<(Results, WorldKind)> {
     // The commit gets the seeds of the user's checkout. The HEAD of this checkout is the commit's first
     // parent.
