@@ -420,14 +420,11 @@ impl<'t> BaseProject<'t> {
     /// True if a line of a source file of the base belongs to an item or a module that is compiled only for
     /// tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
-        let tests = source_of(path).and_then(|source| source.inner_tests.as_ref());
-        let text = tests.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
+        let source = source_of(path).filter(|source| source.inner_tests.is_some());
+        let text = source.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        tests.is_some_and(|tests| {
-            let module = (tests.place)(&text).map_or("", |range| &text[range]);
-            let mut parts = (tests.items)(&text).into_iter().chain([module]);
-            parts.any(|part| part.lines().any(|own| own.trim() == line.trim()))
-        })
+        let parts = source.map(|source| source.inner_tests_of(&text)).unwrap_or_default();
+        parts.iter().any(|part| part.lines().any(|own| own.trim() == line.trim()))
     }
 
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines

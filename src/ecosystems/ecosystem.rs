@@ -45,8 +45,9 @@ pub struct Ecosystem {
     /// The words that define a macro (`define`), and the names of the macros with which tests assert
     /// (`assert`).
     pub assertions: (&'static [&'static str], &'static [&'static str]),
-    /// The tests that a source file may contain beside the code under test.
-    pub inner_tests: Option<InnerTests>,
+    /// Finds the parts for tests in a source file that may have them beside the code under test. Returns
+    /// `None` for a text that cannot be read.
+    pub inner_tests: Option<fn(&str) -> Option<TestParts>>,
     /// The extensions that only tests have.
     pub test_extensions: &'static [&'static str],
     /// The words with which the name of a test file begins, and those with which it ends; see
@@ -108,14 +109,27 @@ pub struct Download {
     pub words: &'static [&'static str],
 }
 
-/// The tests beside the code in one file.
-pub struct InnerTests {
-    /// Returns the range of the tests in the text of the file; `None` if it has no tests.
-    pub place: fn(&str) -> Option<Range<usize>>,
-    /// Gets the text before the tests. True if that text may keep the tests from being compiled or run.
-    pub hidden_by: fn(&str) -> bool,
-    /// Returns the items outside of `place` that are compiled only for tests.
-    pub items: fn(&str) -> Vec<&str>,
+/// The parts of a source file that only tests compile.
+pub struct TestParts {
+    /// The scope of the parts that are in no module of the file.
+    pub root: u64,
+    /// The parts, in their order. None is inside another one.
+    pub parts: Vec<TestPart>,
+}
+
+/// A part of a source file that only tests compile.
+pub struct TestPart {
+    /// The place in the text, with attributes.
+    pub range: Range<usize>,
+    /// Stands for what encloses the part: modules with their conditions, macros, code. Two texts have a part in
+    /// the same scope if this number is the same.
+    pub scope: u64,
+    /// A name that only one part of the scope has; parts that are not separable may have any name.
+    pub name: String,
+    /// True for a test, or a module of tests; false for other code that tests use.
+    pub is_test: bool,
+    /// True if the part can be put back and taken out by itself.
+    pub is_separable: bool,
 }
 
 impl Ecosystem {
@@ -155,9 +169,11 @@ impl Ecosystem {
         path.rsplit_once('.').is_some_and(|(_, extension)| self.extensions.contains(&extension))
     }
 
-    /// The place of the tests that a source file holds beside the code.
-    pub fn place_of_inner_tests(&self, text: &str) -> Option<Range<usize>> {
-        self.inner_tests.as_ref().and_then(|inner| (inner.place)(text))
+    /// The texts of the parts for tests that a source file has beside the code.
+    pub fn inner_tests_of<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let read = self.inner_tests.and_then(|parts| parts(text));
+        let parts = read.into_iter().flat_map(|read| read.parts);
+        parts.map(|part| &text[part.range]).collect()
     }
 
     /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a

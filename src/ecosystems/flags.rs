@@ -51,10 +51,9 @@ pub fn leads_outside(path: &str, target: &str) -> bool {
 /// True if a change removes lines of the tests that a source file contains beside its code.
 fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
     let (Some(before), Some(after)) = (before, after) else { return false };
-    let lines = |text: &'_ str| -> Vec<String> {
-        let range = source.place_of_inner_tests(text).unwrap_or_default();
-        let lines = text[range].lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.map(str::to_owned).collect()
+    let lines = |text| -> Vec<&str> {
+        let parts = source.inner_tests_of(text).into_iter().flat_map(str::lines);
+        parts.map(str::trim).filter(|line| !line.is_empty()).collect()
     };
     let kept = lines(after);
     lines(before).iter().any(|line| !kept.contains(line))

@@ -88,11 +88,6 @@ pub fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 
-/// A text with this range replaced.
-pub fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
-    format!("{}{by}{}", &text[..at.start], &text[at.end..])
-}
-
 /// The words of a list that is written as a text.
 pub fn words(list: &str) -> Vec<&str> {
     list.split_whitespace().collect()

@@ -44,6 +44,7 @@ mod recipe;
 mod ruby;
 mod run_files;
 mod rust;
+mod rust_tests;
 pub mod scripts;
 mod shell;
 mod swift;
@@ -93,7 +94,7 @@ pub fn installed() -> impl Iterator<Item = &'static InstalledDirectory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::ecosystem::InnerTests;
+    use crate::ecosystems::ecosystem::{TestPart, TestParts};
 
     /// An ecosystem that is only for tests.
     pub const FAKE: Ecosystem = Ecosystem {
@@ -101,10 +102,15 @@ mod tests {
         comment: ";",
         test_marks: &["TRY "],
         skip_marks: &["TRY LATER"],
-        inner_tests: Some(InnerTests {
-            place: |text| text.find("TESTS\n").map(|at| at..text.len()),
-            hidden_by: |_| false,
-            items: |_| Vec::new(),
+        inner_tests: Some(|text| {
+            let parts = text.find("TESTS\n").map(|at| TestPart {
+                range: at..text.len(),
+                scope: 0,
+                name: String::new(),
+                is_test: true,
+                is_separable: true,
+            });
+            Some(TestParts { root: 0, parts: parts.into_iter().collect() })
         }),
         test_words: (&[], &["try"]),
         test_directories: &["tries"],

@@ -1,13 +1,13 @@
 //! Which changes of an attempt are put back, so that the base's tests and commands judge it. This is decided
 //! by the paths that the attempt changes, and by the texts of the files.
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::ops::Range;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
-use crate::ecosystems::ecosystem::{Ecosystem, InnerTests, PackagesFound};
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, TestPart, TestParts};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::manifest::replaced;
 use crate::ecosystems::new_file::is_plain_name;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
 use crate::ecosystems::touched::{
@@ -182,74 +182,100 @@ fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Put
     if redefinitions(source, after) > redefinitions(source, before) {
         return PutBack::Inseparable("it defines a macro by which tests assert");
     }
-    match (before, after) {
-        (Some(before), Some(after)) => inner_tests(source, before, after, skips),
-        (None, Some(after)) => added_inner_tests(source, "", after),
-        (Some(before), None) if has_fewer_tests(source, Some(before), None) => {
+    match (before, after, source.inner_tests) {
+        (before, Some(after), _) if before == Some(after) => PutBack::Keep,
+        (before, Some(after), Some(parts)) => inner_tests(source, parts, before, after),
+        (Some(before), Some(after), None) => {
+            let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
+            let kept = loose_tests(source, after);
+            let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
+            if changes_tests || (skips && (has_tests(before) || has_tests(after))) {
+                PutBack::Inseparable(MIXED)
+            } else {
+                PutBack::Keep
+            }
+        }
+        (Some(before), None, _) if has_fewer_tests(source, Some(before), None) => {
             PutBack::Inseparable("its tests are gone with the file")
         }
         _ => PutBack::Keep,
     }
 }
 
-/// Decides what to do with a source file that may contain tests beside the code.
-fn inner_tests(source: &Ecosystem, before: &str, after: &str, skips: bool) -> PutBack {
-    if let Some(InnerTests { items, .. }) = &source.inner_tests {
-        let kept = items(after);
-        if !items(before).iter().all(|item| kept.contains(item)) {
-            return PutBack::Inseparable("it changes or drops code that only tests compile");
-        }
-    }
-    let place = source.place_of_inner_tests(before).zip(source.inner_tests.as_ref());
-    let Some((old, InnerTests { hidden_by, .. })) = place else {
-        let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
-        // A file without tests may still skip the tests of another file, with a mark on the line that
-        // includes the other file.
-        let may_skip = source.inner_tests.is_some() || has_tests(before) || has_tests(after);
-        let kept = loose_tests(source, after);
-        let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
-        return if changes_tests || (skips && may_skip) {
-            PutBack::Inseparable(MIXED)
-        } else {
-            added_inner_tests(source, before, after)
-        };
+/// Decides what to do with a source file that may contain tests beside the code. Each of the base's tests is
+/// put back by itself. Added tests are taken out, because they may have the names of tests in a file that is no
+/// longer part of the program.
+fn inner_tests(
+    source: &Ecosystem,
+    parts: fn(&str) -> Option<TestParts>,
+    before: Option<&str>,
+    after: &str,
+) -> PutBack {
+    let old_text = before.unwrap_or_default();
+    let Some((old, new)) = parts(old_text).zip(parts(after)) else {
+        return PutBack::Inseparable(MIXED);
     };
-    let new = source.place_of_inner_tests(after);
-    let old_code = &before[..old.start];
-    let new_code = new.as_ref().map_or(after, |range| &after[..range.start]);
-    if new_skip_mark(source, Some(old_code), Some(new_code)).is_some()
-        || (hidden_by(new_code) && !hidden_by(old_code))
-    {
-        return PutBack::Inseparable("it may keep its tests from running");
-    }
-    if has_fewer_tests(source, Some(new_code), Some(old_code)) {
+    // The parts that can be put back only with the code around them.
+    let mixed = |read: &TestParts, text: &str| -> HashSet<(u64, bool, String)> {
+        let parts = read.parts.iter().filter(|part| !part.is_separable);
+        parts.map(|part| (part.scope, part.is_test, text[part.range.clone()].to_owned())).collect()
+    };
+    let (old_mixed, new_mixed) = (mixed(&old, old_text), mixed(&new, after));
+    let mut lost = old_mixed.difference(&new_mixed);
+    let mut gained = new_mixed.difference(&old_mixed);
+    if lost.clone().any(|(_, is_test, _)| *is_test) || gained.any(|(_, is_test, _)| *is_test) {
         return PutBack::Inseparable(MIXED);
     }
-    let tests = &before[old];
-    match new {
-        Some(range) if after[range.clone()].trim_end() == tests.trim_end() => PutBack::Keep,
-        Some(range) => PutBack::InnerTests(replaced(after, range, tests)),
-        None => PutBack::InnerTests(format!("{after}\n{tests}")),
+    if lost.next().is_some() {
+        return PutBack::Inseparable("it changes or drops code that only tests compile");
+    }
+    let mut own: BTreeMap<(u64, &str), VecDeque<&TestPart>> = BTreeMap::new();
+    for part in new.parts.iter().filter(|part| part.is_separable) {
+        own.entry((part.scope, &part.name)).or_default().push_back(part);
+    }
+    let mut edits = Vec::new();
+    let mut missing = String::new();
+    for part in old.parts.iter().filter(|part| part.is_separable) {
+        let test = &old_text[part.range.clone()];
+        match own.get_mut(&(part.scope, part.name.as_str())).and_then(VecDeque::pop_front) {
+            Some(found) if after[found.range.clone()] == *test => {}
+            Some(found) => edits.push((found.range.clone(), test)),
+            None if part.scope == new.root => missing.extend(["\n", test.trim_end(), "\n"]),
+            None => return PutBack::Inseparable(MIXED),
+        }
+    }
+    let puts_back = !edits.is_empty() || !missing.is_empty();
+    let added = own.into_values().flatten();
+    edits.extend(added.map(|part| (with_space(after, &part.range), "")));
+    let is_changed = puts_back || !edits.is_empty();
+    edits.sort_by_key(|(range, _)| range.start);
+    let mut text = String::new();
+    let mut at = 0;
+    for (range, test) in edits {
+        text.extend([&after[at..range.start], test]);
+        at = range.end;
+    }
+    text.extend([&after[at..], &missing]);
+    if before.is_some() && new_skip_mark(source, before, Some(&text)).is_some() {
+        return PutBack::Inseparable("it may keep its tests from running");
+    }
+    match (is_changed, puts_back) {
+        (false, _) => PutBack::Keep,
+        (true, true) => PutBack::InnerTests(text),
+        (true, false) => PutBack::AddedInnerTests(text),
     }
 }
 
-/// Decides what to do with a source file that has no tests in the base. Added tests are taken out, because
-/// they may have the names of tests in a file that is no longer part of the program.
-fn added_inner_tests(source: &Ecosystem, before: &str, after: &str) -> PutBack {
-    if source.inner_tests.is_none() || !has_fewer_tests(source, Some(after), Some(before)) {
-        return PutBack::Keep;
-    }
-    match source.place_of_inner_tests(after) {
-        // An indented test module cannot be taken out: it ends with the item around it, not with the file.
-        Some(range) if after[range.start..].starts_with('#') => {
-            let text = replaced(after, range, "");
-            if has_fewer_tests(source, Some(&text), Some(before)) {
-                PutBack::Inseparable(MIXED)
-            } else {
-                PutBack::AddedInnerTests(text)
-            }
-        }
-        _ => PutBack::Inseparable(MIXED),
+/// The range of a part with the blank lines before it, or, at the start of the text, those after it. If other
+/// code is on the line, it is the part alone.
+fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
+    let (before, after) = (text[..part.start].trim_end(), &text[part.end..]);
+    if before.is_empty() {
+        0..text.len() - after.trim_start().len()
+    } else if after.is_empty() || after.starts_with(['\n', '\r']) {
+        before.len()..part.end
+    } else {
+        part.clone()
     }
 }
 
@@ -570,12 +596,21 @@ mod tests {
         assert_eq!(of("src/a.rs", Some(""), Some(&with_tests)), without);
         assert_eq!(of("src/a.rs", Some(&with_tests), Some(&with_tests)), PutBack::Keep);
         let inner = format!("mod b {{\n    {}}}\n", TESTS.replace('\n', "\n    "));
-        for mixed in [inner.clone(), format!("{inner}{TESTS}"), "#[test]\nfn t() {}\n".to_owned()] {
-            let done = of("src/lib.rs", Some(""), Some(&mixed));
-            assert!(matches!(done, PutBack::Inseparable(_)), "{mixed}: {done:?}");
+        let loose = "#[test]\nfn t() {}\n";
+        for (own, left) in [
+            (inner.clone(), "mod b {\n    }\n"),
+            (format!("{TESTS}\n{inner}\n{TESTS}"), "mod b {\n    }\n"),
+            (format!("fn a() {{}}\n\n{loose}"), code),
+            (format!("// a\n{loose}fn b() {{}}\n"), "// a\nfn b() {}\n"),
+            (loose.to_owned(), ""),
+        ] {
+            let done = of("src/lib.rs", Some(""), Some(&own));
+            assert_eq!(done, PutBack::AddedInnerTests(left.to_owned()), "{own}");
         }
+        let done = of("src/lib.rs", Some(""), Some("m! { #[test] fn t() {} }\n"));
+        assert!(matches!(done, PutBack::Inseparable(_)), "{done:?}");
         let beside = of("src/a.rs", Some(TESTS), Some(&format!("{inner}{TESTS}")));
-        assert!(matches!(beside, PutBack::Inseparable(_)), "{beside:?}");
+        assert_eq!(beside, PutBack::AddedInnerTests(format!("mod b {{\n    }}\n{TESTS}")));
     }
 
     #[test]
@@ -586,7 +621,7 @@ mod tests {
         let cases = [
             (format!("fn b() {{}}\n{TESTS}"), PutBack::Keep),
             (format!("fn b() {{}}\n{TESTS}fn c() {{}}\n"), PutBack::Keep),
-            (format!("m!('\\é');\n{TESTS}"), PutBack::Keep),
+            (format!("const A: &[u8] = br\"\\\";\n{TESTS}"), PutBack::Keep),
             (
                 format!("fn b() {{}}\n{}", TESTS.replace('2', "1")),
                 part(format!("fn b() {{}}\n{TESTS}")),
@@ -597,13 +632,41 @@ mod tests {
             assert_eq!(of("src/a.rs", Some(&base), Some(&after)), expected, "{after}");
         }
         for after in [
-            format!("fn a() {{}}\n/*\n{TESTS}*/\n"),
-            format!("mod off {{\n{TESTS}}}\n"),
-            format!("fn a() {{}}\n#[cfg(any())]\n{TESTS}"),
+            format!("fn a() {{}}\n#[cfg(any())]\nmod b {{}}\n{TESTS}"),
             format!("#![cfg(windows)]\nfn a() {{}}\n{TESTS}"),
+            format!("{TESTS}#[cfg(any())]\n"),
+            format!("m!(const A: u8 = 1;\n{TESTS});\n"),
+            format!("fn a() {{\n{TESTS}"),
         ] {
             let done = of("src/a.rs", Some(&base), Some(&after));
             assert!(matches!(done, PutBack::Inseparable(_)), "{after}: {done:?}");
+        }
+        // Tests that the attempt hides run all the same, because they are put back.
+        for (before, after) in [
+            ("fn a() {}\n/*\n", "*/\n"),
+            ("const A: &[u8] = br\"\\\"; /* \";\n", "*/\n"),
+        ] {
+            let own = format!("{before}{TESTS}{after}");
+            let done = of("src/a.rs", Some(&base), Some(&own));
+            assert_eq!(done, part(format!("{own}\n{TESTS}")));
+        }
+        let off = of("src/a.rs", Some(&base), Some(&format!("mod off {{\n{TESTS}}}\n")));
+        assert_eq!(off, part(format!("mod off {{\n}}\n\n{TESTS}")));
+        // Each test is put back by itself, wherever it is.
+        let file = |code: &str, value: &str| {
+            format!(
+                "#[cfg(all(test, unix))]\nmod a {{\n    const A: &str = r#\"{{\n}}\"#;\n    is({value});\n}}\n\
+                 {code}\n#[cfg(test)]\nmod b {{\n    is({value});\n}}\nmod c {{\n    {code}\n    #[test]\n    \
+                 fn d() {{\n        is({value})\n    }}\n}}\n"
+            )
+        };
+        let done = of("src/a.rs", Some(&file("x!();", "1")), Some(&file("y!();", "2")));
+        assert_eq!(done, part(file("y!();", "1")));
+        for either in
+            ["#[cfg(any(test, a))]\nfn b() {{ 1 }}\n", "#[cfg(not(test))]\nfn b() {{ 1 }}\n"]
+        {
+            let done = of("src/a.rs", Some(either), Some(&either.replace('1', "2")));
+            assert_eq!(done, PutBack::Keep, "{either}");
         }
         let gone = of("src/a.rs", Some("#[test]\nfn t() {}\n"), None);
         assert!(matches!(gone, PutBack::Inseparable(_)), "{gone:?}");
@@ -626,7 +689,7 @@ mod tests {
         };
         let change = |to: String| of("src/a.rs", Some(&loose("1", "2")), Some(&to));
         assert_eq!(change(loose("2", "2")), PutBack::Keep);
-        assert!(matches!(change(loose("1", "1")), PutBack::Inseparable(_)));
+        assert_eq!(change(loose("1", "1")), part(loose("1", "2")));
     }
 
     proptest! {

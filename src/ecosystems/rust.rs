@@ -1,15 +1,14 @@
 //! Rust: Cargo, with nextest if it is configured.
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use toml::Table;
 
-use crate::ecosystems::ecosystem::{Download, Ecosystem, InnerTests, PackagesFound};
+use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
-use crate::ecosystems::paths::is_in_name;
 use crate::ecosystems::project::{
     Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
 };
+use crate::ecosystems::rust_tests;
 use crate::model::outcome::Stage;
 
 /// Rust.
@@ -35,11 +34,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
             "panic",
         ],
     ),
-    inner_tests: Some(InnerTests {
-        place: place_of_tests,
-        hidden_by: hides_tests,
-        items: items_for_tests,
-    }),
+    inner_tests: Some(rust_tests::parts),
     decisive_files: &[
         "clippy.toml",
         ".clippy.toml",
@@ -102,172 +97,6 @@ fn format_check(files: &RootFiles<'_>) -> String {
     let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
     let of_ci = of_ci.filter(checks).map(|words| words.join(" "));
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
-}
-
-/// The range from the first to the last `#[cfg(test)]` module of a file. The file must be formatted by
-/// rustfmt: a module ends at the first closing brace at the start of a line.
-fn place_of_tests(text: &str) -> Option<Range<usize>> {
-    let mut found: Option<Range<usize>> = None;
-    // The start of an attribute `#[cfg(test)]` whose item has not been reached yet.
-    let mut attribute: Option<usize> = None;
-    let mut in_module = false;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let trimmed = line.trim();
-        let end = at + line.len();
-        if in_module {
-            if line.starts_with('}') {
-                in_module = false;
-            }
-            found = found.map(|range| range.start..end);
-        } else if trimmed == "#[cfg(test)]" {
-            attribute = Some(at);
-        } else if let Some(start) = attribute
-            && !trimmed.is_empty()
-            && !trimmed.starts_with('#')
-        {
-            attribute = None;
-            if trimmed.ends_with('{') && trimmed.split_whitespace().any(|word| word == "mod") {
-                in_module = true;
-                found = Some(found.map_or(start, |range| range.start)..end);
-            }
-        }
-        at = end;
-    }
-    found
-}
-
-/// The items under `#[cfg(test)]`, or under a condition with `test`: `mod tests;`, functions, methods,
-/// constants, fields. Imports and modules with a body are left out. The file must be formatted by rustfmt.
-fn items_for_tests(text: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    // The position and the indentation of an attribute whose item has not ended yet.
-    let mut open: Option<(usize, usize)> = None;
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let item = line.trim();
-        let indentation = line.len() - line.trim_start().len();
-        let end = at + line.len();
-        let after_attribute = after_test_attribute(item);
-        if open.is_none() && after_attribute.is_some() {
-            open = Some((at, indentation));
-        }
-        let is_last_line = after_attribute != Some("") && item.ends_with([';', '}', ',']);
-        if let Some((start, depth)) = open
-            && depth == indentation
-            && is_last_line
-        {
-            found.push(text[start..end].trim());
-            open = None;
-        }
-        at = end;
-    }
-    found.retain(|item| {
-        let rest = after_test_attribute(item).unwrap_or(item);
-        let first = rest.lines().map(str::trim).find(|l| !l.is_empty() && !l.starts_with('#'));
-        let first = first.unwrap_or_default();
-        let is_module = first.ends_with('{') && first.split_whitespace().any(|word| word == "mod");
-        !is_module && !first.split_whitespace().any(|word| word == "use")
-    });
-    found
-}
-
-/// The text after an attribute whose condition contains `test`, as in `#[cfg(all(test, unix))]`. Returns
-/// `None` for other texts, and for a condition with `not(`.
-fn after_test_attribute(item: &str) -> Option<&str> {
-    let (condition, rest) = item.strip_prefix("#[cfg(")?.split_once(")]")?;
-    let mut words = condition.split(|c| !is_in_name(c));
-    (words.any(|word| word == "test") && !condition.contains("not(")).then_some(rest)
-}
-
-/// True if the text before the tests ends inside of a comment, a string, braces or an attribute. The tests
-/// may then be switched off.
-fn hides_tests(before: &str) -> bool {
-    let mut rest = before.char_indices().peekable();
-    let mut depth = 0_i64;
-    let mut last = ';';
-    while let Some((at, c)) = rest.next() {
-        let from_here = &before[at..];
-        let skipped = match c {
-            '/' if from_here.starts_with("//") => from_here.find('\n').or(Some(from_here.len())),
-            '/' if from_here.starts_with("/*") => end_of_comment(from_here),
-            '"' => end_of_string(from_here),
-            'r' if !last.is_alphanumeric() && last != '_' => match raw_string(from_here) {
-                Some(end) => end,
-                None => Some(1),
-            },
-            '\'' => Some(length_of_quote(from_here)),
-            _ => Some(c.len_utf8()),
-        };
-        let Some(skipped) = skipped else { return true };
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
-        }
-        let is_comment = c == '/' && skipped > 1;
-        if !(is_comment || c.is_whitespace()) {
-            last = c;
-        }
-        while rest.peek().is_some_and(|(next, _)| *next < at + skipped) {
-            rest.next();
-        }
-    }
-    depth != 0 || !matches!(last, ';' | '}')
-}
-
-/// The length of a block comment, including comments inside it; `None` if the comment has no end.
-fn end_of_comment(text: &str) -> Option<usize> {
-    let mut depth = 0;
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text.as_bytes()[at..];
-        match rest {
-            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
-            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
-            _ => at += 1,
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The length of a string literal; `None` if it has no end.
-fn end_of_string(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return Some(at + 1),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The length of a raw string literal: `Some(None)` if it has no end, `None` if the text does not begin with
-/// a raw string.
-fn raw_string(text: &str) -> Option<Option<usize>> {
-    let hashes = text[1..].bytes().take_while(|b| *b == b'#').count();
-    let body = text[1 + hashes..].strip_prefix('"')?;
-    let end = format!("\"{}", "#".repeat(hashes));
-    Some(body.find(&end).map(|at| 2 + hashes + at + end.len()))
-}
-
-/// The length of a character literal; 1 for the quote before a lifetime.
-fn length_of_quote(text: &str) -> usize {
-    let mut rest = text[1..].chars();
-    match (rest.next(), rest.next()) {
-        (Some('\\'), Some(c)) => {
-            let escape = 2 + c.len_utf8();
-            text[escape..].find('\'').map_or(1, |at| escape + at + 1)
-        }
-        (Some(c), Some('\'')) => c.len_utf8() + 2,
-        _ => 1,
-    }
 }
 
 /// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its dependencies,
@@ -386,72 +215,6 @@ fn put_back_tests_of(kind: &str, base: &Table, own: &mut Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn inner_tests_are_the_modules_for_tests() {
-        let cases = [
-            ("fn a() {}\n", None),
-            ("a\n#[cfg(test)]\nmod t {\n    b\n}\nc\n", Some("#[cfg(test)]\nmod t {\n    b\n}\n")),
-            (
-                "#[cfg(test)]\nuse a;\n\n#[cfg(test)]\n#[allow(x)]\nmod t {\n}",
-                Some("#[cfg(test)]\n#[allow(x)]\nmod t {\n}"),
-            ),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(place_of_tests(text).map(|range| &text[range]), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn items_for_tests_are_those_under_the_attribute_alone() {
-        let cases = [
-            ("#[cfg(test)]\nmod tests;\nfn a() {}\n", vec!["#[cfg(test)]\nmod tests;"]),
-            ("#[cfg(test)] mod tests;\n", vec!["#[cfg(test)] mod tests;"]),
-            ("#[cfg(all(test, unix))]\nmod a;\n", vec!["#[cfg(all(test, unix))]\nmod a;"]),
-            ("#[cfg(not(test))]\nmod a;\n", vec![]),
-            ("#[cfg(feature = \"tests\")]\nmod a;\n", vec![]),
-            (
-                "#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;\n",
-                vec!["#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;"],
-            ),
-            (
-                "impl A {\n    #[cfg(test)]\n    fn a() {\n        if b {\n        }\n    }\n    fn c() {}\n}\n",
-                vec!["#[cfg(test)]\n    fn a() {\n        if b {\n        }\n    }"],
-            ),
-            (
-                "struct A {\n    #[cfg(test)]\n    a: u8,\n    b: u8,\n}\n",
-                vec!["#[cfg(test)]\n    a: u8,"],
-            ),
-            ("#[cfg(test)]\nconst A: u8 = 1;\n", vec!["#[cfg(test)]\nconst A: u8 = 1;"]),
-            (
-                "#[cfg(test)]\nuse a::b;\n#[cfg(test)]\nmod t {\n    #[test]\n    fn a() {}\n}\n",
-                vec![],
-            ),
-            ("fn a() {}\n", vec![]),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(items_for_tests(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn tests_are_hidden_by_what_is_open_before_them() {
-        let cases = [
-            ("", false),
-            ("fn a() { '{' }\n", false),
-            ("fn a<'a>(x: &'a str) { \"{ \\\" /*\"; '\\''; '\\u{1}' } // {\n", false),
-            ("const A: &str = r#\"{ \" \"#;\n/* { /* */ */\n", false),
-            ("use a;\n// done", false),
-            ("fn a() {}\n/*\n", true),
-            ("mod off {\n", true),
-            ("#[cfg(never)]\n", true),
-            ("const A: &str = \"\n", true),
-            ("const A: &str = r#\"\n", true),
-        ];
-        for (text, hides) in cases {
-            assert_eq!(hides_tests(text), hides, "{text}");
-        }
-    }
 
     #[test]
     fn a_manifest_keeps_its_dependencies_and_new_members() {

@@ -230,11 +230,14 @@ fn protected_tests_are_put_back_already() {
 #[test]
 fn change_that_cannot_be_put_back_by_itself_counts_as_the_candidates_own() {
     let world = World::unborn();
-    world.write("src/lib.rs", "fn two() -> i32 {\n    1\n}\n\n#[test]\nfn t() {\n    two(1);\n}\n");
+    world.write(
+        "src/two.py",
+        "def two():\n    return 1\n\ndef test_two():\n    assert two() == 1\n",
+    );
     world.commit("base");
-    world.attempts(&["sed s/1/2/ src/lib.rs > new; mv new src/lib.rs"]);
-    let answer = world.frites(["judge", "--test", "grep -q 2 src/lib.rs"]).expect(3);
-    let words = "'src/lib.rs' is changed, and its tests cannot be told from its code";
+    world.attempts(&["sed s/1/2/ src/two.py > new; mv new src/two.py"]);
+    let answer = world.frites(["judge", "--test", "grep -q 2 src/two.py"]).expect(3);
+    let words = "'src/two.py' is changed, and its tests cannot be told from its code";
     assert!(answer.out().contains(words), "{}", answer.out());
     world.frites(["apply"]).refuses(1, words);
     world.assert_clean();

@@ -1,0 +1,393 @@
+//! The tests in a Rust file. They are found among the tokens of the file, so that no text in a string or a
+//! comment, and no unusual layout, changes what counts as a test.
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree, extra};
+
+use crate::ecosystems::ecosystem::{TestPart, TestParts};
+
+/// The maximum number of brackets around a token. The tokens are read by recursion.
+const DEEPEST: usize = 200;
+
+/// The parts of a Rust file that only tests compile: modules, functions and other items under
+/// `#[cfg(test)]`, and functions with an attribute for tests. Imports are left out. Returns `None` if the
+/// text is no Rust, or has too many brackets in brackets.
+pub fn parts(text: &str) -> Option<TestParts> {
+    let tokens = tokens(text)?;
+    let mut found = Vec::new();
+    let root = Scope { id: id_of(0, &conditions_inside(&tokens)), is_module: true };
+    read_items(tokens, root, &mut found)?;
+    Some(TestParts { root: root.id, parts: found })
+}
+
+/// The tokens of a file; `None` if it is no Rust.
+fn tokens(text: &str) -> Option<TokenStream> {
+    // The lexer keeps a copy of each text until this call.
+    extra::invalidate_current_thread_spans();
+    // rustc may skip such a first line, but the lexer does not.
+    let start = text.trim_start_matches('\u{feff}');
+    if start.starts_with("#!") && !start.starts_with("#![") {
+        return None;
+    }
+    let tokens: TokenStream = text.parse().ok()?;
+    let mut open = vec![tokens.clone().into_iter()];
+    while let Some(innermost) = open.last_mut() {
+        match innermost.next() {
+            Some(TokenTree::Group(_)) if open.len() > DEEPEST => return None,
+            Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+            Some(_) => {}
+            None => drop(open.pop()),
+        }
+    }
+    Some(tokens)
+}
+
+/// What encloses some items.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// A hash of the modules and macros around the items, with the conditions of these modules.
+    id: u64,
+    /// True if the items are in modules alone, so that each can be put back by itself.
+    is_module: bool,
+}
+
+fn id_of(outer: u64, label: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (outer, label).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The inner attributes of a file or a module with a condition (`#![cfg(unix)]`).
+fn conditions_inside(tokens: &TokenStream) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = tokens.clone().into_iter().peekable();
+    while let Some(TokenTree::Punct(mark)) = rest.next()
+        && mark.as_char() == '#'
+        && rest.next_if(|next| is_punct(next, '!')).is_some()
+        && let Some(TokenTree::Group(attribute)) = rest.next()
+    {
+        let is_condition = |token: &TokenTree| token.to_string().starts_with("cfg");
+        found.extend(
+            attribute
+                .stream()
+                .into_iter()
+                .next()
+                .filter(is_condition)
+                .map(|_| attribute.to_string()),
+        );
+    }
+    found
+}
+
+fn is_punct(token: &TokenTree, c: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == c)
+}
+
+/// True if a condition (the text in `cfg(…)`) holds only in a build for tests.
+fn needs_test(condition: TokenStream) -> bool {
+    let mut tokens = condition.into_iter();
+    match (tokens.next(), tokens.next(), tokens.next()) {
+        (Some(TokenTree::Ident(word)), None, None) => word == "test",
+        (Some(TokenTree::Ident(word)), Some(TokenTree::Group(list)), None) => {
+            word == "all" && split_at_commas(list.stream()).into_iter().any(needs_test)
+        }
+        _ => false,
+    }
+}
+
+/// True if an attribute makes a test of a function: `test`, `tokio::test`, `rstest`, `cfg_attr(x, test)`.
+fn marks_test(attribute: TokenStream) -> bool {
+    let mut name = String::new();
+    for token in attribute {
+        match token {
+            TokenTree::Ident(word) => name = plain(&word.to_string()),
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {}
+            TokenTree::Group(list) if name == "cfg_attr" => {
+                return split_at_commas(list.stream()).into_iter().skip(1).any(marks_test);
+            }
+            _ => break,
+        }
+    }
+    ["test", "rstest", "quickcheck"].contains(&name.as_str())
+        || name.starts_with("test_")
+        || name.ends_with("_test")
+}
+
+fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let parts = tokens.split(|token| is_punct(token, ','));
+    parts.map(|part| part.iter().cloned().collect()).collect()
+}
+
+/// A name without the mark of a raw name.
+fn plain(name: &str) -> String {
+    name.strip_prefix("r#").unwrap_or(name).to_owned()
+}
+
+/// An item that is being read: an item of a module, or a field, an arm, a statement.
+#[derive(Default)]
+struct Item {
+    /// The place of what was read of it; empty if nothing was.
+    range: Range<usize>,
+    /// The number of parts that were found before the item.
+    found_before: usize,
+    is_for_tests: bool,
+    is_test: bool,
+    /// A hash of the attributes.
+    conditions: u64,
+    /// The last token; empty before the first token, and after brackets.
+    last: String,
+    /// The keyword and the name of a function or a module; the name of a macro that is called, with `!`.
+    name: String,
+    /// True if the item has tokens after its attributes.
+    has_begun: bool,
+    /// True after a keyword of an item that ends with its braces, not at a comma.
+    is_declaration: bool,
+    /// True after a keyword of an item that ends only at a semicolon.
+    is_until_semicolon: bool,
+    is_import: bool,
+}
+
+impl Item {
+    fn extend_to(&mut self, range: &Range<usize>) {
+        let start = if self.range.is_empty() { range.start } else { self.range.start };
+        self.range = start..range.end;
+    }
+
+    fn add_attribute(&mut self, attribute: &Group) {
+        let mut tokens = attribute.stream().into_iter();
+        let condition = match (tokens.next(), tokens.next()) {
+            (Some(TokenTree::Ident(name)), _) if name == "doc" => return,
+            (Some(TokenTree::Ident(name)), Some(TokenTree::Group(list))) if name == "cfg" => {
+                Some(list.stream())
+            }
+            _ => None,
+        };
+        self.is_for_tests |= condition.is_some_and(needs_test);
+        self.is_test |= marks_test(attribute.stream());
+        self.conditions = id_of(self.conditions, &attribute.to_string());
+    }
+
+    fn add_word(&mut self, word: &str) {
+        let word = plain(word);
+        if self.name.is_empty() {
+            if ["fn", "mod"].contains(&self.last.as_str()) {
+                self.name = format!("{} {word}", self.last);
+            } else if word == "!" {
+                self.name = format!("{}!", self.last);
+            }
+        }
+        match word.as_str() {
+            "enum" | "fn" | "impl" | "mod" | "struct" | "trait" | "union" => {
+                self.is_declaration = true;
+            }
+            "const" | "let" | "static" | "type" | "use" => {
+                self.is_import |= word == "use";
+                self.is_until_semicolon = true;
+            }
+            _ => {}
+        }
+        self.last = word;
+        self.has_begun = true;
+    }
+
+    /// True if braces are the end of the item, and not a part of an expression, a pattern or a type.
+    fn ends_with_braces(&self, next: Option<&TokenTree>) -> bool {
+        let is_inside = self.last == "<"
+            || self.is_declaration && self.last == ","
+            || self.is_until_semicolon && !self.is_declaration;
+        let goes_on = match next {
+            Some(TokenTree::Punct(punct)) => "=.?".contains(punct.as_char()),
+            Some(TokenTree::Ident(word)) => word == "else",
+            _ => false,
+        };
+        !is_inside && (self.is_declaration || !goes_on)
+    }
+
+    /// The scope of what is in brackets of the item.
+    fn scope_inside(&self, group: &Group, outer: Scope) -> Scope {
+        if self.last == "!" || self.name == "macro_rules!" {
+            Scope { id: id_of(outer.id, &self.name), is_module: false }
+        } else if !outer.is_module {
+            outer
+        } else if self.name.starts_with("mod ") {
+            let conditions = (&self.name, self.conditions, conditions_inside(&group.stream()));
+            Scope { id: id_of(outer.id, &conditions), is_module: true }
+        } else {
+            Scope { id: id_of(outer.id, &"code"), is_module: false }
+        }
+    }
+
+    /// Adds the item to the parts if it is one, in place of the parts that are in it.
+    fn finish(self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
+        let is_module = self.name.starts_with("mod ") && has_body;
+        let is_test = self.is_test
+            || self.is_for_tests && is_module
+            || ["proptest!", "quickcheck!"].contains(&self.name.as_str());
+        if is_test || self.is_for_tests && !self.is_import {
+            found.truncate(self.found_before);
+            let (range, name) = (self.range, self.name);
+            let is_separable = is_test && scope.is_module;
+            found.push(TestPart { range, scope: scope.id, name, is_test, is_separable });
+        }
+    }
+}
+
+/// Finds the parts in some items. Returns `None` if an attribute has no item, because such an attribute would
+/// belong to what is put behind it.
+fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> Option<()> {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut item = Item { found_before: found.len(), ..Item::default() };
+    while let Some(token) = tokens.next() {
+        let range = token.span().byte_range();
+        if is_punct(&token, '#') {
+            let is_inner = tokens.next_if(|next| is_punct(next, '!')).is_some();
+            let attribute = tokens.next_if(|next| {
+                matches!(next, TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket)
+            });
+            if let Some(TokenTree::Group(attribute)) = attribute {
+                if item.has_begun {
+                    let next = Item { found_before: found.len(), ..Item::default() };
+                    std::mem::replace(&mut item, next).finish(false, scope, found);
+                }
+                if !is_inner {
+                    item.extend_to(&range);
+                    item.extend_to(&attribute.span().byte_range());
+                    item.add_attribute(&attribute);
+                }
+                continue;
+            }
+        }
+        item.extend_to(&range);
+        let mut has_body = false;
+        let is_end = match &token {
+            TokenTree::Group(group) => {
+                read_items(group.stream(), item.scope_inside(group, scope), found)?;
+                has_body =
+                    group.delimiter() == Delimiter::Brace && item.ends_with_braces(tokens.peek());
+                item.last.clear();
+                item.has_begun = true;
+                has_body
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ';' => true,
+            TokenTree::Punct(punct) if punct.as_char() == ',' && !item.is_declaration => {
+                !item.is_until_semicolon
+            }
+            token => {
+                item.add_word(&token.to_string());
+                false
+            }
+        };
+        if is_end {
+            let next = Item::default();
+            std::mem::replace(&mut item, next).finish(has_body, scope, found);
+            item.found_before = found.len();
+        }
+    }
+    let is_complete = item.has_begun || item.range.is_empty() || !scope.is_module;
+    item.finish(false, scope, found);
+    is_complete.then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text, name and kind of each part: `T` for a test that is separable, `t` for another test, `i` for
+    /// an item.
+    fn found(text: &str) -> Vec<(&str, char)> {
+        let read = parts(text).expect("the text can be read");
+        let parts = read.parts.into_iter().map(|part| {
+            let kind = if part.is_separable { 'T' } else { 'i' };
+            (&text[part.range], if part.is_test && kind == 'i' { 't' } else { kind })
+        });
+        parts.collect()
+    }
+
+    #[test]
+    fn parts_for_tests_end_where_their_items_end() {
+        for (part, kind) in [
+            ("#[cfg(test)]\nmod t {\n    const A: &str = r#\"{\n}\"#;\n}", 'T'),
+            (
+                "/// Text.\n#[ cfg( all(unix, test)) ]\n#[allow(x)]\npub mod t { #[test] fn a() {} }",
+                'T',
+            ),
+            ("#[test ]\nfn a() -> Vec<{ 1 }> { b(\"}\") }", 'T'),
+            ("#[tokio::test(a = 1)]\nasync fn a() {}", 'T'),
+            ("#[cfg_attr(a, b::test)] fn a() {}", 'T'),
+            ("proptest! { #[test] fn a(x in 0..1) {} }", 'T'),
+            ("#[cfg(test)]\nmod tests;", 'i'),
+            ("#[cfg(test)]\n#[path = \"x.rs\"]\nmod tests;", 'i'),
+            ("#[cfg(test)]\nconst A: B = B { c: 1 };", 'i'),
+            ("#[cfg(test)] pub const fn a() {}", 'i'),
+        ] {
+            let text = format!(
+                "fn x() {{}} // '\n{part}\nuse y::{{z}};\nfn z<'a>() {{ br\"\\\"; '{{' }}\n"
+            );
+            assert_eq!(found(&text), [(part, kind)], "{text}");
+        }
+        for (text, part, kind) in [
+            (
+                "impl A { #[cfg(test)] fn a() { if b {} } fn c() {} }",
+                "#[cfg(test)] fn a() { if b {} }",
+                'i',
+            ),
+            ("struct A { #[cfg(test)] a: u8, b: u8 }", "#[cfg(test)] a: u8,", 'i'),
+            (
+                "fn a() { #[cfg(test)] if b {} else { c } d }",
+                "#[cfg(test)] if b {} else { c }",
+                'i',
+            ),
+            (
+                "fn a() { match b { #[cfg(test)] C { .. } => {} _ => {} } }",
+                "#[cfg(test)] C { .. } => {}",
+                'i',
+            ),
+            ("m! { #[test] fn a() {} fn b() {} }", "#[test] fn a() {}", 't'),
+            ("mod b { #![x] #[cfg(test)] mod t {} }", "#[cfg(test)] mod t {}", 'T'),
+        ] {
+            assert_eq!(found(text), [(part, kind)], "{text}");
+        }
+        for none in [
+            "#[cfg(not(test))]\nmod a {}",
+            "#[cfg(any(test, feature = \"x\"))]\nmod a {}",
+            "#[cfg(feature = \"test\")]\nmod a {}",
+            "#[cfg(test)]\nuse a::b;",
+            "/* #[cfg(test)] mod t {} */ fn a() { \"#[test] fn a() {}\" }",
+            "\u{feff}#![allow(x)]\n//! Text.\nfn a() {}",
+        ] {
+            assert_eq!(found(none), [], "{none}");
+        }
+    }
+
+    #[test]
+    fn scope_is_what_encloses_a_part() {
+        let scope = |text: &str| parts(text).expect("the text can be read").parts[0].scope;
+        let [test, inner] = ["#[test] fn a() {}", "mod b { #[test] fn a() {} }"];
+        assert_eq!(scope(&format!("fn c() {{}} {test}")), scope(test));
+        assert_eq!(scope(&inner.replace("mod b", "/// c\npub mod b")), scope(inner));
+        let mut scopes = std::collections::BTreeSet::from([scope(test), scope(inner)]);
+        for other in [
+            format!("#![cfg(a)] {test}"),
+            format!("#[cfg(a)] {inner}"),
+            inner.replace("{ #[", "{ #![cfg(a)] #["),
+            inner.replace("mod b", "mod c"),
+            inner.replace("mod b", "b!"),
+            inner.replace("mod b", "fn b()"),
+        ] {
+            assert!(scopes.insert(scope(&other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_rust_or_too_deep_has_no_parts() {
+        let deep = |depth: usize| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
+        assert!(parts(&deep(DEEPEST)).is_some());
+        for text in
+            ["fn a() {", "/*", "fn a() {}\n#[cfg(any())]\n", "#!/x\nfn a() {}", &deep(200_000)]
+        {
+            assert!(parts(text).is_none(), "{}", &text[..text.len().min(20)]);
+        }
+    }
+}
