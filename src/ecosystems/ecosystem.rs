@@ -38,9 +38,18 @@ pub struct Ecosystem {
     pub found_instead: fn(&str, &str) -> Vec<String>,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
-    /// The texts with which a test begins in a source line.
+    /// The texts around a comment of several lines; empty if the language has none.
+    pub block_comment: (&'static str, &'static str),
+    /// The quotes of texts. A quote comes before another one with which it begins.
+    pub quotes: &'static [&'static str],
+    /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell.
+    pub code: Option<fn(&str) -> String>,
+    /// The marks with which a test begins in a line of code (see `marks.rs`).
     pub test_marks: &'static [&'static str],
-    /// The texts in a source line that skip tests.
+    /// Gets the code of a file that is not a test by its name, and the code of a marked part of it. True if a
+    /// runner may find a test there.
+    pub may_run: fn(&str, &str) -> bool,
+    /// The marks in a line of code that skip tests. A mark that is a comment counts in comments.
     pub skip_marks: &'static [&'static str],
     /// The words that define a macro (`define`), and the names of the macros with which tests assert
     /// (`assert`).
@@ -146,7 +155,11 @@ impl Ecosystem {
         finds: PackagesFound::Installed,
         found_instead: |_, _| Vec::new(),
         comment: "",
+        block_comment: ("", ""),
+        quotes: &["\"", "'"],
+        code: None,
         test_marks: &[],
+        may_run: |_, _| true,
         skip_marks: &[],
         assertions: (&[], &[]),
         inner_tests: None,

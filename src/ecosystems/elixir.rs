@@ -14,6 +14,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     lock_files: &["mix.lock"],
     is_plain_lock: is_literal,
     comment: "#",
+    quotes: &["\"\"\"", "'''", "\"", "'"],
     test_marks: &["test \"", "describe \"", "doctest "],
     skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
     decisive_files: &[".credo.exs", ".formatter.exs"],

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::dependencies;
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::marks::{has_fewer_tests, new_skip_mark};
 use crate::ecosystems::paths::{directory_of, resolved};
 use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, deciding_change, has_fewer_tests, is_test_path, new_skip_mark,
-    source_of,
+    DecidingChange, TouchedPath, deciding_change, is_test_path, source_of,
 };
 use crate::model::flag::{Flag, FlagKind};
 
@@ -26,7 +26,7 @@ pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> 
     }
     let edits_test_file = is_test && before.is_some() && touched.loses;
     if (is_test && before.is_some() && after.is_none())
-        || source.is_some_and(|source| has_fewer_tests(source, before, after))
+        || source.is_some_and(|source| has_fewer_tests(source, path, before, after))
     {
         found.push(FlagKind::TestsDeleted.at(path));
     } else if edits_test_file || source.is_some_and(|s| edits_inner_tests(s, before, after)) {

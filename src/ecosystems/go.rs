@@ -14,7 +14,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     finds: PackagesFound::Named,
     found_instead: packages_in_place_of_modules,
     comment: "//",
-    test_marks: &["func Test", "func Benchmark", "func Fuzz", "func Example"],
+    block_comment: ("/*", "*/"),
+    quotes: &["`", "\"", "'"],
+    test_marks: &["func Test*", "func Benchmark*", "func Fuzz*", "func Example*"],
+    // Go finds tests only in files whose names end with `_test`.
+    may_run: |_, _| false,
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     decisive_files: &["go.work", ".golangci.*", "magefile.go"],

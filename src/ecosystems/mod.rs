@@ -31,6 +31,7 @@ mod make;
 pub mod make_values;
 mod manifest;
 mod markers;
+pub mod marks;
 mod native;
 mod new_file;
 mod other_languages;

@@ -28,8 +28,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     is_source_if_new: |file| file.is_beside_its_language() && !file.has_name_of_a_test(),
     project_files: &["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel", "configure.ac", "meson.build"],
     comment: "//",
+    block_comment: ("/*", "*/"),
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
-    skip_marks: &["GTEST_SKIP", "DISABLED_", "SKIP("],
+    skip_marks: &["GTEST_SKIP*", "DISABLED_*", "SKIP("],
     assertions: (&["define"], &["assert", "NDEBUG"]),
     test_words: TEST_WORDS,
     decisive_files: &[

@@ -8,11 +8,11 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, TestPart, TestParts};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::marks::{code, has_fewer_tests, loose_tests, new_skip_mark};
 use crate::ecosystems::new_file::is_plain_name;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
 use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, count_marks, deciding_change, has_fewer_tests, is_named,
-    is_test_path, new_skip_mark, source_of,
+    DecidingChange, TouchedPath, deciding_change, is_named, is_test_path, source_of,
 };
 use crate::error::Result;
 
@@ -186,16 +186,16 @@ fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Put
         (before, Some(after), _) if before == Some(after) => PutBack::Keep,
         (before, Some(after), Some(parts)) => inner_tests(source, parts, before, after),
         (Some(before), Some(after), None) => {
-            let has_tests = |text| count_marks(source, Some(text), source.test_marks) > 0;
-            let kept = loose_tests(source, after);
-            let changes_tests = !loose_tests(source, before).iter().all(|test| kept.contains(test));
-            if changes_tests || (skips && (has_tests(before) || has_tests(after))) {
+            let [old, new] = [before, after].map(|text| loose_tests(source, text));
+            let kept: HashSet<&str> = new.iter().map(|test| test.text.as_str()).collect();
+            let changes_tests = !old.iter().all(|test| kept.contains(test.text.as_str()));
+            if changes_tests || (skips && !(old.is_empty() && new.is_empty())) {
                 PutBack::Inseparable(MIXED)
             } else {
                 PutBack::Keep
             }
         }
-        (Some(before), None, _) if has_fewer_tests(source, Some(before), None) => {
+        (Some(before), None, _) if has_fewer_tests(source, path, Some(before), None) => {
             PutBack::Inseparable("its tests are gone with the file")
         }
         _ => PutBack::Keep,
@@ -279,50 +279,20 @@ fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
     }
 }
 
-/// The number of lines that define a macro with which tests assert.
+/// The number of places in the code that define a macro with which tests assert.
 fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     let (defining, macros) = source.assertions;
-    let mut count = 0;
-    for line in text.unwrap_or_default().lines() {
-        let words: Vec<&str> = line.split(|c| !is_in_name(c)).filter(|w| !w.is_empty()).collect();
-        let mut pairs = words.windows(2);
-        count +=
-            usize::from(pairs.any(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])));
+    if defining.is_empty() {
+        return 0;
     }
-    count
+    let code = code(source, text.unwrap_or_default());
+    let words: Vec<&str> = code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
+    let pairs = words.windows(2);
+    pairs.filter(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])).count()
 }
 
 /// The reason why the tests in a source file cannot be put back alone.
 const MIXED: &str = "its tests cannot be told from its code";
-
-/// The tests among the code: each marked line, with the lines that belong to it by their indentation. A test inside
-/// another one is part of that one, so that no line is kept twice, however deep a file nests its marks.
-fn loose_tests(source: &Ecosystem, text: &str) -> HashSet<String> {
-    let mut found: Vec<String> = Vec::new();
-    // The least indentation of a mark in the test to which the previous line belongs.
-    let mut outermost = None;
-    // An attribute stands before the item that it marks, with the same indentation.
-    let mut in_head = false;
-    for line in text.lines() {
-        let code = line.trim_start();
-        let indentation = line.len() - code.len();
-        let is_marked = count_marks(source, Some(line), source.test_marks) > 0;
-        outermost = outermost.filter(|mark| {
-            in_head || line.is_empty() || indentation > *mark || code.starts_with(['}', ')'])
-        });
-        match (outermost, found.last_mut()) {
-            (Some(_), Some(test)) => test.extend(["\n", line.trim_end()]),
-            _ if is_marked => found.push(line.trim_end().to_owned()),
-            _ => {}
-        }
-        if is_marked {
-            outermost = Some(outermost.map_or(indentation, |mark: usize| mark.min(indentation)));
-        }
-        in_head =
-            (in_head || is_marked) && outermost.is_some() && code.starts_with(['#', '@', '[']);
-    }
-    found.iter().map(|test| test.trim_end().to_owned()).collect()
-}
 
 #[cfg(test)]
 mod tests {
@@ -561,6 +531,7 @@ mod tests {
             ("src/m.rs", "#[allow(unused_macros)] macro_rules! assert_eq { ($($t:tt)*) => {} }"),
             ("src/m.rs", "pub(crate) use fake as assert;"),
             ("src/add.h", "# define NDEBUG 1"),
+            ("src/m.rs", "use fake::{\n    a as\n    assert_eq};"),
         ] {
             let done = of(path, Some(""), Some(text));
             assert!(matches!(done, PutBack::Inseparable(_)), "{text}: {done:?}");
@@ -569,7 +540,8 @@ mod tests {
         for (path, text) in [
             ("src/m.rs", "macro_rules! assert_sorted { () => { assert_eq!(1, 1) } }"),
             ("src/add.h", "#define ADD_H\n#ifndef NDEBUG"),
-            ("src/add.h", "int add(int, int);"),
+            ("src/add.h", "int add(int, int); /* define NDEBUG to leave the check out */"),
+            ("src/m.rs", "fn f() { 'a' } // callers treat 0 as panic"),
         ] {
             assert_eq!(of(path, None, Some(text)), PutBack::Keep, "{text}");
         }
@@ -583,6 +555,38 @@ mod tests {
         assert_eq!(of("b/Cargo.toml", None, Some(script)), PutBack::Deciding);
         for path in ["src/features.h", "src/sys/cdefs.h", "include/stdc-predef.h"] {
             assert_eq!(of(path, None, Some("")), PutBack::Deciding, "{path}");
+        }
+    }
+
+    #[test]
+    fn tests_among_the_code_are_those_that_a_runner_may_find() {
+        for (path, base) in [
+            ("src/db.py", "class TestimonialView:\n    def get(self):\n        return 1\n"),
+            ("src/db.py", "class Db:\n    def test_connection(self):\n        return 1\n"),
+            ("src/db.go", "func TestConnection(x int) int {\n\treturn 1\n}\n"),
+            ("src/db.js", "function describe(e) {\n  return 1;\n}\n"),
+            ("src/db.js", "out.push(it(x - 1));\n/* it('a', () => { 1 }) */\n"),
+            ("src/db.rb", "def describe x\n  1\nend\n"),
+            ("src/db.rb", "raise \"please specify a name\" if x.nil? && 1\n"),
+            ("src/db.rb", "=begin\n=end\ndef test_connection\n  1\nend\n"),
+            ("src/Db.java", "@PropertySource(\"a\")\nclass Db {\n    int a = 1;\n}\n"),
+            ("src/Db.cs", "return weights[Factor] - 1;\n"),
+        ] {
+            let done = of(path, Some(base), Some(&base.replace('1', "2")));
+            assert_eq!(done, PutBack::Keep, "{path}: {base}");
+        }
+        for (path, base) in [
+            (
+                "src/db.py",
+                "class A(TestCase):\n    def test_a(self):\n        b = \"\"\"\nc\n\"\"\"\n        d(1)\n",
+            ),
+            ("src/db.py", "import pytest\n\ndef test_a():\n    b = [\nc,\n    ]\n    d(1)\n"),
+            ("src/db.js", "it('a', () => {\n  b(`\n`);\n  c(1);\n});\n"),
+            ("src/db.rb", "describe A do\n  it \"b\" do\n    c 1\n  end\nend\n"),
+            ("src/Db.java", "@Test // a\n\nvoid b() {\n    c(1);\n}\n"),
+        ] {
+            let done = of(path, Some(base), Some(&base.replace('1', "2")));
+            assert_eq!(done, PutBack::Inseparable(MIXED), "{path}: {base}");
         }
     }
 
@@ -642,10 +646,9 @@ mod tests {
             assert!(matches!(done, PutBack::Inseparable(_)), "{after}: {done:?}");
         }
         // Tests that the attempt hides run all the same, because they are put back.
-        for (before, after) in [
-            ("fn a() {}\n/*\n", "*/\n"),
-            ("const A: &[u8] = br\"\\\"; /* \";\n", "*/\n"),
-        ] {
+        for (before, after) in
+            [("fn a() {}\n/*\n", "*/\n"), ("const A: &[u8] = br\"\\\"; /* \";\n", "*/\n")]
+        {
             let own = format!("{before}{TESTS}{after}");
             let done = of("src/a.rs", Some(&base), Some(&own));
             assert_eq!(done, part(format!("{own}\n{TESTS}")));

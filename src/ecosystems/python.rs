@@ -34,15 +34,21 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     project_files: &["Pipfile", "requirements.txt", "setup.py"],
     lock_files: &["Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"],
     comment: "#",
-    test_marks: &["def test", "class Test"],
+    quotes: &["\"\"\"", "'''", "\"", "'"],
+    test_marks: &["def test*", "class Test*"],
+    // A test asserts, or its file loads a library for tests.
+    may_run: |code, part| {
+        let words = ["assert", "Assert", "TestCase", "pytest", "unittest"];
+        part.contains("def test") && words.iter().any(|word| code.contains(word))
+    },
     skip_marks: &[
-        "mark.skip",
-        "pytest.skip",
+        "mark.skip*",
+        "pytest.skip*",
         "pytest.exit",
-        "unittest.skip",
+        "unittest.skip*",
         "SkipTest",
         "skipTest",
-        "@skip",
+        "@skip*",
         "collect_ignore",
         "pytest_collection_modifyitems",
         "expectedFailure",

@@ -19,8 +19,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     lock_files: &["Cargo.lock"],
     finds: PackagesFound::Named,
     comment: "//",
-    test_marks: &["#[test]", "::test]", "::test(", "#[rstest", "proptest!"],
-    skip_marks: &["#[ignore", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
+    code: Some(rust_tests::code),
+    test_marks: &["#[test]", "::test]", "::test(", "#[rstest*", "proptest!"],
+    skip_marks: &["#[ignore*", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
     // `use fake as assert_eq` also replaces the library's macro.
     assertions: (
         &["macro_rules", "macro", "as"],

@@ -21,6 +21,41 @@ pub fn parts(text: &str) -> Option<TestParts> {
     Some(TestParts { root: root.id, parts: found })
 }
 
+/// The text with blanks in place of comments and literals. Returns the text itself if it is no Rust.
+pub fn code(text: &str) -> String {
+    let Some(tokens) = tokens(text) else { return text.to_owned() };
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    let mut show = |range: Range<usize>| {
+        code.extend(text[at..range.start].chars().map(|c| if c == '\n' { c } else { ' ' }));
+        code.push_str(&text[range.clone()]);
+        at = range.end;
+    };
+    let mut open = vec![(tokens.into_iter(), text.len()..text.len())];
+    while let Some((innermost, end)) = open.last_mut() {
+        match innermost.next() {
+            Some(TokenTree::Group(group)) => {
+                let start = group.span_open().byte_range();
+                // The tokens that stand for a comment of documentation all have its place.
+                if !text[start.clone()].starts_with('/') {
+                    show(start);
+                    open.push((group.stream().into_iter(), group.span_close().byte_range()));
+                }
+            }
+            Some(TokenTree::Ident(word)) => show(word.span().byte_range()),
+            Some(TokenTree::Punct(punct)) if punct.span().byte_range().len() == 1 => {
+                show(punct.span().byte_range());
+            }
+            Some(_) => {}
+            None => {
+                show(end.clone());
+                open.pop();
+            }
+        }
+    }
+    code
+}
+
 /// The tokens of a file; `None` if it is no Rust.
 fn tokens(text: &str) -> Option<TokenStream> {
     // The lexer keeps a copy of each text until this call.
@@ -359,6 +394,13 @@ mod tests {
         ] {
             assert_eq!(found(none), [], "{none}");
         }
+    }
+
+    #[test]
+    fn code_has_no_comments_and_no_literals() {
+        let text = "/// a\n//! é\nfn a(b: &'c str) { /* \n é */ \"x\ny\"; 'z' / 1 } // b\n#[c]";
+        let lines = ["", "", "fn a(b: &'c str) {", "", "  ;     /   }", "#[c]"];
+        assert_eq!(code(text).lines().map(str::trim_end).collect::<Vec<_>>(), lines);
     }
 
     #[test]

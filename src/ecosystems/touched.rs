@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
+use crate::ecosystems::paths::{directories_above, directory_of, file_name};
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::model::pattern::matches;
 
@@ -110,52 +110,6 @@ pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
     let mut patterns = names.iter().filter(|name| name.contains('*'));
     directories_above(path).chain([path]).any(|path| names.contains(path))
         || patterns.any(|pattern| matches(pattern, path))
-}
-
-/// True if a source file has fewer tests than before.
-pub fn has_fewer_tests(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> bool {
-    count_marks(source, after, source.test_marks) < count_marks(source, before, source.test_marks)
-}
-
-/// True if a source file that is not a test by its name has more tests than before.
-pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
-    let before = touched.text_before();
-    let after = touched.text_after();
-    source_of(touched.path)
-        .is_some_and(|source| has_fewer_tests(source, after.as_deref(), before.as_deref()))
-}
-
-/// The first skip mark that is on more lines of the file than before.
-pub fn new_skip_mark(
-    source: &Ecosystem,
-    before: Option<&str>,
-    after: Option<&str>,
-) -> Option<&'static str> {
-    source
-        .skip_marks
-        .iter()
-        .copied()
-        .find(|mark| count_marks(source, after, &[mark]) > count_marks(source, before, &[mark]))
-}
-
-/// The number of lines with one of these marks. A comment line counts only for marks that are comments
-/// themselves.
-pub fn count_marks(source: &Ecosystem, text: Option<&str>, marks: &[&str]) -> usize {
-    let has_mark = |line: &&str| {
-        let is_comment = line.trim_start().starts_with(source.comment);
-        marks
-            .iter()
-            .any(|mark| (!is_comment || mark.starts_with(source.comment)) && holds_mark(line, mark))
-    };
-    text.unwrap_or_default().lines().filter(has_mark).count()
-}
-
-/// True if a line has a mark that is neither the end of a longer word, as in `submit(`, nor a method of
-/// another object, as in `pattern.test(`.
-fn holds_mark(line: &str, mark: &str) -> bool {
-    let continues = |c: char| is_in_name(c) || c == '$' || (c == '.' && mark.ends_with('('));
-    line.match_indices(mark)
-        .any(|(at, _)| !mark.starts_with(is_in_name) || !line[..at].ends_with(continues))
 }
 
 #[cfg(test)]

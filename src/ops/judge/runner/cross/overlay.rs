@@ -1,5 +1,6 @@
 //! Lays the test files of some candidates over a tree.
-use crate::ecosystems::touched::{adds_inner_tests, is_test_path};
+use crate::ecosystems::marks::adds_inner_tests;
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::index::{IndexEdits, edited_tree};

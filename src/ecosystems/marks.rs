@@ -1,0 +1,233 @@
+//! The marks by which tests, and what skips tests, are found in the lines of a source file.
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::paths::is_in_name;
+use crate::ecosystems::touched::{TouchedPath, is_test_path, source_of};
+
+/// Begins each line of [`code`] whose start is in a comment or in a text.
+const INSIDE: char = '\0';
+
+/// The lines of a source file, with blanks in place of comments and of what is in texts. Returns the text itself
+/// if a comment or a text has no end, because it is then not read as its tools read it.
+pub fn code(source: &Ecosystem, text: &str) -> String {
+    if let Some(code) = source.code {
+        return code(text);
+    }
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    // The last quote that is not closed on its line, and the end of that line.
+    let mut unclosed = ("", 0);
+    while let Some(c) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let quote = source.quotes.iter().copied().find(|quote| rest.starts_with(quote));
+        let quote = quote.or((c == '/' && may_begin_pattern(&code)).then_some("/"));
+        let (shown, length) = if !source.comment.is_empty() && rest.starts_with(source.comment) {
+            (0, rest.find('\n'))
+        } else if !source.block_comment.0.is_empty() && rest.starts_with(source.block_comment.0) {
+            let (start, end) = source.block_comment;
+            match rest[start.len()..].find(end) {
+                Some(length) => (0, Some(start.len() + length + end.len())),
+                None => return text.to_owned(),
+            }
+        } else if let Some(quote) = quote
+            && !(quote == unclosed.0 && at < unclosed.1)
+        {
+            match length_of_quoted(rest, quote) {
+                Some(length) => (quote.len(), Some(length)),
+                None if is_in_one_line(quote) => {
+                    unclosed = (quote, rest.find('\n').map_or(text.len(), |end| at + end));
+                    (c.len_utf8(), Some(c.len_utf8()))
+                }
+                None => return text.to_owned(),
+            }
+        } else {
+            (c.len_utf8(), Some(c.len_utf8()))
+        };
+        let length = length.unwrap_or(rest.len());
+        let hidden_to = length.saturating_sub(shown).max(shown);
+        code.push_str(&rest[..shown]);
+        for c in rest[shown..hidden_to].chars() {
+            match c {
+                '\n' => code.extend(['\n', INSIDE]),
+                _ => code.push(' '),
+            }
+        }
+        code.push_str(&rest[hidden_to..length]);
+        at += length;
+    }
+    code
+}
+
+/// True for a quote whose text ends on its line.
+fn is_in_one_line(quote: &str) -> bool {
+    ["\"", "'", "/"].contains(&quote)
+}
+
+/// The length of a text in quotes; `None` if it has no end.
+fn length_of_quoted(rest: &str, quote: &str) -> Option<usize> {
+    let mut in_class = false;
+    let mut at = quote.len();
+    loop {
+        let text = &rest[at..];
+        at += match text.chars().next()? {
+            '\\' => 1 + text[1..].chars().next()?.len_utf8(),
+            '\n' if is_in_one_line(quote) => return None,
+            _ if text.starts_with(quote) && !in_class => return Some(at + quote.len()),
+            c => {
+                in_class = quote == "/" && (c == '[' || in_class && c != ']');
+                c.len_utf8()
+            }
+        };
+    }
+}
+
+/// True if a slash after this code begins a regular expression, and is no division.
+fn may_begin_pattern(code: &str) -> bool {
+    let code = code.trim_end_matches([' ', '\t']);
+    code.ends_with(|c: char| "\n(,=:[!&|?{};".contains(c)) || code.ends_with("return")
+}
+
+/// A test among the code.
+pub struct LooseTest {
+    /// The text, from the marked line on.
+    pub text: String,
+    /// The number of lines with a mark.
+    marks: usize,
+}
+
+/// The tests among the code: each marked line, with the lines that belong to it by their indentation, or because
+/// they are in a text or in brackets. A test inside another one is part of that one, so that no line is kept
+/// twice, however deep a file nests its marks.
+pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
+    let all_code = code(source, text);
+    let mut found: Vec<(LooseTest, String)> = Vec::new();
+    // The least indentation of a mark in the test to which the previous line belongs.
+    let mut outermost = None;
+    // An attribute stands before the item that it marks, with the same indentation.
+    let mut in_head = false;
+    // The number of brackets of the test that are open.
+    let mut open = 0;
+    for (line, line_code) in text.lines().zip(all_code.lines()) {
+        let code = line_code.trim_start();
+        let indentation = line.len() - line.trim_start().len();
+        let is_marked = has_mark(line_code, source.test_marks);
+        outermost = outermost.filter(|mark| {
+            let is_inside = open > 0 || code.starts_with(INSIDE);
+            in_head
+                || is_inside
+                || line.is_empty()
+                || indentation > *mark
+                || code.starts_with(['}', ')'])
+        });
+        if outermost.is_none() && is_marked {
+            let (text, marks) = (String::new(), 0);
+            found.push((LooseTest { text, marks }, String::new()));
+            open = 0;
+        }
+        if (outermost.is_some() || is_marked)
+            && let Some((test, test_code)) = found.last_mut()
+        {
+            test.text.extend([line.trim_end(), "\n"]);
+            test.marks += usize::from(is_marked);
+            test_code.extend([code, "\n"]);
+            let count = |brackets: [char; 3]| code.matches(brackets).count();
+            open = (open + count(['(', '[', '{'])).saturating_sub(count([')', ']', '}']));
+        }
+        if is_marked {
+            outermost = Some(outermost.map_or(indentation, |mark: usize| mark.min(indentation)));
+        }
+        in_head = (in_head && code.is_empty()
+            || (in_head || is_marked) && code.starts_with(['@', '[']))
+            && outermost.is_some();
+    }
+    found.retain(|(_, test_code)| (source.may_run)(&all_code, test_code));
+    found.iter_mut().for_each(|(test, _)| test.text.truncate(test.text.trim_end().len()));
+    found.into_iter().map(|(test, _)| test).collect()
+}
+
+/// True if a source file has fewer tests than before.
+pub fn has_fewer_tests(
+    source: &Ecosystem,
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> bool {
+    count_tests(source, path, after) < count_tests(source, path, before)
+}
+
+/// True if a source file that is not a test by its name has more tests than before.
+pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
+    let path = touched.path;
+    let (before, after) = (touched.text_before(), touched.text_after());
+    source_of(path)
+        .is_some_and(|source| has_fewer_tests(source, path, after.as_deref(), before.as_deref()))
+}
+
+/// The number of marked lines in a source file, as far as a runner may find tests there.
+fn count_tests(source: &Ecosystem, path: &str, text: Option<&str>) -> usize {
+    let text = text.unwrap_or_default();
+    if source.inner_tests.is_some() || is_test_path(path) {
+        code(source, text).lines().filter(|line| has_mark(line, source.test_marks)).count()
+    } else {
+        loose_tests(source, text).iter().map(|test| test.marks).sum()
+    }
+}
+
+/// The first skip mark that is on more lines of the file than before.
+pub fn new_skip_mark(
+    source: &Ecosystem,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Option<&'static str> {
+    let [before, after] = [before, after].map(Option::unwrap_or_default);
+    let [old, new] = [before, after].map(|text| code(source, text));
+    let mark = source.skip_marks.iter().find(|mark| {
+        // Some marks are comments.
+        let is_comment = mark.starts_with(source.comment);
+        let [old, new] = if is_comment { [before, after] } else { [old.as_str(), new.as_str()] };
+        let count = |text: &str| text.lines().filter(|line| has_mark(line, &[mark])).count();
+        count(new) > count(old)
+    });
+    mark.map(|mark| mark.trim_end_matches('*'))
+}
+
+/// True if a line has one of these marks as a word. A mark that ends in `*` also begins longer words. A method
+/// of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
+fn has_mark(line: &str, marks: &[&str]) -> bool {
+    let continues = |before: &str, mark: &str| {
+        before.ends_with(|c: char| is_in_name(c) || c == '$' || (c == '.' && mark.ends_with('(')))
+            || ["def ", "define ", "function "].iter().any(|word| before.ends_with(word))
+    };
+    marks.iter().any(|mark| {
+        let start = mark.trim_end_matches('*');
+        let is_whole = start.len() == mark.len() && start.ends_with(is_in_name);
+        line.match_indices(start).any(|(at, _)| {
+            !(start.starts_with(is_in_name) && continues(&line[..at], start))
+                && !(is_whole && line[at + start.len()..].starts_with(is_in_name))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ecosystems::{javascript, python};
+
+    #[test]
+    fn code_has_blanks_for_comments_and_texts() {
+        for (source, text, expected) in [
+            (&javascript::ECOSYSTEM, "a('b', /'[/`]/g); // c", "a(' ', /     /g);     "),
+            (
+                &javascript::ECOSYSTEM,
+                "a / b / `c\n${d}`; /* e\n */",
+                "a / b / ` \n\0    `;     \n\0   ",
+            ),
+            (&javascript::ECOSYSTEM, "don't\n'it\\'s'", "don't\n'     '"),
+            (&javascript::ECOSYSTEM, "a /* b", "a /* b"),
+            (&python::ECOSYSTEM, "a = \"\"\"\nb\n\"\"\" # c", "a = \"\"\"\n\0 \n\0\"\"\"    "),
+        ] {
+            assert_eq!(code(source, text), expected, "{text}");
+        }
+        // Each quote without an end is looked for once on its line.
+        code(&javascript::ECOSYSTEM, &"'\\".repeat(200_000));
+    }
+}
