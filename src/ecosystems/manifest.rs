@@ -275,8 +275,8 @@ pub struct LineHunk<'t> {
     pub added: &'t [&'t str],
 }
 
-/// The maximum product of the line counts of two compared texts, because hostile texts would take too long.
-const MOST_LINES: usize = 4_000_000;
+/// The most lines that two compared texts have together, because hostile texts would take too long.
+const MOST_LINES: usize = 200_000;
 
 /// Puts back the differences for which `decides` is true. Returns a new manifest unchanged, and `None` if the
 /// texts are too long to compare.
@@ -289,7 +289,7 @@ pub fn line_hunks(
     let Some(base) = base else { return Some(own.to_owned()) };
     let old: Vec<&str> = lines(base).collect();
     let new: Vec<&str> = lines(own).collect();
-    if old.len().saturating_mul(new.len()) > MOST_LINES {
+    if old.len() + new.len() > MOST_LINES {
         return None;
     }
     let input = InternedInput::new(lines(base), lines(own));
@@ -379,6 +379,9 @@ mod tests {
         for (base, own, expected) in cases {
             assert_eq!(put_back(base, own).as_deref(), Some(expected), "{own:?}");
         }
+        let [long, longer, too_long] = [9_000, 9_001, 200_000].map(|count| "a\n".repeat(count));
+        assert_eq!(put_back(&long, &longer).as_ref(), Some(&longer));
+        assert_eq!(put_back("b\n", &too_long), None);
     }
 
     #[test]

@@ -164,9 +164,6 @@ fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Put
         DecidingChange::None => {}
         DecidingChange::Whole => return PutBack::Deciding,
         DecidingChange::Part(text) => return PutBack::Part(text),
-        DecidingChange::Inseparable => {
-            return PutBack::Inseparable("its deciding part cannot be put back by itself");
-        }
     }
     let source = source_of(path);
     let skips = source.is_some_and(|source| new_skip_mark(source, before, after).is_some());
@@ -324,7 +321,7 @@ mod tests {
     fn tests_and_deciding_files_are_put_back_and_the_rest_stays() {
         /// The path, its text before and after, the thing to do.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, PutBack);
-        let cases: [Case<'_>; 22] = [
+        let cases: [Case<'_>; 23] = [
             ("src/a.py", Some("a"), Some("b"), PutBack::Keep),
             ("src/new.py", None, Some("b"), PutBack::Keep),
             ("src/old.py", Some("a"), None, PutBack::Keep),
@@ -344,6 +341,7 @@ mod tests {
             ("ci/check.sh", Some("a"), Some("b"), PutBack::Deciding),
             ("ci/check.sh", Some("a"), None, PutBack::Deciding),
             ("GNUmakefile", None, Some("t:"), PutBack::Deciding),
+            ("package.json", Some("{}"), Some("{"), PutBack::Deciding),
             ("pyproject.toml", None, Some("[project]\nname = 'a'"), PutBack::Keep),
             (
                 "pyproject.toml",

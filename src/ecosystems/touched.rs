@@ -71,8 +71,6 @@ pub enum DecidingChange {
     /// Only a part of the file decides which commands run. The text is the attempt's, with the base's
     /// deciding part.
     Part(String),
-    /// Only a part of the file decides which commands run, but that part cannot be restored alone.
-    Inseparable,
 }
 
 /// The part of a change that decides which commands run, or how. In a manifest, only the deciding part
@@ -98,9 +96,9 @@ pub fn deciding_change(
     match put_back(before, after) {
         Some(text) if text == after => DecidingChange::None,
         Some(text) => DecidingChange::Part(text),
-        None if before.is_none() => DecidingChange::Whole,
         None if before == Some(after) => DecidingChange::None,
-        None => DecidingChange::Inseparable,
+        // The part cannot be told from the rest.
+        None => DecidingChange::Whole,
     }
 }
 
