@@ -48,13 +48,10 @@ fn mix(files: &RootFiles<'_>) -> FoundCommands {
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
         const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || " {}[]:,\"~<>=._-".contains(c);
         let before = line.split(": ").filter_map(|text| text.rsplit([' ', '[', '{', ',']).next());
         let mut keys = before.take(line.matches(": ").count());
-        ["[", "]", "", "end"].contains(&line)
-            || line.starts_with("{:")
-                && line.chars().all(is_plain)
-                && keys.all(|key| KEYS.contains(&key))
+        line.is_empty()
+            || line.starts_with("{:") && is_literal(line) && keys.all(|key| KEYS.contains(&key))
     })
 }
 
@@ -65,6 +62,7 @@ fn is_literal(text: &str) -> bool {
     // The text is split at its quotes. So it must not have code in a string (`#{}`), nor escaped quotes,
     // which do not end a string, nor three quotes, after which a single quote is plain text.
     !text.contains("\"\"\"")
+        && text.matches('"').count() % 2 == 0
         && parts.into_iter().all(|(at, part)| match at % 2 {
             0 => is_data(part),
             _ => !part.contains(['#', '\\']),

@@ -115,7 +115,10 @@ fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
         ["artifactId", "dependencies", "dependency", "groupId", "optional", "scope", "version"];
     all_but_sections(base, own, places, |line| {
         let mut tags = line.split('<').skip(1).map(|tag| tag.trim_start_matches('/'));
-        tags.all(|tag| PARTS.contains(&tag.split(['>', '/']).next().unwrap_or_default()))
+        // A line with the end of a comment is more than a name.
+        !line.contains("--")
+            && !line.contains("]]")
+            && tags.all(|tag| PARTS.contains(&tag.split(['>', '/']).next().unwrap_or_default()))
     })
 }
 
@@ -132,11 +135,11 @@ fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
         "annotationprocessor",
         "testcompile",
     ];
-    all_but_sections(base, own, ("dependencies {", "\n}"), |line| {
+    all_but_sections(base, own, ("dependencies {", "}"), |line| {
         let name = line.split([' ', '(']).next().unwrap_or_default();
         let needs = line[name.len()..].trim().replace("platform(", "(").replace("project(", "(");
         let name = name.to_ascii_lowercase();
-        ["", "}"].contains(&line)
+        line.is_empty()
             || CONFIGURATIONS.iter().any(|end| name.ends_with(end)) && is_quoted_list(&needs)
     })
 }

@@ -145,27 +145,28 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
     Some(())
 }
 
-/// Puts back everything outside the sections. A section goes from `start` to the next `end`. A section is put
-/// back, too, if it has a new line for which `names_package` is false, because that line may be code. Returns
-/// `None` for a new manifest, because all of it may be code.
+/// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to its own brace
+/// if `end` is a brace. A section is put back, too, if it differs in more than lines for which `names_package` is
+/// true, because the other lines may be code. Returns `None` if the sections are not the base's.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
     (start, end): (&str, &str),
     names_package: fn(&str) -> bool,
 ) -> Option<String> {
-    let base = base?;
-    let (wanted, kept) = (sections(base, start, end), sections(own, start, end));
+    let (wanted, kept) = (sections(base?, start, end), sections(own, start, end));
     if wanted.inside.len() != kept.inside.len() {
-        return (wanted.outside == kept.outside).then(|| own.to_owned());
+        return None;
     }
+    let code = |section: &str| -> Vec<String> {
+        let lines = section.lines().map(str::trim).filter(|line| !names_package(line));
+        lines.map(without_versions).collect()
+    };
     let mut text = String::new();
     for (at, part) in wanted.outside.iter().enumerate() {
         text.push_str(part);
         let (Some(old), Some(new)) = (wanted.inside.get(at), kept.inside.get(at)) else { continue };
-        let known: BTreeSet<String> = old.lines().map(without_versions).collect();
-        let mut lines = new.lines().filter(|line| !known.contains(&without_versions(line)));
-        text.push_str(if lines.all(|line| names_package(line.trim())) { new } else { old });
+        text.push_str(if code(old) == code(new) { new } else { old });
     }
     Some(text)
 }
@@ -187,15 +188,19 @@ pub fn without_versions(line: &str) -> String {
     parts.join("\"")
 }
 
-/// True if a text has only punctuation outside its quotes, and only names or versions inside.
-pub fn is_quoted_list(text: &str) -> bool {
+/// True if a text has only punctuation outside its quotes, and only names or versions inside. A text without a
+/// character between its quotes may begin a text of several lines.
+pub fn is_quoted_list(mut text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
-    let parts: Vec<&str> = text.split(['"', '\'']).collect();
-    parts.len() % 2 == 1
-        && parts.iter().enumerate().all(|(at, part)| {
-            part.chars().all(|c| if at % 2 == 0 { is_sign(c) } else { is_plain(c) })
-        })
+    while let Some(quoted) = text.trim_start_matches(is_sign).strip_prefix(['"', '\'']) {
+        let quote = &text[text.len() - quoted.len() - 1..][..1];
+        match quoted.split_once(quote) {
+            Some((name, rest)) if !name.is_empty() && name.chars().all(is_plain) => text = rest,
+            _ => return false,
+        }
+    }
+    text.chars().all(is_sign)
 }
 
 /// A text in pieces: its sections, and the texts before, between and after them.
@@ -209,13 +214,26 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
     let mut rest = text;
     while let Some(at) = rest.find(start) {
         let body = at + start.len();
-        let length = rest[body..].find(end).map_or(rest.len() - body, |e| e + end.len());
+        let length = match end {
+            "}" => own_brace(&rest[body..]),
+            _ => rest[body..].find(end).map(|at| at + end.len()),
+        };
+        let stop = length.map_or(rest.len(), |length| body + length);
         found.outside.push(&rest[..at]);
-        found.inside.push(&rest[at..body + length]);
-        rest = &rest[body + length..];
+        found.inside.push(&rest[at..stop]);
+        rest = &rest[stop..];
     }
     found.outside.push(rest);
     found
+}
+
+/// The length of a text up to the brace that closes the one before the text.
+fn own_brace(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.match_indices(['{', '}']).find_map(|(at, brace)| {
+        depth = if brace == "{" { depth + 1 } else { depth - 1 };
+        (depth == 0).then_some(at + 1)
+    })
 }
 
 /// Puts back all entries of an INI file except those for whose section and key `keep` is true. For the
@@ -391,6 +409,7 @@ mod tests {
         assert_eq!(put_back("a<d>1</d>b", "a<d>2</d>b").as_deref(), Some("a<d>2</d>b"));
         assert_eq!(put_back("a<d>1</d>b", "x<d>2</d>y").as_deref(), Some("a<d>2</d>b"));
         assert_eq!(put_back("a<d>1</d>b", "a<d>\ncode\n</d>b").as_deref(), Some("a<d>1</d>b"));
+        assert_eq!(put_back("a<d>\ncode\n</d>", "a<d>\n</d>").as_deref(), Some("a<d>\ncode\n</d>"));
         assert_eq!(put_back("ab", "x<d>2</d>y"), None);
         let ini = |base, own| {
             ini_entries(base, own, |section, key| section == "options" && key == "requires")
@@ -411,9 +430,12 @@ mod tests {
         assert_eq!(put_back.as_deref(), Some("[options]\nx = 1\nrequires = b\n[c]\n"));
         let plain = "[tool:pytest]\nx = 1\n\n[options]\nrequires = b\n";
         assert_eq!(ini(Some(base), plain).as_deref(), Some(plain));
-        for (text, is) in
-            [("'x', \"~> 1.0\"", true), ("'x', exit", false), ("'x', '#{exit}'", false)]
-        {
+        for (text, is) in [
+            ("'x', \"~> 1.0\"", true),
+            ("'x', exit", false),
+            ("'x', '#{exit}'", false),
+            ("\"\"\" 'x'", false),
+        ] {
             assert_eq!(is_quoted_list(text), is, "{text}");
         }
     }

@@ -390,6 +390,11 @@ mod tests {
                 "dependencies {\n    testImplementation('b:b:1')\n    api project(':b')\n}\n",
             ),
             (
+                "build.gradle",
+                "allprojects {\n  dependencies {\n    api 'b:b:1'\n  }\n  x\n}\n",
+                "allprojects {\n  dependencies {\n  }\n  x\n}\n",
+            ),
+            (
                 "pom.xml",
                 "<dependencies>\n</dependencies>",
                 "<dependencies>\n<dependency>\n<version>2</version>\n</dependency>\n</dependencies>",
@@ -455,6 +460,14 @@ mod tests {
                 "defp deps do\n    System.halt(0)\n  end\n",
             ),
             ("build.gradle", "dependencies {\n}\n", "dependencies {\n    apply from: 'a'\n}\n"),
+            ("build.gradle", "dependencies {\n}\n", "dependencies {\n  api \"\"\" 'b' '\n}\n"),
+            (
+                "build.gradle",
+                "allprojects {\n  dependencies {\n  }\n  check.dependsOn verify\n}\n",
+                "allprojects {\n  dependencies {\n  }\n}\n",
+            ),
+            ("mix.exs", "defp deps do\n  end\n", "defp deps do\n{:b, exit 1}\n  end\n"),
+            ("pom.xml", "<dependencies>\n-->\n</dependencies>", "<dependencies>\n</dependencies>"),
             (
                 "build.gradle",
                 "dependencies {\n}\n",
