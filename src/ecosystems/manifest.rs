@@ -239,8 +239,8 @@ fn own_brace(text: &str) -> Option<usize> {
 /// Puts back all entries of an INI file except those for whose section and key `keep` is true. For the
 /// heading of a section, `keep` gets an empty key.
 pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) -> Option<String> {
-    let wanted = ini(base.unwrap_or_default());
-    let own_entries = ini(own);
+    let wanted = ini(base.unwrap_or_default())?;
+    let own_entries = ini(own)?;
     let is_put_back = |(section, key, _): &&IniEntry| !keep(section, key);
     if wanted.iter().filter(is_put_back).eq(own_entries.iter().filter(is_put_back)) {
         return Some(own.to_owned());
@@ -264,23 +264,37 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
 /// An entry of an INI file: its section, its key, and its lines.
 type IniEntry = (String, String, String);
 
-/// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are dropped.
-fn ini(text: &str) -> Vec<IniEntry> {
+/// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are dropped. `None` if
+/// parsers of INI files may read other entries: a heading with more than its name, an indented line that
+/// continues no key, such as a heading, or a control character, which may be a blank or end a line.
+fn ini(text: &str) -> Option<Vec<IniEntry>> {
     let mut entries: Vec<IniEntry> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let section = entries.last().map(|(section, ..)| section.clone()).unwrap_or_default();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+        let (section, last_key) = match entries.last() {
+            Some((section, key, _)) => (section.clone(), key.as_str()),
+            None => Default::default(),
+        };
+        if line.trim_start().starts_with(['#', ';']) {
+            if entries.is_empty() {
+                entries.push(Default::default());
+            }
+        } else if let Some(name) = line.strip_prefix('[') {
+            let name = name.trim_end().strip_suffix(']').filter(|name| !name.contains(']'))?;
             entries.push((name.to_owned(), String::new(), String::new()));
-        } else if !line.starts_with([' ', '\t', '#', ';']) || entries.is_empty() {
+        } else if !line.starts_with(char::is_whitespace) {
             let key = line.split(['=', ':']).next().unwrap_or_default().trim();
             entries.push((section, key.to_owned(), String::new()));
+        } else if last_key.is_empty() {
+            return None;
         }
         if let Some((.., text)) = entries.last_mut() {
             text.push_str(line.trim_end());
             text.push('\n');
         }
     }
-    entries
+    let is_strange = |c: char| c.is_control() && !"\n\t".contains(c);
+    let is_plain = entries.iter().all(|(.., text)| !text.contains(is_strange));
+    is_plain.then_some(entries)
 }
 
 /// A difference between two texts, in lines with their line ends.
@@ -421,6 +435,16 @@ mod tests {
             ini(Some(base), own).as_deref(),
             Some("[tool:pytest]\nx = 1\n[options]\nrequires =\n  a\n  b\n")
         );
+        for unclear in [
+            "[a]\n  [options]\n",
+            "# a\n  [options]\n",
+            "[a\n",
+            "[a]]\n",
+            "a = 1\r[options]\n",
+            "[a]\n\u{1f}[options]\n",
+        ] {
+            assert_eq!(ini(Some(""), unclear), None, "{unclear:?}");
+        }
         // A heading stays before the restored lines below it.
         let put_back = ini_entries(
             Some("[options]\nx = 1\nrequires = a\n[c]\n"),

@@ -426,6 +426,7 @@ mod tests {
             ("pyproject.toml", "", "[project.scripts]\npytest = 'a:main'\n"),
             ("pyproject.toml", "", "[tool.setuptools.package-dir]\npytest = 'src/a'\n"),
             ("setup.cfg", "[options]\n", "[options]\nscripts = pytest\n"),
+            ("setup.cfg", "[options]\n", "[options]\npython_requires = >= 3\n"),
             ("setup.cfg", "", "[options.entry_points]\npytest11 = a = a.plugin\n"),
             ("package.json", "{}", "{\"overrides\": {\"chai\": \"file:a\"}}"),
             ("package.json", "{}", "{\"imports\": {\"#chai\": \"./a.js\"}}"),

@@ -459,8 +459,7 @@ fn list_part(base: Option<&str>, own: &str) -> Option<String> {
 
 /// Restores the base's setup.cfg, but keeps the attempt's description of the package and its dependencies.
 fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
-    const NEEDED: [&str; 5] =
-        ["", "install_requires", "python_requires", "setup_requires", "tests_require"];
+    const NEEDED: [&str; 4] = ["", "install_requires", "setup_requires", "tests_require"];
     ini_entries(base, own, |section, key| match section {
         "metadata" | "options.extras_require" => true,
         "options" => NEEDED.contains(&key),
