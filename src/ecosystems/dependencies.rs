@@ -1,11 +1,11 @@
 //! The dependencies in a manifest or a lock file. A change that adds a dependency adds code that the change's
 //! patch does not show.
 //!
-//! Two properties are enough to read all formats: TOML and JSON list dependencies under a key with a known
+//! Two properties are enough to read all formats: TOML, JSON and YAML list dependencies under a key with a known
 //! name, and in other lock files a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
@@ -57,10 +57,30 @@ impl<'p> PackageFile<'p> {
 
     /// The names of the packages in a text of this file.
     fn packages(&self, text: &str) -> BTreeSet<String> {
-        match document(self.name, text) {
-            Some(document) => of_document(&document).into_iter().map(|(name, _)| name).collect(),
-            None if self.is_lock => text.lines().filter_map(first_name).collect(),
-            None => BTreeSet::new(),
+        match self.content(text) {
+            Content::Document(document) => {
+                of_document(&document).into_iter().map(|(name, _)| name).collect()
+            }
+            Content::Lines if self.is_lock => text.lines().filter_map(first_name).collect(),
+            Content::Lines | Content::Unreadable => BTreeSet::new(),
+        }
+    }
+
+    /// Reads a text of this file.
+    fn content(&self, text: &str) -> Content {
+        let document = match self.name {
+            "Gemfile.lock" | "go.sum" | "gradle.lockfile" | "mix.lock" => return Content::Lines,
+            "yarn.lock" if is_of_yarn_1(text) => return Content::Lines,
+            "bun.lockb" => None,
+            "bun.lock" => json(text).map(with_entries_of_bun),
+            "pnpm-lock.yaml" | "pubspec.lock" | "yarn.lock" => serde_saphyr::from_str(text).ok(),
+            name if name.ends_with(".json") || name.ends_with(".jsonc") => json(text),
+            _ => toml::from_str(text).ok().or_else(|| serde_json::from_str(text).ok()),
+        };
+        match document {
+            Some(document) => Content::Document(document),
+            None if self.is_lock => Content::Unreadable,
+            None => Content::Lines,
         }
     }
 
@@ -75,10 +95,10 @@ impl<'p> PackageFile<'p> {
     ) -> bool {
         let places = |text: &str| {
             let mut found = Places { is_directory, all: BTreeSet::new() };
-            match document(self.name, text) {
-                Some(document) => found.add_document(&document, "", self.is_lock),
-                None if self.is_lock => found.add_lines(text),
-                None => {}
+            match self.content(text) {
+                Content::Document(document) => found.add_document(&document, "", self.is_lock),
+                Content::Lines if self.is_lock => found.add_lines(text),
+                Content::Lines | Content::Unreadable => {}
             }
             found.all
         };
@@ -88,45 +108,112 @@ impl<'p> PackageFile<'p> {
 
     /// True if a change affects more than the version of a package: for example its origin, or the programs in
     /// its entry of a lock file. Also true if a new package does not come from the registry and may replace an
-    /// installed package, and for a lock file that tools run as code, if it contains more than data.
+    /// installed package, for a lock file that is not read as a whole, and for one that tools run as code, if it
+    /// contains more than data.
     fn moves_package(&self, before: Option<&str>, after: &str) -> bool {
         let origins = |text: &str| {
             let mut found = Origins::default();
-            match document(self.name, text) {
+            match self.content(text) {
                 // A version at the top of the document does not belong to a package.
-                Some(Value::Object(members)) if self.is_lock => {
+                Content::Document(Value::Object(members)) if self.is_lock => {
                     for (key, value) in &members {
                         found.add_document(value, key, &("", ""));
                     }
                 }
-                Some(document) => {
+                Content::Document(document) => {
                     for (package, origin) in of_document(&document) {
                         found.insert(&package, "", origin);
                     }
                 }
-                None if self.is_lock => found.add_lines(text),
-                None => found.add_requirements(text),
+                Content::Lines => match self.name {
+                    "Gemfile.lock" => found.add_gems(text),
+                    "mix.lock" => found.add_entries_of_mix(text),
+                    "yarn.lock" => found.add_entries_of_yarn(text),
+                    _ => found.add_requirements(text),
+                },
+                Content::Unreadable => found.is_incomplete = true,
             }
             found
         };
-        let old = before.map(origins).unwrap_or_default().facts;
+        let old = before.map(origins).unwrap_or_default();
         let own = origins(after);
         let counts_if_new = !self.is_lock && self.ecosystem.finds != PackagesFound::Named;
         self.is_lock && !(self.ecosystem.is_plain_lock)(after)
-            || own.has_long_name
-            || own.facts.iter().any(|(package, own)| match old.get(package) {
+            || old.is_incomplete
+            || own.is_incomplete
+            || own.facts.iter().any(|(package, own)| match old.facts.get(package) {
                 Some(old) if package.1.is_empty() => !own.is_subset(old),
                 Some(old) => own != old,
+                // A new fact that belongs to no package may be about a package of the base.
+                None if package.0.is_empty() => before.is_some(),
                 None => counts_if_new && own.iter().any(|origin| !origin.is_empty()),
             })
     }
 }
 
-/// A document of TOML or JSON; `None` if the text is neither.
-fn document(name: &str, text: &str) -> Option<Value> {
-    match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("json" | "jsonc") => json(text),
-        _ => toml::from_str(text).ok().or_else(|| serde_json::from_str(text).ok()),
+/// A text of a manifest or a lock file.
+enum Content {
+    /// A document of TOML, JSON or YAML.
+    Document(Value),
+    /// Lines, each of which may name a package.
+    Lines,
+    /// A lock file that is damaged or binary, or that our parser does not read.
+    Unreadable,
+}
+
+/// True for a lock file of Yarn 1, which is not YAML. Later versions of Yarn know it by this comment, too.
+fn is_of_yarn_1(text: &str) -> bool {
+    let mut comments = text.lines().take_while(|line| line.starts_with('#'));
+    comments.any(|line| line.trim_end() == "# yarn lockfile v1")
+}
+
+/// A lock file of Bun with objects in place of its lists `["name@1.0.0", "registry", {…}, "sha512-…"]`.
+fn with_entries_of_bun(mut document: Value) -> Value {
+    let Some(Value::Object(packages)) = document.get_mut("packages").map(Value::take) else {
+        return document;
+    };
+    document["packages"] = Map::new().into();
+    for (key, value) in packages {
+        let items = value.as_array().cloned().unwrap_or_default();
+        let mut entry: Map<String, Value> =
+            items.iter().filter_map(Value::as_object).cloned().flatten().collect();
+        let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+        let resolution = texts.first().copied().unwrap_or_default();
+        let version = name_and_version(resolution).map_or("", |(_, version)| version);
+        entry.insert("version".to_owned(), version.into());
+        entry.insert("resolution".to_owned(), resolution.into());
+        entry.insert("resolved".to_owned(), texts[texts.len().min(1)..].into());
+        // A key such as `a/@s/b` is a place, as in other lock files `node_modules/a/node_modules/@s/b`.
+        let steps: Vec<&str> = key.split('/').collect();
+        let name = match steps[..] {
+            [.., scope, name] if scope.starts_with('@') => format!("{scope}/{name}"),
+            [.., name] => name.to_owned(),
+            [] => String::new(),
+        };
+        document["packages"][format!("{key}/node_modules/{name}")] = entry.into();
+    }
+    document
+}
+
+/// The parts of a key such as `name@1.0.0(other@2.0.0)`, `@scope/name@1.0.0` or `/name/1.0.0`.
+fn name_and_version(key: &str) -> Option<(&str, &str)> {
+    let (is_path, key) = key.strip_prefix('/').map_or((false, key), |key| (true, key));
+    let scope = if key.starts_with('@') { key.find('/')? + 1 } else { 0 };
+    let end = scope + key[scope..].find(['@', '/']).filter(|end| *end > 0)?;
+    let version = key[end + 1..].split('(').next().unwrap_or_default();
+    (is_path || key[end..].starts_with('@')).then_some((&key[..end], version))
+}
+
+/// The package or place that a name leads to in a lock file; empty if it is the registry's package of this name.
+fn leads_to(target: &str) -> String {
+    let target = target.strip_prefix("npm:").unwrap_or(target);
+    let target = target.split('(').next().unwrap_or_default();
+    match target.char_indices().skip(1).find(|(_, c)| *c == '@') {
+        _ if target.contains([':', '/']) => place_of(target),
+        Some((at, _)) if !target.starts_with(['^', '~', '<', '>', '=', '*', '|']) => {
+            target[..at].to_owned()
+        }
+        _ => String::new(),
     }
 }
 
@@ -172,8 +259,8 @@ const LONGEST_NAME: usize = 1000;
 struct Origins {
     /// The key is a package's name and version. The version is empty if the fact holds for every version.
     facts: BTreeMap<(String, String), BTreeSet<String>>,
-    /// True if a name or version is longer than [`LONGEST_NAME`]. The facts are then incomplete.
-    has_long_name: bool,
+    /// True if the text could not be read as a whole, or if a name or version is longer than [`LONGEST_NAME`].
+    is_incomplete: bool,
 }
 
 impl Origins {
@@ -188,33 +275,49 @@ impl Origins {
         match value {
             Value::Object(members) => {
                 let text = |key: &str| members.get(key).and_then(Value::as_str);
+                let in_key = name_and_version(key);
                 let own = key.rsplit("node_modules/").next().filter(|key| !key.is_empty());
-                let own =
-                    text("version").and_then(|version| Some((own.or(text("name"))?, version)));
+                let own = in_key.map(|(name, _)| name).or(own).or(text("name"));
+                let version = text("version").or(in_key.map(|(_, version)| version));
+                let own = own.zip(version);
                 let package = own.as_ref().unwrap_or(package);
                 if package.0.len().max(package.1.len()) > LONGEST_NAME {
-                    self.has_long_name = true;
+                    self.is_incomplete = true;
                     return;
                 }
+                let lists_targets = own.is_none() && lists_dependencies(key);
                 for (key, value) in members {
-                    if own.is_none() || changes_with_version(key) {
+                    if let (true, Value::String(target)) = (lists_targets, value) {
+                        let target = leads_to(target);
+                        self.insert(key, "", if target == *key { String::new() } else { target });
+                    }
+                    if own.is_none()
+                        || changes_with_version(key)
+                        || key == "resolution" && value.is_object()
+                    {
                         self.add_document(value, key, package);
+                    } else if key == "description" && value.is_object() {
+                        // Dart writes there where the package comes from.
+                        let name = value["name"].as_str().unwrap_or_default();
+                        self.insert(package.0, "", format!("{name} {}", origin(value)));
                     } else if !ABOUT.contains(&key.as_str()) && value.as_str() != Some(package.0) {
                         self.add_programs(key, value, package.0);
-                        self.insert(package.0, "", format!("{key}: {value}"));
+                        let fact = format!("{key}: {value}").replace(package.1, "*");
+                        self.insert(package.0, "", fact);
                     }
                 }
                 if let Some((name, version)) = own {
-                    let key = (name.to_owned(), version.to_owned());
-                    if self.facts.entry(key).or_default().is_empty() {
-                        self.insert(name, "", String::new());
-                    }
+                    self.facts.entry((name.to_owned(), version.to_owned())).or_default();
+                    self.insert(name, "", leads_to(version));
+                    // Each package has this fact, so that an alias in its place is seen.
+                    self.insert(name, "", String::new());
                 }
             }
             Value::Array(items) => {
-                items.iter().for_each(|item| self.add_document(item, "", package));
+                let key = if key == "resolved" { key } else { "" };
+                items.iter().for_each(|item| self.add_document(item, key, package));
             }
-            Value::String(text) => self.add_address(package, text),
+            Value::String(text) => self.add_address(key, package, text),
             _ => {}
         }
     }
@@ -231,51 +334,71 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a lock file of lines: a line names a package, and the lines below it describe that
+    /// Adds the facts in a lock file of Yarn 1: a line names a package, and the lines below it describe that
     /// package.
-    fn add_lines(&mut self, text: &str) {
+    fn add_entries_of_yarn(&mut self, text: &str) {
         let mut package = String::new();
         let mut version = "";
         let mut field = "";
-        let mut head = 0;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let depth = line.len() - line.trim_start().len();
             let text = line.trim();
             let key = text.split([':', ' ']).next().unwrap_or_default();
-            if text.ends_with(':') && depth <= 2 && (depth == 0 || text.contains(['@', '/'])) {
-                let is_package = text.contains(['@', '/']);
-                package = if is_package { first_name(text) } else { None }.unwrap_or_default();
-                // pnpm writes `name@1.0.0(other@2.0.0):`.
-                let name = text.split('(').next().unwrap_or(text);
-                version = name.rsplit('@').next().unwrap_or(name).trim_matches(['\'', '"', ':']);
-                (field, head) = ("", depth);
-            } else if depth <= head + 2 {
+            if !line.starts_with(' ') && text.ends_with(':') {
+                package = first_name(text).unwrap_or_default();
+                (version, field) = ("", "");
+                self.insert(&package, "", String::new());
+            } else if !line.starts_with("   ") {
                 field = key;
             }
             if field == "version" && key == field {
                 version = text[key.len()..].trim_matches([' ', ':', '"']);
+                self.insert(&package, "", leads_to(version));
             }
             if package.len().max(version.len()) > LONGEST_NAME {
-                self.has_long_name = true;
+                self.is_incomplete = true;
                 return;
             }
-            let is_word = |c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c);
-            for word in text.split(is_word) {
-                self.add_address(&(&package, version), word);
-            }
+            self.add_addresses(field, &(&package, version), text);
             if !package.is_empty() && !field.is_empty() && !changes_with_version(field) {
-                let mut words: Vec<&str> = text.split(is_word).collect();
+                let mut words: Vec<&str> = text.split(is_between_words).collect();
                 words.retain(|word| {
                     !(word.contains("://") || word.starts_with("sha") && word.contains('-'))
                 });
                 self.insert(&package, "", words.join(" ").replace(version, "*"));
             }
-            // Mix writes `"name": {:hex, :name, "1.0.0", …`.
-            if let [_, name, kind, _, ..] = text.split('"').collect::<Vec<_>>()[..]
-                && kind.starts_with(": {")
-            {
-                self.insert(name, "", kind.to_owned());
+        }
+    }
+
+    /// Adds the facts in a lock file of Mix, which has lines `"name": {:hex, :name, "1.0.0", …, [], "hexpm", …},`.
+    fn add_entries_of_mix(&mut self, text: &str) {
+        let lines = text.lines().map(str::trim);
+        for line in lines.filter(|line| !["%{", "}", "%{}", ""].contains(line)) {
+            match line.split('"').collect::<Vec<_>>()[..] {
+                ["", name, kind, _, ..]
+                    if kind.starts_with(": {") && line.matches("\":").count() == 1 =>
+                {
+                    let repository =
+                        line.rsplit("], ").next().and_then(|end| end.split('"').nth(1));
+                    self.insert(name, "", format!("{kind}{}", repository.unwrap_or_default()));
+                    self.add_addresses("", &(name, ""), line);
+                }
+                _ => self.is_incomplete = true,
             }
+        }
+    }
+
+    /// Adds the facts in a lock file of Bundler: below a heading such as `GEM` and its `remote:` stand gems.
+    fn add_gems(&mut self, text: &str) {
+        let mut place = String::new();
+        for line in text.lines() {
+            let name = line.trim_start();
+            match line.len() - name.len() {
+                0 => place = line.to_owned(),
+                2 if name.starts_with("remote:") => place.push_str(name),
+                4 => self.insert(&first_name(name).unwrap_or_default(), "", place.clone()),
+                _ => {}
+            }
+            self.add_addresses("", &("", ""), line);
         }
     }
 
@@ -291,8 +414,14 @@ impl Origins {
         }
     }
 
-    fn add_address(&mut self, (name, version): &(&str, &str), text: &str) {
-        if text.contains("://") || text.starts_with("file:") {
+    /// Adds the addresses in a line.
+    fn add_addresses(&mut self, key: &str, package: &(&str, &str), line: &str) {
+        line.split(is_between_words).for_each(|word| self.add_address(key, package, word));
+    }
+
+    fn add_address(&mut self, key: &str, (name, version): &(&str, &str), text: &str) {
+        let is_address = text.contains("://") || text.starts_with("file:");
+        if is_address || key == "resolved" && text.contains([':', '/']) {
             self.insert(name, version, text.to_owned());
             if !version.is_empty() {
                 self.insert(name, "", without_version(text, version));
@@ -349,6 +478,7 @@ fn changes_with_version(key: &str) -> bool {
                 | "resolved"
                 | "sdist"
                 | "source"
+                | "specifier"
                 | "suggest"
                 | "version"
                 | "wheels"
@@ -417,16 +547,17 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
 /// True if a line that names a manifest makes a tool install the manifest's packages. The line is one of the
 /// commands, or of a file of the base.
 pub fn are_installed_in(line: &str) -> bool {
-    let words = line.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
-    let words: Vec<&str> = words.collect();
+    let words: Vec<&str> = line.split(is_between_words).collect();
     words.iter().any(|word| {
         ["ci", "install", "restore", "sync"].contains(word)
             || ["-r", "-c"].iter().any(|option| word.starts_with(option) && word.ends_with(".txt"))
     }) || words.windows(2).any(|pair| pair[0] == "-r" && pair[1].ends_with(".txt"))
 }
 
-/// The characters between the words of a lock file, besides blanks.
-const BETWEEN_WORDS: &str = "\"'`,;=()[]{}<>#?&|^*!";
+/// True for the characters between the words of a lock file.
+fn is_between_words(c: char) -> bool {
+    c.is_whitespace() || "\"'`,;=()[]{}<>#?&|^*!".contains(c)
+}
 
 /// The mentions of directories of the tree in a manifest or a lock file.
 struct Places<'d> {
@@ -471,14 +602,13 @@ impl Places<'_> {
             let depth = line.len() - line.trim_start().len();
             while above.pop_if(|(other, _)| *other >= depth).is_some() {}
             let lines: Vec<&str> = above.iter().map(|(_, line)| *line).collect();
-            // In pnpm's lock file, keys begin with a slash.
-            self.add(line.trim_start_matches([' ', '\'', '"', '/']), &lines.join("\n"));
+            self.add(line, &lines.join("\n"));
             above.push((depth, line));
         }
     }
 
     fn add(&mut self, text: &str, above: &str) {
-        let mut words = text.split(|c: char| c.is_whitespace() || BETWEEN_WORDS.contains(c));
+        let mut words = text.split(is_between_words);
         if words.any(|word| self.is_place(word)) {
             self.all.insert(format!("{above}\n{text}"));
         }
@@ -566,8 +696,11 @@ mod tests {
         let long = "1".repeat(100_000);
         let lines = "  a: b\n".repeat(20_000);
         for (path, text) in [
-            ("yarn.lock", format!("a@1:\n  version \"{long}\"\n{lines}")),
-            ("yarn.lock", format!("\"@{long}/a@1\":\n  version \"1\"\n{lines}")),
+            ("yarn.lock", format!("# yarn lockfile v1\na@1:\n  version \"{long}\"\n{lines}")),
+            (
+                "yarn.lock",
+                format!("# yarn lockfile v1\n\"@{long}/a@1\":\n  version \"1\"\n{lines}"),
+            ),
             (
                 "package-lock.json",
                 format!("{{\"packages\": {{\"{long}\": {{\"version\": \"1\"}}}}}}"),
@@ -613,8 +746,8 @@ mod tests {
             ("go.sum", "a.b/c v1.0 h1:x=\n", "a.b/c v1.1 h1:y=\na.b/d v1.0 h1:z=\n", "a.b/d"),
             (
                 "yarn.lock",
-                "b@^1:\n  version \"1\"\n",
-                "b@^2:\n  version \"2\"\n\n\"@s/c@^1\":\n",
+                "# yarn lockfile v1\nb@^1:\n  version \"1\"\n",
+                "# yarn lockfile v1\nb@^2:\n  version \"2\"\n\n\"@s/c@^1\":\n",
                 "@s/c",
             ),
             ("src/a.json", "{}", r#"{"dependencies": {"b": "1"}}"#, ""),
@@ -669,10 +802,10 @@ mod tests {
             (
                 "yarn.lock",
                 pairs(
-                    "b@^1:\n  resolved \"https://x.org/b\"\n".to_owned(),
+                    "# yarn lockfile v1\nb@^1:\n  resolved \"https://x.org/b\"\n".to_owned(),
                     [
-                        "b@^2:\n  resolved \"https://x.org/lib\"\n".to_owned(),
-                        "b@^1:\n  resolved \"file:.\"\n".to_owned(),
+                        "# yarn lockfile v1\nb@^2:\n  resolved \"https://x.org/lib\"\n".to_owned(),
+                        "# yarn lockfile v1\nb@^1:\n  resolved \"file:.\"\n".to_owned(),
                     ],
                 ),
             ),
@@ -725,7 +858,7 @@ mod tests {
         };
         let yarn = |version: &str, url: &str| {
             format!(
-                "c@1:\n  version \"1\"\n\nb@^1, b@1:\n  version \"{version}\"\n  resolved \"{url}\"\n"
+                "# yarn lockfile v1\nc@1:\n  version \"1\"\n\nb@^1, b@1:\n  version \"{version}\"\n  resolved \"{url}\"\n"
             )
         };
         let pnpm = |version: &str, url: &str| {
@@ -798,6 +931,22 @@ mod tests {
                 "%{{\n  \"b\": {{:hex, :{kind}, \"{version}\", \"x\", [:mix], [], \"hexpm\", \"y\"}},\n}}\n"
             )
         };
+        let bun = |from: &str, more: &str| {
+            format!(
+                "{{\"packages\": {{{more} \"b\": [\"{from}\", \"\", {{\"bin\": {{\"b\": \"b.js\"}}}}, \"sha512-{from}\"],}}}}"
+            )
+        };
+        let dart = |name: &str, version: &str| {
+            format!(
+                "packages:\n  b:\n    description:\n      name: {name}\n      sha256: \"{version}\"\n      \
+                 url: \"https://pub.dev\"\n    source: hosted\n    version: \"{version}\"\n"
+            )
+        };
+        let gems = |place: &str, version: &str| {
+            format!(
+                "GEM\n  remote: https://x.org/\n  specs:\n    c (1)\n\nGIT\n  remote: https://{place}.org/\n  specs:\n    b ({version})\n\nGIT\n  remote: https://y.org/\n  specs:\n    d (1)\n"
+            )
+        };
         let base = "\"version\": \"1.0\", \"bin\": {\"b\": \"b.js\"}";
         let cases = [
             (
@@ -832,11 +981,45 @@ mod tests {
                 npm(&format!("{base}}}, \"node_modules/c\": {{{base}")),
                 true,
             ),
-            ("yarn.lock", berry("1.0", "b", "b"), berry("1.1", "b", "b"), false),
-            ("yarn.lock", berry("1.0", "b", "b"), berry("1.1", "c", "b"), true),
-            ("yarn.lock", berry("1.0", "b", "b"), berry("1.0", "b", "c"), true),
-            ("pnpm-lock.yaml", pnpm("1.0", ""), pnpm("1.1", "    hasBin: true\n"), false),
-            ("pnpm-lock.yaml", pnpm("1.0", ""), pnpm("1.0", "    requiresBuild: true\n"), true),
+            ("yarn.lock", berry("1.0.0", "b", "b"), berry("1.1.0", "b", "b"), false),
+            ("yarn.lock", berry("1.0.0", "b", "b"), berry("1.1.0", "c", "b"), true),
+            ("yarn.lock", berry("1.0.0", "b", "b"), berry("1.0.0", "b", "c"), true),
+            ("pnpm-lock.yaml", pnpm("1.0.0", ""), pnpm("1.1.0", "    hasBin: true\n"), false),
+            ("pnpm-lock.yaml", pnpm("1.0.0", ""), pnpm("1.0.0", "    requiresBuild: true\n"), true),
+            (
+                "pnpm-lock.yaml",
+                pnpm("1.0.0", ""),
+                pnpm("1.0.0", "").replace(" 1.0.0\n\np", " c@1.0.0\n\np"),
+                true,
+            ),
+            (
+                "pnpm-lock.yaml",
+                pnpm("1.0.0", ""),
+                pnpm("1.0.0", "").replace("c: 1.0.0", "b: d@1.0.0"),
+                true,
+            ),
+            (
+                "pnpm-lock.yaml",
+                pnpm("1.0.0", ""),
+                pnpm("1.0.0", "").replace("c: 1.0.0", "e: f@1.0.0"),
+                false,
+            ),
+            ("bun.lock", bun("b@1.0.0", ""), bun("b@1.1.0", "\"c\": [\"c@2.0.0\"],"), false),
+            ("bun.lock", bun("b@1.0.0", ""), bun("c@1.0.0", ""), true),
+            ("bun.lock", bun("b@1.0.0", ""), bun("b@https://x.org/b.tgz", ""), true),
+            ("bun.lock", bun("b@1.0.0", ""), bun("b@1.0.0", "\"c/b\": [\"c@2.0.0\"],"), true),
+            ("bun.lock", bun("b@1.0.0", ""), bun("b@1.0.0", "]"), true),
+            ("pubspec.lock", dart("b", "1.0.0"), dart("b", "1.1.0"), false),
+            ("pubspec.lock", dart("b", "1.0.0"), dart("c", "1.0.0"), true),
+            ("Gemfile.lock", gems("x", "1.0.0"), gems("x", "1.1.0"), false),
+            ("Gemfile.lock", gems("x", "1.0.0"), gems("y", "1.0.0"), true),
+            ("package-lock.json", npm(base), format!("\u{feff}{}", npm(base)), true),
+            (
+                "package-lock.json",
+                npm(base),
+                npm(&format!("{base}, \"x\": {}{}", "[".repeat(1000), "]".repeat(1000))),
+                true,
+            ),
             (
                 "composer.lock",
                 composer("\"version\": \"1.0\""),
@@ -863,12 +1046,15 @@ mod tests {
             ),
             ("mix.lock", mix("b", "1.0"), mix("b", "1.1"), false),
             ("mix.lock", mix("b", "1.0"), mix("c", "1.0"), true),
+            ("mix.lock", mix("b", "1.0"), mix("b", "1.0").replace("hexpm", "other"), true),
+            ("mix.lock", mix("b", "1.0"), mix("b", "1.0").replace(":hex, ", ":hex,\n"), true),
             ("mix.lock", mix("b", "1.0"), mix("b", "1.0").replace("\"x\"", "halt(1)"), true),
         ];
         for (path, base, own, expected) in cases {
             assert_eq!(file(path).moves_package(Some(&base), &own), expected, "{path}: {own}");
             assert!(!file(path).moves_package(Some(&base), &base), "{path}: {base}");
         }
+        assert!(file("bun.lockb").moves_package(Some("b"), ""));
     }
 
     #[test]

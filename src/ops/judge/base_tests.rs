@@ -7,7 +7,7 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{
-    PutBack, begins_project, is_gone, put_back, tests_are_named_by_modules,
+    PutBack, begins_project, is_gone, is_read_as_text, put_back, tests_are_named_by_modules,
 };
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
@@ -233,8 +233,11 @@ pub(super) fn choose(
                     PutBack::Other
                 }
             }
-            // The content was not read, so it is not known whether it is source.
-            PutBack::Keep if file.after.is_unread() && language_of(&name).is_some() => {
+            // The content was not read, so it is not known whether it is source, or a list of dependencies.
+            PutBack::Keep
+                if (file.before.is_unread() || file.after.is_unread())
+                    && is_read_as_text(&name) =>
+            {
                 PutBack::Other
             }
             PutBack::Keep if project.declares_type_of_a_test(&touched(file, &name))? => {
