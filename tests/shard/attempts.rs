@@ -1,6 +1,6 @@
 //! A run whose attempts are made later, by machines that share nothing but a repository to push to.
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use crate::common::spread::{node, with_remote};
@@ -20,6 +20,14 @@ fn later(script: &str) -> (World, String) {
 /// Makes one attempt on a node that has nothing.
 fn resume(world: &World, url: &str, name: &str) -> Answer {
     world.frites_in(&node(world), ["shard", "run", &format!("fix/{name}"), "--remote", url])
+}
+
+/// Makes the remote refuse each push, until the hook is removed.
+fn close(url: &str) -> PathBuf {
+    let hook = Path::new(url).join("hooks/pre-receive");
+    write(&hook, "#!/bin/sh\necho closed for today\nexit 1\n");
+    make_executable(&hook);
+    hook
 }
 
 fn start(world: &World, url: &str, name: &str) -> Child {
@@ -139,17 +147,17 @@ fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
 
 #[test]
 fn capture_that_could_not_be_pushed_is_pushed_by_the_next_call_and_nothing_runs_again() {
-    let (world, url) = later("echo >> \"$HOME/ran\"; seq 4 > new");
-    let hook = Path::new(&url).join("hooks/pre-receive");
-    write(&hook, "#!/bin/sh\necho closed for today\nexit 1\n");
-    make_executable(&hook);
+    let (world, url) = later("echo >> \"$HOME/ran\"; test $FRITES_INDEX = 3 || seq 4 > new");
+    let hook = close(&url);
+    resume(&world, &url, "c3").refuses(128, "did not take the capture of fix/c3");
     let refused = resume(&world, &url, "c2");
     assert!(refused.stderr.contains("push"), "{}", refused.stderr);
     refused.refuses(128, "did not take the capture of fix/c2");
     assert_eq!(names(&refs(&world, &url)), ["@record"]);
     fs::remove_file(&hook).unwrap();
     assert_eq!(resume(&world, &url, "c2").expect(0).out(), "fix/c2\tsucceeded\n");
-    assert_eq!(fs::read_to_string(world.home().join("ran")).unwrap().lines().count(), 1);
+    assert_eq!(resume(&world, &url, "c3").expect(0).out(), "fix/c3\tempty\n");
+    assert_eq!(fs::read_to_string(world.home().join("ran")).unwrap().lines().count(), 2);
     assert_eq!(world.git_in(Path::new(&url), ["show", "refs/frites/fix/c2:new"]), "1\n2\n3\n4");
 }
 

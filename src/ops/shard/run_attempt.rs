@@ -62,7 +62,9 @@ pub fn run_attempt(
         )
     })?;
     command.require_program()?;
-    let report = start_again(session, &run, &[(name.clone(), command)], options, &())?;
+    // The worktree stays until the capture is stored: its removal is the mark of a stored attempt.
+    let until_stored = AttemptOptions { keep: true, ..options.clone() };
+    let report = start_again(session, &run, &[(name.clone(), command)], &until_stored, &())?;
     let captured = report.results.first();
     let captured = captured.ok_or_else(|| Error::internal("an attempt has no result"))?;
     require_attempt(candidate, captured)?;
