@@ -139,10 +139,6 @@ fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
     assert_eq!(refs(&world, &url), before);
     assert_eq!(world.frites_in(&clone, ["status", "-q"]).out(), "");
     assert_eq!(world.git_in(&clone, ["for-each-ref", "refs/frites/"]), "");
-    // In a clone that has another run of that name, that one is not taken for it.
-    world.frites_in(&clone, ["spawn", "-q", "--run", "fix"]).expect(0);
-    let words = ["shard", "run", "fix/c1", "--remote", "origin"];
-    world.frites_in(&clone, words).refuses(128, "is not the run of that name here");
 }
 
 #[test]
@@ -159,6 +155,44 @@ fn capture_that_could_not_be_pushed_is_pushed_by_the_next_call_and_nothing_runs_
     assert_eq!(resume(&world, &url, "c3").expect(0).out(), "fix/c3\tempty\n");
     assert_eq!(fs::read_to_string(world.home().join("ran")).unwrap().lines().count(), 2);
     assert_eq!(world.git_in(Path::new(&url), ["show", "refs/frites/fix/c2:new"]), "1\n2\n3\n4");
+}
+
+/// A run can be forgotten, and another one can get its name.
+#[test]
+fn attempt_of_a_run_that_was_replaced_is_kept_and_is_none_of_the_new_run() {
+    let (world, url) = later("echo > old");
+    resume(&world, &url, "c3").expect(0);
+    let hook = close(&url);
+    resume(&world, &url, "c1").refuses(128, "did not take the capture of fix/c1");
+    resume(&world, &url, "c2").refuses(128, "did not take the capture of fix/c2");
+    fs::remove_file(&hook).unwrap();
+    let there = Path::new(&url);
+    world.frites(["clean", "-q", "--forget", "fix"]).expect(0);
+    world.sh(there, "git update-ref -d refs/frites/fix/@record").expect(0);
+    resume(&world, &url, "c1").refuses(128, "there is no run 'fix' at");
+    assert_eq!(names(&refs(&world, &url)), ["c3"]);
+    world.sh(there, "git update-ref -d refs/frites/fix/c3").expect(0);
+    let again = ["shard", "open", "--attempts", "--remote", "origin", "--run", "fix", "-n", "3"];
+    world.frites(again.into_iter().chain(["--", "sh", "-c", "echo > new"])).expect(0);
+    let first = resume(&world, &url, "c1").expect(0);
+    assert_eq!(first.out(), "fix/c1\tsucceeded\n");
+    for candidate in ["c1", "c2"] {
+        assert!(first.stderr.contains(&format!("fix/{candidate}: '")), "{}", first.stderr);
+    }
+    for candidate in ["c1", "c2", "c3"] {
+        resume(&world, &url, candidate).expect(0);
+        let capture = format!("refs/frites/fix/{candidate}");
+        let files = world.git_in(there, ["log", "-m", "--format=", "--name-only", &capture]);
+        assert!(files.contains("new") && !files.contains("old"), "{files}");
+    }
+    // What was not pushed is still there, and so is its mirror.
+    world.frites(["clean", "--cache"]).expect(0);
+    let kept = "cd \"$HOME\"/cache/git-frites-remotes/*-attempts/1.git
+        for ref in $(git for-each-ref --format='%(refname)' refs/frites-earlier/); do
+            echo \"${ref%/*} $(git ls-tree --name-only $ref old)\"; done";
+    let kept = world.sh(&world.repo, kept).expect(0).out();
+    let earlier = "refs/frites-earlier/fix";
+    assert_eq!(kept, format!("{earlier}/c1 old\n{earlier}/c2 old\n"));
 }
 
 #[test]

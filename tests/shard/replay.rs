@@ -88,6 +88,29 @@ fn any_clone_decides_as_the_opener_does() {
     assert_eq!(world.frites_in(&clone, words).expect(0).json()["recommended"], "c3");
 }
 
+/// Each clone numbers its own runs.
+#[test]
+fn run_of_another_clone_is_not_taken_for_the_one_of_that_name() {
+    let (world, url) = three_sizes("test -e new");
+    open(&world);
+    let clone = clone_of(&world, &url, "clone");
+    world.frites_in(&clone, ["spawn", "-q", "-n", "3", "--", "true"]).expect(4);
+    world.frites_in(&clone, ["clean", "-q", "1"]).expect(0);
+    let of_remote = || world.git_in(Path::new(&url), ["for-each-ref"]);
+    let before = (of_remote(), world.git_in(&clone, ["for-each-ref"]));
+    for words in [
+        &["open", "--test", "true", "1"][..],
+        &["list", "1"],
+        &["judge", "1", "1/1"],
+        &["collect", "1"],
+        &["run", "1/c1"],
+    ] {
+        let words = ["shard"].iter().chain(words).chain(&["--remote", "origin"]);
+        world.frites_in(&clone, words).refuses(128, "is not the run of that name here");
+        assert_eq!((of_remote(), world.git_in(&clone, ["for-each-ref"])), before);
+    }
+}
+
 #[test]
 fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     let (world, url) = three_sizes("test -e new");

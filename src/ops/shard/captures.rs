@@ -13,13 +13,10 @@ use crate::ops::shard::exchange::{Exchange, PAUSES_MS, wait_to_push_again};
 use crate::store::candidate::CandidateRef;
 
 impl Exchange<'_> {
-    /// Fetches the record of the run and the captures of one candidate, if the remote has them.
+    /// Fetches the record of the run, and the captures of one candidate if the remote has them.
     pub fn fetch_attempt(&self, name: &Name) -> Result<()> {
-        // With a `*`, git does not fail if a pattern matches nothing. The second pattern also matches other
-        // names with the same ending, which is harmless.
-        let run = &self.run;
-        self.remote
-            .fetch(&[format!("refs/frites/{run}/@record*"), format!("refs/frites/{run}/*{name}")])
+        // The pattern also matches other names with the same ending, which is harmless.
+        self.fetch_refs([format!("*{name}")])
     }
 
     /// The newest capture that the remote had of a candidate when it was last fetched, and the attempt's
@@ -33,9 +30,12 @@ impl Exchange<'_> {
     }
 
     /// Fetches all captures of the run. Takes over the new ones, except those of candidates that have a
-    /// worktree here. Warns of captures of candidates that the run's record does not list.
+    /// worktree here. Warns of captures of candidates that the run's record does not list. Does nothing if the
+    /// remote does not have the run yet.
     pub fn take_captures(&self, run: &Run) -> Result<()> {
-        self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
+        if !self.fetch_if_there(["*".to_owned()])? {
+            return Ok(());
+        }
         for candidate in self.session.store.candidates(run) {
             if !candidate.worktree().is_dir() {
                 self.take(&candidate.capture_ref())?;
@@ -56,7 +56,7 @@ impl Exchange<'_> {
     }
 
     /// Pushes the newest capture of a candidate. If another machine has stored a capture of the candidate
-    /// meanwhile, pushes a commit that joins both captures.
+    /// meanwhile, pushes a commit that joins both captures. Fails if the remote has another run by now.
     pub fn share_capture(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Exchange { session, remote, .. } = self;
         let repo = &session.repo;
@@ -64,6 +64,7 @@ impl Exchange<'_> {
         let fetched = self.fetched(&name);
         let mut pauses = PAUSES_MS.into_iter();
         loop {
+            self.fetch_attempt(candidate.name).map_err(|e| self.unstored(e))?;
             let Some(ours) = repo.read_ref(&name)? else { return Ok(()) };
             let theirs = repo.read_ref(&fetched)?;
             let new = match &theirs {
@@ -72,7 +73,7 @@ impl Exchange<'_> {
                 _ => ours,
             };
             let one = RemoteMove { name: &name, new: &new, from: From::Value(theirs.as_ref()) };
-            let Some(reason) = remote.push(&[one]).map_err(|e| self.unstored(candidate, e))? else {
+            let Some(reason) = remote.push(&[one]).map_err(|e| self.unstored(e))? else {
                 repo.update_ref(&fetched, Some(&new), theirs.as_ref(), "pushed")?;
                 if new != ours {
                     repo.update_ref(&name, Some(&new), Some(&ours), "pushed")?;
@@ -85,9 +86,8 @@ impl Exchange<'_> {
             if !wait_to_push_again(&mut pauses, &reason) {
                 let place = self.place();
                 let error = format!("'{place}' did not take the capture of {candidate}: {reason}");
-                return Err(self.unstored(candidate, Error::fatal(error)));
+                return Err(self.unstored(Error::fatal(error)));
             }
-            self.fetch_attempt(candidate.name)?;
         }
     }
 
@@ -101,12 +101,11 @@ impl Exchange<'_> {
         commit_tree(repo, &read.tree, [first, second], &read.message)
     }
 
-    fn unstored(&self, candidate: CandidateRef<'_>, error: Error) -> Error {
+    fn unstored(&self, error: Error) -> Error {
         let dir = self.session.repo.common_dir().display();
         error.hint(format!(
-            "its capture is kept in '{dir}': the same command on this machine pushes it, or `git -C {dir} push {} {}`",
-            shell_words::quote(self.place()),
-            candidate.capture_ref()
+            "its capture is kept in '{dir}': the same command on this machine pushes it, if '{}' still has this run",
+            self.place()
         ))
     }
 }

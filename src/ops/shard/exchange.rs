@@ -11,11 +11,13 @@ use crate::error::{Error, IoContext, Result};
 use crate::git::reflog;
 use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
+use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
 use crate::model::refname::RefName;
 use crate::model::run::Run;
+use crate::ops::clean;
 use crate::ops::judge::part_storage::{PartStorage, answers};
 use crate::ops::session::Session;
 use crate::store::parts::NewOutcome;
@@ -64,10 +66,57 @@ impl<'a> Exchange<'a> {
 
     /// Fetches the record, the terms and the outcomes of the run.
     pub fn fetch(&self) -> Result<()> {
-        // With a `*`, git does not fail if a pattern matches nothing. `@r*` matches `@record` and `@results`,
-        // `@t*` matches `@terms`.
+        self.fetch_refs(["@results*", "@terms*"].map(str::to_owned))
+    }
+
+    /// Fetches the record of the run and refs of the run whose names end in these words. Fails if the other
+    /// repository has no such run, or another run of that name.
+    pub(super) fn fetch_refs(&self, ends: impl IntoIterator<Item = String>) -> Result<()> {
+        if self.fetch_if_there(ends)? { Ok(()) } else { Err(self.no_run()) }
+    }
+
+    /// As [`Exchange::fetch_refs`], but returns false if the other repository has no such run.
+    ///
+    /// All refs are fetched by this function, so that nothing of another run is taken over. Runs of different
+    /// clones can have the same name, and a run can be forgotten and made again. In a mirror, the run here is
+    /// then set aside.
+    pub(super) fn fetch_if_there(&self, ends: impl IntoIterator<Item = String>) -> Result<bool> {
+        let Exchange { session, remote, run } = self;
+        // With a `*`, git does not fail if a pattern matches nothing.
+        let ends = ["@record*".to_owned()].into_iter().chain(ends);
+        let names: Vec<String> = ends.map(|end| format!("refs/frites/{run}/{end}")).collect();
+        remote.fetch(&names)?;
+        let store = &session.store;
+        let theirs = store.run_at(run, &self.fetched(&refs::record(run)))?;
+        let (Some(ours), Some(theirs)) = (store.run(run)?, &theirs) else {
+            return Ok(theirs.is_some());
+        };
+        if ours.created == theirs.created {
+            return Ok(true);
+        }
+        // No other process uses a mirror. So if the run's lock is held there, this process works on the run.
+        if session.is_mirror()
+            && let Some(_lock) = store.try_lock_run(run)?
+        {
+            set_aside(session, &ours)?;
+            return Ok(true);
+        }
+        for (name, oid) in remote.fetched_under(&format!("refs/frites/{run}/"))? {
+            session.repo.update_ref(&self.fetched(&name), None, Some(&oid), "of another run")?;
+        }
+        let place = self.place();
+        let what = format!("the run '{run}' at '{place}' is not the run of that name here");
+        let times = format!("made at {}, and here at {}", theirs.created, ours.created);
+        Err(Error::fatal(format!("{what}: it was {times}")).hint(
+            "to judge it or to make its attempts here, write the URL after --remote: that is done in a mirror",
+        ))
+    }
+
+    fn no_run(&self) -> Error {
         let run = &self.run;
-        self.remote.fetch(&["r", "t"].map(|first| format!("refs/frites/{run}/@{first}*")))
+        Error::fatal(format!("there is no run '{run}' at '{}'", self.place())).hint(format!(
+            "push it from where it was made: `git frites shard open --remote R {run}`"
+        ))
     }
 
     /// Fetches the captures of these candidates, and takes over the new ones.
@@ -75,28 +124,20 @@ impl<'a> Exchange<'a> {
         if candidates.is_empty() {
             return Ok(());
         }
-        let names = candidates.iter().map(|name| refs::capture(&self.run, name).to_string());
-        self.remote.fetch(&names.collect::<Vec<_>>())?;
+        self.fetch_refs(candidates.iter().map(Name::to_string))?;
         candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
     /// Fetches all refs of the run, and takes over the new captures.
     pub fn fetch_whole_run(&self, run: &Run) -> Result<()> {
-        self.remote.fetch(&[format!("refs/frites/{}/*", self.run)])?;
+        self.fetch_refs(["*".to_owned()])?;
         run.candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
     /// Takes over the run's record if it is newer than the one here. Returns the run.
     pub fn take_run(&self) -> Result<Run> {
         self.take(&refs::record(&self.run))?;
-        self.session.store.run(&self.run)?.ok_or_else(|| {
-            Error::fatal(format!("there is no run '{}' at '{}'", self.run, self.place())).hint(
-                format!(
-                    "push it from where it was made: `git frites shard open --remote R {}`",
-                    self.run
-                ),
-            )
-        })
+        self.session.store.run(&self.run)?.ok_or_else(|| self.no_run())
     }
 
     /// The terms of the run at the remote. `None` if this repository has recorded a later round: then the
@@ -284,6 +325,37 @@ impl<'a> Exchange<'a> {
     }
 }
 
+/// Makes room in a mirror for another run of the same name. Captures that were not pushed, with the work in the
+/// worktrees, go to refs under [`refs::EARLIER`]; then the run is forgotten. The caller holds the run's lock.
+fn set_aside(session: &Session, run: &Run) -> Result<()> {
+    let Session { repo, store, ui, .. } = session;
+    let mut unpushed = Vec::new();
+    for candidate in store.candidates(run) {
+        // A candidate is cleaned once its capture is pushed.
+        if !candidate.record()?.cleaned {
+            unpushed.push(candidate);
+        }
+    }
+    for removed in clean::remove_all(session, run, &run.candidates, false, true) {
+        removed?;
+    }
+    clean::empty_trash(session, &store.worktrees(run.worktree_root.as_deref()));
+    let dir = repo.common_dir().display();
+    for candidate in unpushed {
+        let Some(Capture { commit, .. }) = candidate.latest()? else { continue };
+        let name = refs::earlier(&run.run, candidate.name, &commit);
+        if repo.read_ref(&name)?.is_none() {
+            repo.update_ref(&name, Some(&commit), None, "of an earlier run")?;
+        }
+        ui.warn(format!(
+            "{candidate}: '{dir}' keeps a capture of an earlier run '{}', which was not pushed: {name}",
+            run.run
+        ));
+        ui.hint(format!("once you do not need it: `git -C {dir} update-ref -d {name}`"));
+    }
+    clean::forget(session, run)
+}
+
 /// Waits before the next try to push a ref. Returns false if no try is left, or if a further try would be
 /// refused for the same `reason`.
 pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
@@ -356,7 +428,8 @@ pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
     let failed = || format!("could not read '{}'", file.display());
     let place = file.canonicalize().context(failed)?;
     let exchange = Exchange::new(session, &place.to_string_lossy(), &run.run);
-    exchange.remote.fetch(&[format!("{}*", refs::results(&run.run))])?;
+    // The fetched refs of all bundles have the same names, so another process must not fetch meanwhile.
     let (_lock, run) = session.store.lock_and_read(&run.run)?;
+    exchange.remote.fetch(&[format!("{}*", refs::results(&run.run))])?;
     exchange.take_outcomes(session.store.terms(&run.run)?.as_ref(), ExchangeSide::Here)
 }

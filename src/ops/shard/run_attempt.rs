@@ -1,7 +1,6 @@
 //! Makes one attempt of a run that is stored in another repository. The worktree is made in this repository,
 //! and the capture is pushed to the other one.
 use crate::error::{Error, Result};
-use crate::git::refs;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
@@ -40,7 +39,6 @@ pub fn run_attempt(
     limits::require_depth(session)?;
     let exchange = Exchange::new(session, place, run);
     exchange.fetch_attempt(name)?;
-    require_same_run(session, &exchange, run, name)?;
     let run = exchange.take_run()?;
     if !run.candidates.contains(name) {
         let all: Vec<&str> = run.candidates.iter().map(Name::as_str).collect();
@@ -78,36 +76,6 @@ pub fn run_attempt(
             .hint("its work so far is stored; the same command starts it again"));
     }
     finish(session, candidate, state, options)
-}
-
-/// Fails if the run here has the name of the remote's run, but is another run. In a mirror, deletes that
-/// other run's capture of this candidate instead, and warns of it.
-fn require_same_run(
-    session: &Session,
-    exchange: &Exchange<'_>,
-    run: &Name,
-    name: &Name,
-) -> Result<()> {
-    let Session { repo, store, ui, .. } = session;
-    let theirs = store.run_at(run, &exchange.fetched(&refs::record(run)))?;
-    let (Some(ours), Some(theirs)) = (store.run(run)?, theirs) else { return Ok(()) };
-    if ours.created == theirs.created {
-        return Ok(());
-    }
-    if !session.is_mirror() {
-        return Err(Error::fatal(format!(
-            "the run '{run}' at '{}' is not the run of that name here",
-            exchange.place()
-        ))
-        .hint("write the URL after --remote: the attempt is made in a mirror then"));
-    }
-    let capture = refs::capture(run, name);
-    if let Some(tip) = repo.read_ref(&capture)? {
-        let dir = repo.common_dir().display();
-        ui.warn(format!("{run}/{name}: '{dir}' has a capture of an earlier run '{run}': {tip}"));
-        repo.update_ref(&capture, None, Some(&tip), "of an earlier run")?;
-    }
-    Ok(())
 }
 
 /// The state of an attempt that is finished here, but is not stored at the remote; `None` if there is no such
