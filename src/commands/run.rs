@@ -136,6 +136,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
     request.arguments = typed().unwrap_or_default();
+    request.merge_into.clone_from(&plan.merge_into);
     plan.check(request.start.root(), &commands)?;
     if !args.output.json
         && let Some(maker) = synthesis::likely_maker(session, &commands, args.synthesis)?
@@ -158,6 +159,18 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     let before = recorded(&run, parse);
     let args = before.as_ref().unwrap_or(args);
     let plan = PlannedRun::new(session, args, run.limits)?;
+    if let (Some(first), Some(now)) = (&run.merge_into, &plan.merge_into)
+        && first != now
+    {
+        let (run, first) = (&run.run, first.short());
+        let what =
+            format!("run {run} merges into '{first}', where it began, not into '{}'", now.short());
+        return Err(Error::fatal(what)
+            .hint(format!("`git switch {first}`, and resume it there"))
+            .hint(format!(
+                "or resume it without a merge: `git frites run --resume {run} --no-merge`"
+            )));
+    }
     let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {

@@ -105,6 +105,7 @@ impl NewRunArgs {
             agents,
             limits: GivenLimits::default(),
             arguments: Vec::new(),
+            merge_into: None,
         };
         request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
         Ok(request)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::name::Name;
 use crate::model::oid::Oid;
+use crate::model::refname::RefName;
 
 /// `run.toml`: what was asked of the run. It is written when the run is spawned, and again when a candidate
 /// is added.
@@ -52,6 +53,10 @@ pub struct Run {
     /// The arguments of `git frites run`, for `--resume`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// The branch that `git frites run` merges a verified winner into: the one that was checked out when the
+    /// run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_into: Option<RefName>,
 }
 
 /// The time limits of commands that were given as options, in seconds; `None` if the configuration decides.

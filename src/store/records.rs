@@ -287,6 +287,7 @@ mod tests {
                 candidates: vec![name("c1"), name("c2")],
                 limits: GivenLimits { timeout: Some(5400), idle_timeout: None },
                 arguments: command.clone(),
+                merge_into: Some(RefName::new("refs/heads/main")),
                 command,
                 prompt: None,
                 task,

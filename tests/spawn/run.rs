@@ -693,6 +693,9 @@ fn run_merges_as_configured_and_cleans_up_after_itself() {
     // Without a winner, too, all goes: the captures stay.
     run(&["--clean"], "false", "echo d > d").expect(1);
     assert_eq!(left(), (4, 4));
+    world.git(["switch", "-q", "-c", "release"]);
+    world.frites(["run", "--resume", "4"]).refuses(128, "run 4 merges into 'main'");
+    world.git(["switch", "-q", "main"]);
     assert_eq!(world.frites(["diff", "4/c1", "--name-only"]).expect(0).out(), "d\n");
     // What is kept stays, and what cannot be saved.
     world.frites(["clean", "--keep", "1/c1"]).expect(0);

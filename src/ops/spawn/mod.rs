@@ -66,6 +66,8 @@ pub struct Request {
     pub limits: GivenLimits,
     /// The arguments with which the user called `git frites run`.
     pub arguments: Vec<String>,
+    /// The branch that `git frites run` will merge a verified winner into.
+    pub merge_into: Option<RefName>,
 }
 
 impl Request {
@@ -288,6 +290,7 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         tasks: BTreeMap::new(),
         limits: request.limits,
         arguments: request.arguments,
+        merge_into: request.merge_into,
     };
     Ok((run, lock))
 }
