@@ -60,7 +60,7 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
         (Some(agent), _) => {
             CandidateCommand::assigned(&agents::assign(&session.config, agent, 1)?, prompt.clone())
         }
-        (None, Some(own)) if is_own => own,
+        (None, Some(own)) if is_own => own.require_exact().map(|()| own)?,
         (None, None) if is_own => {
             return Err(Error::usage(format!("{candidate} has no command to run again"))
                 .hint(format!("give one: `git frites retry {candidate} -- CMD`")));

@@ -1,4 +1,5 @@
 //! `git frites run`: spawns, captures and judges in one step, and makes a synthesis if it can help.
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
@@ -36,7 +37,7 @@ use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::repair::{self, Repaired, Rounds};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
-use crate::ops::spawn::command::CandidateCommand;
+use crate::ops::spawn::command::{self, CandidateCommand, is_exact};
 use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::resume;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
@@ -135,7 +136,10 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
             .hint("name agents and their task: `git frites run --agent claude=2 -p TEXT`")
             .hint("or give a command: `git frites run -- CMD`; `git frites spawn` creates worktrees to work in by hand"));
     }
-    request.arguments = typed().unwrap_or_default();
+    if args.rounds > 0 {
+        commands.iter().try_for_each(|(_, command)| command.require_exact())?;
+    }
+    request.arguments = typed();
     request.merge_into.clone_from(&plan.merge_into);
     plan.check(request.start.root(), &commands)?;
     if !args.output.json
@@ -156,7 +160,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
     let run = session.store.select(Some(address), Matching::Prefix)?.run;
-    let before = recorded(&run, parse);
+    let before = recorded(&run, parse)?;
     let args = before.as_ref().unwrap_or(args);
     let plan = PlannedRun::new(session, args, run.limits)?;
     if let (Some(first), Some(now)) = (&run.merge_into, &plan.merge_into)
@@ -171,19 +175,12 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
                 "or resume it without a merge: `git frites run --resume {run} --no-merge`"
             )));
     }
-    let argv = &args.shared.new.command.command;
     let mut commands: Vec<(Name, CandidateCommand)> = Vec::new();
     for name in &run.candidates {
-        // If the user typed the command again, use it as typed: it need not be UTF-8, while the command in
-        // the record is.
-        let typed = (!argv.is_empty() && !run.agents.contains_key(name)).then_some(argv);
-        let command =
-            CandidateCommand::recorded(&session.repo, session.store.candidate(&run, name))?;
-        let command = command.map(|command| CandidateCommand {
-            argv: typed.cloned().unwrap_or_else(|| command.argv.clone()),
-            ..command
-        });
-        commands.extend(command.map(|command| (name.clone(), command)));
+        let candidate = session.store.candidate(&run, name);
+        let Some(command) = CandidateCommand::recorded(&session.repo, candidate)? else { continue };
+        command.require_exact()?;
+        commands.push((name.clone(), command));
     }
     if commands.is_empty() {
         return Err(Error::usage(format!("run {} has no command to resume", run.run)).hint(
@@ -202,33 +199,22 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     })
 }
 
-/// The words after `run` on the command line; `None` if they are not UTF-8, because a record cannot
+/// The words after `run` on the command line. Bytes that are not UTF-8 are replaced, because a record cannot
 /// contain them.
-fn typed() -> Option<Vec<String>> {
-    let words: Option<Vec<String>> =
-        std::env::args_os().map(|word| word.into_string().ok()).collect();
-    let words = words?;
-    let verb = words.iter().position(|word| word == "run")?;
-    Some(words[verb + 1..].to_vec())
+fn typed() -> Vec<String> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let verb = words.iter().position(|word| word == "run");
+    verb.map_or_else(Vec::new, |verb| command::words(&words[verb + 1..]))
 }
 
-/// The options with which a run was started, overridden by the options that are typed now; `None` if the
-/// recorded options are missing or invalid.
-fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
-    if run.arguments.is_empty() {
-        return None;
+/// The options with which a run was started, overridden by the options that are typed now; `None` if another
+/// command made the run. Fails if these options cannot be read, because the run would be judged by others.
+fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
+    let Run { arguments, command, .. } = run;
+    if arguments.is_empty() {
+        return Ok(None);
     }
-    let now = typed()?;
-    // The options typed now are put after the recorded options, so that they override the recorded ones, and
-    // before the `--` of the command. The position of this `--` follows from the length of the command,
-    // because an earlier `--` may be a prompt.
-    let end = run.arguments.len().checked_sub(if run.command.is_empty() {
-        0
-    } else {
-        run.command.len() + 1
-    })?;
-    let (options, command) = run.arguments.split_at(end);
-    let mut now = now.into_iter();
+    let mut now = typed().into_iter();
     let mut added = Vec::new();
     while let Some(word) = now.next() {
         match word.as_str() {
@@ -237,9 +223,28 @@ fn recorded(run: &Run, parse: ParseRun) -> Option<RunArgs> {
             _ => added.push(word),
         }
     }
-    let words = ["run".to_owned()].into_iter();
-    let words = words.chain(options.iter().cloned()).chain(added).chain(command.iter().cloned());
-    parse(&words.collect::<Vec<_>>())
+    // The options typed now are put after the recorded options, so that they override the recorded ones, and
+    // before the `--` of the command. An earlier `--` may be a prompt, and there may be no command after the
+    // last one. So the right place is the one that leaves the command as it is.
+    let words_of_command = command.len() + usize::from(!command.is_empty());
+    for after in [words_of_command, 1] {
+        let Some(end) = arguments.len().checked_sub(after) else { continue };
+        let (before, rest) = arguments.split_at(end);
+        let words = [&["run".to_owned()], before, &added, rest].concat();
+        let parsed = if words.iter().all(|word| is_exact(word)) { parse(&words) } else { None };
+        let has_command =
+            |args: &RunArgs| command::words(&args.shared.new.command.command) == *command;
+        if parsed.as_ref().is_some_and(has_command) {
+            return Ok(parsed);
+        }
+    }
+    let line = shell_words::join(arguments);
+    Err(Error::fatal(format!("the options of run {} cannot be used again: {line}", run.run)).hint(
+        format!(
+            "judge what it has made, with the options that you name: `git frites judge {}`",
+            run.run
+        ),
+    ))
 }
 
 impl<'a> PlannedRun<'a> {

@@ -50,7 +50,8 @@ pub struct Run {
     /// The time limits that were given for the commands, for further rounds and `--resume`.
     #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
     pub limits: GivenLimits,
-    /// The arguments of `git frites run`, for `--resume`.
+    /// The arguments of `git frites run`, for `--resume`; empty if another command made the run. Bytes that are
+    /// not UTF-8 are replaced, and such arguments are not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// The branch that `git frites run` merges a verified winner into: the one that was checked out when the

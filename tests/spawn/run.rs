@@ -1,5 +1,7 @@
 //! `git frites run`: the whole funnel in one go, interrupted and resumed.
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -80,6 +82,15 @@ fn run_has_the_exit_codes_and_short_answers_of_judge() {
     world.frites(["run", "--resume", "6", "--test", "true"]).expect(0);
     world.spawn(["-n", "1"]);
     world.frites(["run", "--resume", "7"]).refuses(2, "run 7 has no command to resume");
+    world.git(["config", "frites.agents.mine.command", "sh -c 'echo x >> README'"]);
+    world.frites(["run", "-q", "--agent", "mine", "-p", "hi", "--test", "false", "--"]).expect(1);
+    world.frites(["run", "--resume", "8", "--timeout", "1h"]).expect(1);
+    // A record cannot hold these words, so nothing else runs in their place.
+    let odd = ["run", "-q", "-n", "1", "--test", "false", "--", "sh", "-c", "echo x >> README"];
+    let odd = odd.iter().map(OsStr::new).chain([OsStr::from_bytes(b"\xff")]);
+    world.frites(odd).expect(1);
+    world.frites(["run", "--resume", "9"]).refuses(128, "options of run 9 cannot be used again");
+    world.frites(["retry", "--yes", "9/c1"]).refuses(128, "in the command is not UTF-8");
     let slow =
         run(&["--oracle-timeout", "1s", "--test", "sleep 500"], "echo x >> README").expect(1);
     assert!(slow.out().contains("timed out"), "{}", slow.out());

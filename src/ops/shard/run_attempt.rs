@@ -59,6 +59,7 @@ pub fn run_attempt(
             "people work there; `git frites shard open --attempts` makes runs for other machines",
         )
     })?;
+    command.require_exact()?;
     command.require_program()?;
     // The worktree stays until the capture is stored: its removal is the mark of a stored attempt.
     let until_stored = AttemptOptions { keep: true, ..options.clone() };

@@ -144,6 +144,19 @@ impl CandidateCommand {
         })
     }
 
+    /// Fails if the record of the command is not exact, because the command has bytes that are not UTF-8.
+    /// Another command would then run.
+    pub fn require_exact(&self) -> Result<()> {
+        let words = words(&self.argv);
+        match words.iter().find(|word| !is_exact(word)) {
+            None => Ok(()),
+            Some(word) => Err(Error::fatal(format!(
+                "'{word}' in the command is not UTF-8, so the command cannot run again"
+            ))
+            .hint("give it anew: `git frites retry RUN/CAND -- CMD`, or put it into a script")),
+        }
+    }
+
     /// The framing, if any, and then the prompt.
     pub fn prompt_text(&self) -> Option<Vec<u8>> {
         let prompt = self.prompt.as_ref()?;
@@ -157,6 +170,11 @@ impl CandidateCommand {
 /// The words of a command in the form in which a record stores them. Bytes that are not UTF-8 are replaced.
 pub fn words(argv: &[OsString]) -> Vec<String> {
     argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// True if a word in a record is the word that was typed, so that no byte of it was replaced.
+pub fn is_exact(word: &str) -> bool {
+    !word.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// The values that a command gets through placeholders in its arguments and through environment variables
