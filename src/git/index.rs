@@ -21,6 +21,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::{regular, scratch};
 use crate::git::cli::{Call, Git};
 use crate::git::repo::{Repo, from_oid};
+use crate::git::trees::PathBudget;
 use crate::model::oid::Oid;
 
 /// Reads an index file. Like git, does not verify the checksum.
@@ -56,10 +57,6 @@ pub(super) fn entries_of(bytes: &[u8], directory: &Path) -> Option<State> {
     parse_whole(&directory.join("index"), bytes, FileTime::zero()).ok()
 }
 
-/// The largest number of files and directories that [`expand`] adds: a few trees can stand for more files
-/// than any disk holds.
-const MOST_SPARSE_FILES: usize = 1 << 20;
-
 /// Replaces each entry of a sparse index that stands for a directory by entries for the files in that
 /// directory. `None` if a tree cannot be read, or if there are too many files.
 pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> {
@@ -71,13 +68,13 @@ pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> 
         return Some(index);
     }
     index.remove_entries(|_, _, entry| is_directory(entry));
-    let mut left = MOST_SPARSE_FILES;
+    let mut budget = PathBudget::default();
     while let Some((directory, id)) = directories.pop() {
         for entry in repo.find_tree(id).ok()?.iter() {
             let entry = entry.ok()?;
-            left = left.checked_sub(1)?;
             let mut path = directory.clone();
             path.extend_from_slice(entry.filename());
+            budget.take(path.len())?;
             if entry.mode().is_tree() {
                 path.push(b'/');
                 directories.push((path, entry.object_id()));
@@ -186,25 +183,38 @@ pub(super) fn entry_at<'a>(
 
 /// The cache tree extension for a tree: the tree and the trees below it, with the number of files in each.
 pub(super) fn cached_trees(gix: &gix::Repository, tree: &Oid) -> Result<Tree> {
-    cached_tree(gix, from_oid(tree)?, b"").map_err(|e| unmade(&e))
+    collect_trees(gix, from_oid(tree)?).map_err(|e| unmade(&e))
 }
 
-fn cached_tree(gix: &gix::Repository, id: ObjectId, name: &[u8]) -> gix::Result<Tree> {
-    let tree = gix.find_tree(id)?;
-    let mut children = Vec::new();
-    let mut files = 0;
-    for entry in tree.iter() {
-        let entry = entry?;
-        if entry.mode().is_tree() {
-            let child = cached_tree(gix, entry.object_id(), entry.filename())?;
-            files += child.num_entries.unwrap_or_default();
-            children.push(child);
-        } else {
-            files += 1;
+fn collect_trees(gix: &gix::Repository, root: ObjectId) -> gix::Result<Tree> {
+    let node = |name: &[u8], id| {
+        let name = name.iter().copied().collect();
+        Tree { name, id, num_entries: Some(0), children: Vec::new() }
+    };
+    // Each tree comes after its parent, and has the parent's position. An attempt can make so many levels that a
+    // recursion would overflow the stack.
+    let mut all = vec![(node(b"", root), 0)];
+    let mut at = 0;
+    while at < all.len() {
+        let mut files = 0;
+        for entry in gix.find_tree(all[at].0.id)?.iter() {
+            let entry = entry?;
+            if entry.mode().is_tree() {
+                all.push((node(entry.filename(), entry.object_id()), at));
+            } else {
+                files += 1;
+            }
         }
+        all[at].0.num_entries = Some(files);
+        at += 1;
     }
-    let name = name.iter().copied().collect();
-    Ok(Tree { name, id, num_entries: Some(files), children })
+    while all.len() > 1 {
+        let (tree, parent) = all.swap_remove(all.len() - 1);
+        let parent = &mut all[parent].0;
+        parent.num_entries = parent.num_entries.zip(tree.num_entries).map(|(a, b)| a + b);
+        parent.children.push(tree);
+    }
+    Ok(all.swap_remove(0).0)
 }
 
 /// A temporary index file, removed when the value is dropped.

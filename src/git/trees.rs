@@ -153,90 +153,109 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an
-/// object cannot be read, or if git would refuse a path of the tree `to`. So if the result is not `None`, the
+/// object cannot be read, if there are too many paths, or if git would refuse a path of the tree `to`. So if the result is not `None`, the
 /// files of `to` can safely be written below a directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
-    let mut found = Vec::new();
-    let trees = (Some(tree_of(reader, from)?), Some(tree_of(reader, to)?));
-    collect(reader, &TreePath::default(), trees, &mut found)?;
-    Some(found)
-}
-
-fn collect(
-    reader: Reader<'_>,
-    directory: &TreePath,
-    (from, to): (Option<ObjectId>, Option<ObjectId>),
-    found: &mut Vec<TreeDifference>,
-) -> Option<()> {
     let read = |tree: Option<ObjectId>| {
         tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(reader, tree))
     };
-    let all_old = read(from)?;
-    let all_new = read(to)?;
-    let names: BTreeSet<&Vec<u8>> = all_old.keys().chain(all_new.keys()).collect();
-    for name in names {
-        let old = all_old.get(name).copied();
-        let new = all_new.get(name).copied();
-        if old == new {
-            continue;
-        }
-        if new.is_some() && !(is_safe(name) && is_one_of_a_kind(name, &all_new)) {
-            return None;
-        }
-        let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
-        if name.ends_with(b"/") {
-            let trees = (old.map(|(_, id)| id), new.map(|(_, id)| id));
-            collect(reader, &path, trees, found)?;
-        } else {
-            found.push(TreeDifference { path, old, new });
-        }
-    }
-    Some(())
-}
-
-/// Names a tree below `to` (a tree or a commit) that git would not write: its entries are not sorted, or it has
-/// one name twice. Trees that are at the same path in `from` are not checked. Git's commands read different
-/// files from such a tree, so the tree that is judged could differ from the tree that lands.
-pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
-    let reader = (repo, &repo.gix());
-    let from = tree_of(reader, from);
-    let tree = disordered(reader, from, tree_of(reader, to)?, &mut BTreeSet::new())?;
-    Some(format!("the tree {tree} has an entry twice, or not in its place"))
-}
-
-/// The first tree in `to` whose entries are not in git's order.
-fn disordered(
-    reader: Reader<'_>,
-    from: Option<ObjectId>,
-    to: ObjectId,
-    seen: &mut BTreeSet<ObjectId>,
-) -> Option<ObjectId> {
-    if from == Some(to) || !seen.insert(to) {
-        return None;
-    }
-    let bytes = reader.0.any_object(reader.1, &to, Kind::Tree)?;
-    let before = from.and_then(|from| entries(reader, from)).unwrap_or_default();
-    let mut last = Vec::new();
-    let mut names = BTreeSet::new();
-    for entry in TreeRefIter::from_bytes(&bytes, to.kind()) {
-        let Ok(entry) = entry else { return Some(to) };
-        let is_directory = entry.mode.is_tree();
-        let mut name = entry.filename.to_vec();
-        if is_directory {
-            name.push(b'/');
-        }
-        if name <= last || !names.insert(entry.filename) {
-            return Some(to);
-        }
-        if is_directory {
-            let from = before.get(&name).map(|(_, id)| *id);
-            let found = disordered(reader, from, entry.oid.to_owned(), seen);
-            if found.is_some() {
-                return found;
+    let mut budget = PathBudget::default();
+    let mut found = Vec::new();
+    let roots = (Some(tree_of(reader, from)?), Some(tree_of(reader, to)?));
+    let mut waiting = vec![(TreePath::default(), roots)];
+    while let Some((directory, (from, to))) = waiting.pop() {
+        let all_old = read(from)?;
+        let all_new = read(to)?;
+        let names: BTreeSet<&Vec<u8>> = all_old.keys().chain(all_new.keys()).collect();
+        for name in names {
+            let old = all_old.get(name).copied();
+            let new = all_new.get(name).copied();
+            if old == new {
+                continue;
+            }
+            if new.is_some() && !(is_safe(name) && is_one_of_a_kind(name, &all_new)) {
+                return None;
+            }
+            let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
+            budget.take(path.as_bytes().len())?;
+            if name.ends_with(b"/") {
+                waiting.push((path, (old.map(|(_, id)| id), new.map(|(_, id)| id))));
+            } else {
+                found.push(TreeDifference { path, old, new });
             }
         }
-        last = name;
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Some(found)
+}
+
+/// The paths that may still be listed from trees that others made. A few small objects can stand for any
+/// number of paths, because a tree can name another tree many times, and for long ones.
+pub(super) struct PathBudget {
+    bytes: usize,
+}
+
+impl PathBudget {
+    /// The bytes that each path counts in addition to its own.
+    const PER_PATH: usize = 256;
+}
+
+impl Default for PathBudget {
+    fn default() -> Self {
+        PathBudget { bytes: PathBudget::PER_PATH << 20 }
+    }
+}
+
+impl PathBudget {
+    /// Counts a path of this length; `None` if that is one too many.
+    pub fn take(&mut self, length: usize) -> Option<()> {
+        self.bytes = self.bytes.checked_sub(PathBudget::PER_PATH + length)?;
+        Some(())
+    }
+}
+
+/// git does not read a tree with more levels (`core.maxTreeDepth`).
+const MOST_LEVELS: usize = 2048;
+
+/// The reason why `to` (a tree or a commit) is not used. Either git would not write a tree in it: its entries
+/// are not sorted, or it has one name twice. Git's commands read different files from such a tree, so the tree
+/// that is judged could differ from the tree that lands. Or git-frites would not come to an end with all its
+/// paths. Trees that are at the same path in `from` are not checked.
+pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
+    let reader = (repo, &repo.gix());
+    let mut budget = PathBudget::default();
+    let mut waiting = vec![(tree_of(reader, from), tree_of(reader, to)?, 0, 0)];
+    while let Some((from, to, level, length)) = waiting.pop() {
+        if from == Some(to) {
+            continue;
+        }
+        let Some(bytes) = repo.any_object(reader.1, &to, Kind::Tree) else { continue };
+        let disordered = || Some(format!("the tree {to} has an entry twice, or not in its place"));
+        let before = from.and_then(|from| entries(reader, from)).unwrap_or_default();
+        let mut last = Vec::new();
+        let mut names = BTreeSet::new();
+        for entry in TreeRefIter::from_bytes(&bytes, to.kind()) {
+            let Ok(entry) = entry else { return disordered() };
+            let is_directory = entry.mode.is_tree();
+            let mut name = entry.filename.to_vec();
+            if is_directory {
+                name.push(b'/');
+            }
+            if name <= last || !names.insert(entry.filename) {
+                return disordered();
+            }
+            let old = before.get(&name).map(|(_, id)| *id);
+            let length = length + name.len();
+            let is_new = old.is_none_or(|old| old != entry.oid);
+            if level == MOST_LEVELS || (is_new && budget.take(length).is_none()) {
+                return Some(format!("it has too many paths, or more than {MOST_LEVELS} levels"));
+            }
+            if is_directory {
+                waiting.push((old, entry.oid.to_owned(), level + 1, length));
+            }
+            last = name;
+        }
     }
     None
 }
@@ -267,6 +286,7 @@ pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
 fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     let reader = (repo, &repo.gix());
     let mut seen = BTreeSet::new();
+    let mut seen_trees = BTreeSet::new();
     let mut trees = BTreeSet::new();
     for oid in known {
         let id = from_oid(oid).ok()?;
@@ -291,7 +311,7 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
         }
         // The commit graph is not used, because the object of the commit must exist.
         let (tree, parents) = loose_commit(reader, &id)?;
-        if !has_tree(reader, tree, &trees)? {
+        if !has_tree(reader, tree, &trees, &mut seen_trees)? {
             return Some(false);
         }
         waiting.extend(parents);
@@ -299,26 +319,33 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     Some(true)
 }
 
-/// True if all objects of a tree are loose, except those that a tree of `known` has at the same path.
-fn has_tree(reader: Reader<'_>, tree: ObjectId, known: &[ObjectId]) -> Option<bool> {
-    if known.contains(&tree) {
-        return Some(true);
-    }
-    if !reader.0.is_loose(&tree) {
-        return Some(false);
-    }
-    let known: Vec<_> = known.iter().map(|id| entries(reader, *id)).collect::<Option<_>>()?;
-    for (name, (mode, id)) in entries(reader, tree)? {
-        let before: Vec<ObjectId> =
-            known.iter().filter_map(|tree| tree.get(&name)).map(|(_, id)| *id).collect();
-        let is_there = match mode {
-            _ if before.contains(&id) => true,
-            EntryMode::Submodule => true,
-            EntryMode::Directory => has_tree(reader, id, &before)?,
-            _ => reader.0.is_loose(&id),
-        };
-        if !is_there {
+/// True if all objects of a tree are loose, except those that a tree of `known` has at the same path. Trees in
+/// `seen` are not looked at again.
+fn has_tree(
+    reader: Reader<'_>,
+    tree: ObjectId,
+    known: &[ObjectId],
+    seen: &mut BTreeSet<ObjectId>,
+) -> Option<bool> {
+    let mut waiting = vec![(tree, known.to_vec())];
+    while let Some((tree, known)) = waiting.pop() {
+        if known.contains(&tree) || !seen.insert(tree) {
+            continue;
+        }
+        if !reader.0.is_loose(&tree) {
             return Some(false);
+        }
+        let known: Vec<_> = known.iter().map(|id| entries(reader, *id)).collect::<Option<_>>()?;
+        for (name, (mode, id)) in entries(reader, tree)? {
+            let before: Vec<ObjectId> =
+                known.iter().filter_map(|tree| tree.get(&name)).map(|(_, id)| *id).collect();
+            match mode {
+                _ if before.contains(&id) => {}
+                EntryMode::Submodule => {}
+                EntryMode::Directory => waiting.push((id, before)),
+                _ if reader.0.is_loose(&id) => {}
+                _ => return Some(false),
+            }
         }
     }
     Some(true)

@@ -445,15 +445,15 @@ impl Session {
         omissions: Omissions,
     ) -> Result<Captured> {
         let base = &run.base;
+        let problem = capture.as_ref().and_then(|c| self.damage(&candidate, base, &c.tree));
         let (changes, blast) = match &capture {
-            Some(Capture { tree, .. }) => {
+            Some(Capture { tree, .. }) if problem.is_none() => {
                 diff::since(&self.repo, base, tree).changes_and_blast()?
             }
-            None => Default::default(),
+            _ => Default::default(),
         };
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
         let fresh = false;
-        let problem = capture.as_ref().and_then(|c| self.damage(&candidate, base, &c.tree));
         Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
     }
 

@@ -142,6 +142,31 @@ fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
 // Attempts that use git.
 
 #[test]
+fn tree_with_too_many_paths_or_very_many_levels_stops_no_sibling() {
+    let world = World::new();
+    let script = r#"
+        echo mine > mine
+        case $FRITES_CANDIDATE in
+        levels) at=$(printf 'd/%.0s' $(seq 1900)); mkdir -p $at; echo f > $at/f;;
+        paths) b=$(git hash-object -w mine); t=$(printf "100644 blob $b\tf\n" | git mktree)
+            for level in $(seq 12); do t=$(printf "040000 tree $t\t%s\n" $(seq 0 9) | git mktree); done
+            git update-ref HEAD $(git commit-tree -p HEAD -m many $t);;
+        esac
+    "#;
+    let run = ["run", "-c", "levels", "-c", "paths", "-c", "other", "--test", "test -e mine"];
+    let run = [&run[..], &["--json", "--", "bash", "-c", script]].concat();
+    let answer = world.frites(run).expect(0);
+    let json = answer.json();
+    assert_eq!(json["passed"].as_array().map(Vec::len), Some(3), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("1/paths: not captured: 'HEAD' (its tree is damaged or too large")
+    );
+    world.git(["cat-file", "-e", "refs/frites/1/paths^{/many}"]);
+    world.frites(["apply", "--no-switch", "-m", "land", "1/levels"]).expect(0);
+    world.frites(["clean", "-q", "--discard", "1"]).expect(0);
+}
+
+#[test]
 fn attempt_that_committed_lands_with_its_commits_kept() {
     let attempt = attempt(
         "echo 1 >>README; git commit -qam one; git rev-parse HEAD

@@ -285,7 +285,7 @@ fn capture_that_the_record_does_not_list_is_named_and_not_judged() {
 
 /// What git makes of such a tree depends on the command, so another tree could be judged than lands.
 #[test]
-fn capture_with_an_entry_twice_is_neither_fetched_nor_judged_nor_landed() {
+fn capture_with_an_entry_twice_or_too_many_paths_is_neither_judged_nor_landed() {
     let (world, url) = later("seq $FRITES_INDEX > new");
     resume(&world, &url, "c1").expect(0);
     resume(&world, &url, "c2").expect(0);
@@ -298,10 +298,13 @@ fn capture_with_an_entry_twice_is_neither_fetched_nor_judged_nor_landed() {
         tree.extend(digits.map(|two| u8::from_str_radix(two, 16).unwrap()));
     }
     write(&world.home().join("tree"), tree);
-    let push = "t=$(git hash-object -t tree -w --literally \"$HOME/tree\")
-        c=$(git cat-file commit refs/frites/fix/c1 | sed \"s/^tree .*/tree $t/\" |
-            git hash-object -t commit -w --stdin)
-        git update-ref refs/frites/fix/c1 $c";
+    resume(&world, &url, "c3").expect(0);
+    let push = r#"set_tree() { c=$(git cat-file commit $1 | sed "s/^tree .*/tree $2/" |
+            git hash-object -t commit -w --stdin) && git update-ref $1 $c; }
+        set_tree refs/frites/fix/c1 $(git hash-object -t tree -w --literally "$HOME/tree")
+        t=$(git rev-parse refs/frites/fix/c2^{tree})
+        for level in $(seq 12); do t=$(printf "040000 tree $t\t%s\n" 0 1 2 3 4 5 6 7 8 9 | git mktree); done
+        set_tree refs/frites/fix/c3 $t"#;
     world.sh(there, push).expect(0);
     let open = ["shard", "open", "--remote", "origin", "--test", "true", "fix"];
     world.frites(open).refuses(128, "duplicateEntries: contains duplicate file entries");
@@ -314,9 +317,11 @@ fn capture_with_an_entry_twice_is_neither_fetched_nor_judged_nor_landed() {
         "{}",
         answer.stderr
     );
-    world
-        .frites(["apply", "--no-switch", "--allow-unverified", "-m", "land", "fix/c1"])
-        .refuses(1, "fix/c1 cannot land: the tree ");
+    for (address, words) in [("fix/c1", "the tree "), ("fix/c3", "it has too many paths, ")] {
+        world
+            .frites(["apply", "--no-switch", "--allow-unverified", "-m", "land", address])
+            .refuses(1, &format!("{address} cannot land: {words}"));
+    }
 }
 
 /// A clone that is used by the name of its remote works as a mirror does, and so does the place where

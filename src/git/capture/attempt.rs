@@ -51,6 +51,8 @@ pub(super) struct AttemptPaths {
     pub files: BTreeSet<TreePath>,
     /// The submodules in the attempt's index, and the new ones in its HEAD, with their commits.
     pub submodules: BTreeMap<TreePath, ObjectId>,
+    /// True if the files of the attempt's HEAD are not among `files`, because its tree is damaged.
+    pub lacks_head: bool,
 }
 
 impl<'a> CaptureInputs<'a> {
@@ -89,6 +91,10 @@ impl<'a> CaptureInputs<'a> {
         }
         let base = self.source.base;
         let Some(head) = self.head.filter(|head| head != base) else { return Ok(tracked) };
+        tracked.lacks_head = trees::damage(self.repo, base, &head).is_some();
+        if tracked.lacks_head {
+            return Ok(tracked);
+        }
         for TreeDifference { path, old, new } in trees::changed_paths(self.repo, base, &head)? {
             match new {
                 _ if old.is_some() => {}

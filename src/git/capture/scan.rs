@@ -130,6 +130,10 @@ impl Scan {
         if let Some(private) = private {
             scan.remove_restored_seeds(source, private);
         }
+        if tracked.lacks_head {
+            let why = "its tree is damaged or too large, so ignored files that only it tracks are left out";
+            scan.omissions.unholdable.insert(TreePath::new("HEAD"), why);
+        }
         // Two kinds of ignored files are captured: those that the attempt tracks (`git add -f`), and files of
         // the base that an earlier capture found deleted and that exist again.
         for path in tracked.files {
