@@ -212,7 +212,20 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
     since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
 }
 
-/// Waits until a lock file is `age` old, and removes it, unless another file has taken its place.
+/// True if a process has this lock open, so that it certainly does not belong to a killed git. A git that
+/// filters files or waits for its editor can hold a lock for any time; it closes the lock once that is complete.
+/// False if that cannot be told.
+pub(super) fn is_held(lock: &Path) -> bool {
+    let Ok(lock) = lock.canonicalize() else { return false };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut open = processes
+        .filter_map(|process| fs::read_dir(process.path().join("fd")).ok())
+        .flat_map(|descriptors| descriptors.flatten());
+    open.any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|target| target == lock))
+}
+
+/// Waits until a lock file is `age` old, and removes it, unless a process holds it or another file has taken its
+/// place.
 pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     let Ok(first) = fs::symlink_metadata(lock) else { return };
     let end = Instant::now() + age;
@@ -225,7 +238,7 @@ pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     while Instant::now() < end && is_young() && is_there() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    if is_there() {
+    if is_there() && !is_held(lock) {
         let _ = fs::remove_file(lock);
     }
 }

@@ -607,15 +607,26 @@ fn edit_made_after_apply_was_killed_in_a_hook_survives() {
         // Until git has ended.
         world.run(&world.repo, "flock", [".git", "true"]).expect(0);
         fs::remove_file(world.repo.join(".git/hooks/pre-commit")).unwrap();
+        // While a filter of `git add` runs, git has written nothing to its lock.
+        let lock = fs::File::create(world.repo.join(".git/index.lock")).unwrap();
+        let told = world.frites(["status"]).expect(0).stderr;
+        assert!(told.contains("could not be recovered: another git process is at work"), "{told}");
+        drop(lock);
         if let Some(path) = edited {
+            let file = world.repo.join(path);
+            let assert_edited = || {
+                let told = world.frites(["status"]).expect(0).stderr;
+                assert!(told.contains(&format!("'{path}' has been edited since")), "{told}");
+            };
             world.write(path, "edited since\n");
-            let answer = world.frites(["status"]).expect(0);
-            assert!(
-                answer.stderr.contains(&format!("'{path}' has been edited since")),
-                "{}",
-                answer.stderr
-            );
-            assert_eq!(fs::read_to_string(world.repo.join(path)).unwrap(), "edited since\n");
+            assert_edited();
+            assert_eq!(fs::read_to_string(&file).unwrap(), "edited since\n");
+            // Nor is something that cannot be read the landing's.
+            fs::remove_file(&file).unwrap();
+            world.run(&world.repo, "mkfifo", [path]).expect(0);
+            assert_edited();
+            fs::remove_file(&file).unwrap();
+            let _ = fs::remove_file(world.repo.join(".git/index.lock"));
             world.git(["restore", path]);
         }
         let answer = world.frites(["status"]).expect(0);

@@ -130,13 +130,16 @@ pub fn held_at(root: &Path, path: &TreePath) -> TreePath {
 }
 
 /// True if the file or link at a path is not the beginning of the file that the tree `to` has there. git makes
-/// a link in one step, so a link is never a beginning. A missing file and a directory are not foreign.
+/// a link in one step, so a link is never a beginning. Nor is a file that cannot be read, because its content would
+/// be lost. A missing file and a directory are not foreign.
 fn is_foreign(git: &Git, root: &Path, path: &TreePath, to: &Oid) -> Result<bool> {
     let full = path.on_disk(root);
     if full.is_symlink() {
         return Ok(true);
     }
-    let Ok(found) = regular::read_own(&full) else { return Ok(false) };
+    let Ok(found) = regular::read_own(&full) else {
+        return Ok(fs::symlink_metadata(&full).is_ok_and(|meta| !meta.is_dir()));
+    };
     let name = [to.as_str().as_bytes(), b":", path].concat();
     let whole = git.call("cat-file").arg("--filters").arg(OsStr::from_bytes(&name)).output()?;
     Ok(whole.code != 0 || !whole.stdout.starts_with(&found))

@@ -11,7 +11,7 @@ use crate::git::landing::advance::{
 };
 use crate::git::landing::intent::Intent;
 use crate::git::landing::overwrite::PartialCheckout;
-use crate::git::ref_locks::{ABANDONED, remove_when_old};
+use crate::git::ref_locks::{ABANDONED, is_held, remove_when_old};
 use crate::git::repo::Repo;
 use crate::git::worktree;
 use crate::model::oid::Oid;
@@ -45,10 +45,12 @@ pub fn refuse_other_lock(git: &Git, intent: &Intent, since: SystemTime) -> Resul
     if !written_since(&lock, since) {
         return Ok(());
     }
-    // git can make no tree from conflicts, and from a lock that was not written completely. The landing has no
-    // other trees in its lock than these.
-    let Ok(tree) = git.clone().index(&lock).call("write-tree").oid() else { return Ok(()) };
-    let is_ours = tree == tree_of(git, &intent.to)? || tree == tree_of(git, intent.files())?;
+    // git can make no tree from conflicts, and from a lock that was not written completely: the git that writes
+    // one has it open. The landing has no other trees in its lock than these.
+    let is_ours = match git.clone().index(&lock).call("write-tree").oid() {
+        Ok(tree) => tree == tree_of(git, &intent.to)? || tree == tree_of(git, intent.files())?,
+        Err(_) => !is_held(&lock),
+    };
     if is_ours { Ok(()) } else { Err(locked_by_others(&lock)) }
 }
 
