@@ -295,8 +295,8 @@ impl Repo {
     }
 
     /// The bytes of a file; `None` if the file does not exist. `tree` is a tree or a commit.
-    pub fn file(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        match self.entry(tree, path.into())? {
+    pub fn file(&self, tree: &Oid, path: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        match self.entry(tree, path.as_ref().into())? {
             Some((EntryMode::File | EntryMode::Executable, id)) => self.blob(&to_oid(id)).map(Some),
             _ => Ok(None),
         }

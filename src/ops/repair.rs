@@ -440,7 +440,8 @@ fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<Str
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
     nul_separated(&paths)
         .map(|path| {
-            let file = repo.file(&tree, &String::from_utf8_lossy(path))?.unwrap_or_default();
+            // A link or a submodule has no text.
+            let file = repo.file(&tree, path)?.unwrap_or_default();
             Ok(String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned())
         })
         .collect()

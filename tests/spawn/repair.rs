@@ -1,5 +1,7 @@
 //! Rounds of repair: `run --rounds`, and `retry`.
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -312,10 +314,11 @@ fn round_that_hangs_counts_as_the_state_before_it() {
 #[test]
 fn prompt_never_quotes_a_protected_file() {
     let world = world();
-    world.write("secret", "the expected answer is 42\n");
+    // Its name is not UTF-8.
+    world.write(OsStr::from_bytes(b"secret\xe9"), "the expected answer is 42\n");
     world.commit("a protected file");
     let first = agent("echo one >> work", "echo more >> work");
-    let test = format!("cat secret; sed 's/^/> /' secret; {TEST}");
+    let test = format!("cat secret*; sed 's/^/> /' secret*; {TEST}");
     let words = [
         "run",
         "-n",
@@ -323,7 +326,7 @@ fn prompt_never_quotes_a_protected_file() {
         "--rounds",
         "1",
         "--protect",
-        "secret",
+        "secret*",
         "--test",
         &test,
         "--",
