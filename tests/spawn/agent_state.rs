@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{World, files_below, make_executable, poll, write};
+use crate::common::{World, answer, files_below, make_executable, poll, write};
 
 /// The login of Claude Code, with a token.
 fn login(token: &str) -> String {
@@ -111,6 +111,33 @@ fn each_attempt_of_an_agent_has_a_state_directory_that_stays_with_the_run() {
     assert!(state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/p/talk.jsonl").exists());
     world.frites(["clean", "1", "--forget"]).expect(0);
     assert!(!world.repo.join(".frites/runs/1").exists());
+    world.assert_clean();
+}
+
+#[test]
+fn login_goes_even_if_the_command_cannot_be_started() {
+    let wait = "i=0; until test -e go || test $i = 1000; do i=$((i+1)); sleep 0.01; done";
+    let mut world = world_with(&[("claude", wait)]);
+    world.set_env("FRITES_SPAWN_GUARD", "required");
+    in_home(&world, ".claude/.credentials.json", "the login\n");
+    let words = ["spawn", "-j", "1", "--agent", "claude=2", "-p", "x"];
+    let mut command = world.command(&world.repo, "git-frites", words);
+    let spawn = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let [first, second] =
+        ["claude-1", "claude-2"].map(|name| world.repo.join(".frites/worktrees/1").join(name));
+    let has_begun =
+        || fs::read_to_string(first.join("README")).is_ok_and(|text| text.contains("work"));
+    poll(has_begun);
+    let link = read(second.join(".git"));
+    let entry = Path::new(link.trim().strip_prefix("gitdir: ").unwrap());
+    let aside = world.home().join("entry");
+    fs::rename(entry, &aside).unwrap();
+    write(&first.join("go"), "");
+    let said = answer(&spawn.wait_with_output().unwrap()).stderr;
+    fs::rename(&aside, entry).unwrap();
+    assert!(said.contains("git does not know"), "{said}");
+    let directory = world.repo.join(".frites/runs/1/claude-2/agent/CLAUDE_CONFIG_DIR");
+    assert!(directory.exists() && !directory.join(".credentials.json").exists());
     world.assert_clean();
 }
 

@@ -162,11 +162,10 @@ impl OneAttempt<'_> {
             // Only this candidate fails: an earlier command of the candidate may have damaged its agent's
             // state directory.
             Err(error) => {
+                agent_state::settle(session, candidate);
                 return Ok(RanCommand { end: Err(error), seconds: 0.0, stop: None, usage: None });
             }
         }
-        let world =
-            terms.guard.as_ref().map(|guard| guard.world(session, candidate)).transpose()?;
         let job = Job {
             argv: &context.argv(&command.argv),
             dir: &dir,
@@ -178,12 +177,14 @@ impl OneAttempt<'_> {
             stdin: (prompt.is_some() && command.stdin).then_some(prompt_file.as_path()),
             log: &log,
             limits: terms.limits,
-            confinement: world.as_ref().map(|world| &world.confinement),
+            confinement: None,
         };
         let clock = Instant::now();
-        let end = self.run_locked(&job)?;
+        let end = self.run_guarded(job);
         let seconds = clock.elapsed().as_secs_f64();
+        // Whatever has failed, no copy of the user's login stays.
         agent_state::settle(session, candidate);
+        let end = end?;
         self.heal_after(&end)?;
         let is_run = end.as_ref().is_ok_and(|end| !end.outcome.could_not_start());
         let agent = self.agent();
@@ -195,8 +196,11 @@ impl OneAttempt<'_> {
         Ok(RanCommand { end, seconds, stop, usage })
     }
 
-    /// Runs a job. Meanwhile the worktree is locked, so that git does not remove it.
-    fn run_locked(&self, job: &Job<'_>) -> Result<Result<End>> {
+    /// Runs a job under the guard, if there is one. Meanwhile the worktree is locked, so that git does not remove it.
+    fn run_guarded(&self, job: Job<'_>) -> Result<Result<End>> {
+        let guard = self.terms.guard.as_ref();
+        let world = guard.map(|guard| guard.world(self.session, self.candidate)).transpose()?;
+        let job = Job { confinement: world.as_ref().map(|world| &world.confinement), ..job };
         let admin = worktree::admin_of(&self.session.repo, job.dir)?;
         let reason = format!("the command of {} runs here", self.candidate);
         let _lock = admin.map(|admin| WorktreeLock::new(admin, &reason)).transpose()?;
@@ -208,7 +212,7 @@ impl OneAttempt<'_> {
             self.session.ui.note(line);
         };
         let enough = &self.terms.enough;
-        Ok(waiting::run(job, &patterns.unwrap_or_default(), enough, &tell))
+        Ok(waiting::run(&job, &patterns.unwrap_or_default(), enough, &tell))
     }
 
     /// If the command was ended, removes lock files that a killed git may have left. They would prevent
