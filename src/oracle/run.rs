@@ -204,6 +204,12 @@ fn run_once(
     if end.cancelled {
         return Ok(None);
     }
+    // The lost lines may have been a summary of failed tests.
+    if let (Outcome::Passed, Some(why)) = (&end.outcome, &end.lost_output) {
+        let text = format!("it is not known how it ended: its output could not be stored ({why})");
+        let error = Error::fatal(text).because(Cause::EndUnknown);
+        return Err(with_advice(error, stage, job.log));
+    }
     let ended = expected.map(|expected| expected.read(job.log)).unwrap_or_default();
     let confinement = job.confinement.filter(|_| !end.outcome.passed());
     let obstacle = confinement.and_then(|world| obstacles::in_log(job.log, &end.outcome, world));

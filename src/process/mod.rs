@@ -74,20 +74,25 @@ pub struct End {
     pub cancelled: bool,
     /// True if the command left processes behind. They were ended.
     pub leaky: bool,
+    /// The reason why a part of the command's output is not in its log, e.g. because the disk was full.
+    pub lost_output: Option<String>,
     /// The wall-clock time that the command took.
     pub elapsed: Duration,
 }
 
 impl End {
+    fn new(outcome: Outcome, elapsed: Duration) -> End {
+        End { outcome, cancelled: false, leaky: false, lost_output: None, elapsed }
+    }
+
     /// The end of a command that could not be started. `reason` says why.
     pub fn not_started(reason: String) -> End {
-        let outcome = Outcome::CouldNotStart { reason };
-        End { outcome, cancelled: false, leaky: false, elapsed: Duration::ZERO }
+        End::new(Outcome::CouldNotStart { reason }, Duration::ZERO)
     }
 
     /// The end of a command that has no outcome, because it was asked to end.
     fn cancelled(elapsed: Duration) -> End {
-        End { outcome: Outcome::Skipped, cancelled: true, leaky: false, elapsed }
+        End { cancelled: true, ..End::new(Outcome::Skipped, elapsed) }
     }
 }
 
@@ -126,7 +131,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;
     drop(listener);
     let end = end_of(answer, start.elapsed(), cancel)?;
-    let End { outcome, cancelled, leaky, elapsed } = &end;
+    let End { outcome, cancelled, leaky, elapsed, .. } = &end;
     tracing::debug!(?outcome, cancelled, leaky, ms = elapsed.as_millis(), "ended {words}");
     Ok(end)
 }
@@ -172,10 +177,7 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
     let asked_to_end = interrupt::signal().is_some() || cancel.is_cancelled();
     let unknown = match answer {
         Answer::Overdue | Answer::Nothing(_) if asked_to_end => return Ok(End::cancelled(elapsed)),
-        Answer::Overdue => {
-            let outcome = Outcome::TimedOut;
-            return Ok(End { outcome, cancelled: false, leaky: false, elapsed });
-        }
+        Answer::Overdue => return Ok(End::new(Outcome::TimedOut, elapsed)),
         Answer::Nothing(how) => format!("its supervising process {how}"),
         Answer::Report(SupervisorReport { error: Some(error), .. }) => {
             format!("its supervising process failed: {error}")
@@ -190,7 +192,10 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
                 Some(signal) if !cancelled => {
                     format!("signal {signal} from outside reached it and its supervising process")
                 }
-                _ => return Ok(End { outcome, cancelled, leaky: report.leaky, elapsed }),
+                _ => {
+                    let SupervisorReport { leaky, lost_output, .. } = report;
+                    return Ok(End { outcome, cancelled, leaky, lost_output, elapsed });
+                }
             }
         }
     };

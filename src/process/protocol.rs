@@ -51,6 +51,9 @@ pub struct SupervisorReport {
     /// If the command took too much of the disk: the size that it exceeded.
     #[serde(default)]
     pub wrote_more_than: Option<TooMuch>,
+    /// The reason why a part of the command's output is not in its log.
+    #[serde(default)]
+    pub lost_output: Option<String>,
     /// True if git-frites ordered the supervisor to end the command.
     pub cancelled: bool,
     /// True if the command ended by itself and left processes behind.

@@ -112,7 +112,8 @@ fn supervise(
     // If the output is still open, a process that is not our descendant holds it: another process has passed
     // the descriptor to it. We cannot end that process, so we do not wait longer.
     if tree.output_closes_within(Duration::from_millis(500)) {
-        let _ = pump.join();
+        let stored = pump.join().unwrap_or_else(|_| Err(io::Error::other("it was not copied")));
+        tree.report.lost_output = stored.err().map(|e| describe(&e));
     }
     // The command may have exceeded its disk limit after the last measurement.
     if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
@@ -320,26 +321,28 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(event);
 }
 
-/// Copies the output to the log until no process holds the pipe open.
+/// Copies the output to the log until no process holds the pipe open. If the disk is full, the command goes on,
+/// and output that cannot be stored is lost; then this fails.
 fn pump(
     mut output: io::PipeReader,
     mut log: Capped,
     last_output: &Mutex<Instant>,
     sender: &Sender<TreeEvent>,
-) {
+) -> io::Result<()> {
+    let mut stored = Ok(());
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match output.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
                 *last_output.lock() = Instant::now();
-                // If the disk is full, the command goes on, and output that cannot be stored is lost.
-                let _ = log.write(&buffer[..n]);
+                stored = stored.and(log.write(&buffer[..n]));
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    let _ = log.finish();
+    stored = stored.and(log.finish());
     let _ = sender.send(TreeEvent::OutputClosed);
+    stored
 }

@@ -477,6 +477,20 @@ fn supervisors(mark: &str) -> Vec<u32> {
 }
 
 #[test]
+fn pass_with_output_that_was_not_stored_is_an_error_and_no_outcome() {
+    let world = World::new();
+    world.attempts(&["echo x > README"]);
+    // The system lets no file have more bytes than this, as a full disk would.
+    let judge = "trap '' XFSZ; ulimit -f 4000; exec git-frites judge --test 'seq 1000000'";
+    world.run(&world.repo, "sh", ["-c", judge]).refuses(
+        128,
+        ": the test command: it is not known how it ended: its output could not be stored (File too large)",
+    );
+    assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results"]), "");
+    world.assert_clean();
+}
+
+#[test]
 fn end_of_a_command_that_kills_its_supervisor_is_an_error_and_no_outcome() {
     crate::common::in_the_open_world();
     let (world, mark) = marked();
