@@ -110,7 +110,7 @@ impl RoundAnswer<'_> {
             candidates.push(object);
         }
         Ok(json!({
-            "run": run.run, "base": run.base, "task": run.task, "parent": run.parent,
+            "run": run.run, "base": run.base, "task": run.task, "parent": json::record(&run.parent),
             "candidates": candidates, "escaped": self.report.escaped,
         }))
     }

@@ -15,7 +15,7 @@ use crate::ops::judge::{self, RepeatedJudging};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::Matching;
-use crate::ui::comparison;
+use crate::ui::{comparison, json};
 
 /// Runs `git frites judge`.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
@@ -82,7 +82,7 @@ fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &Judg
         exit::OK
     };
     if args.show.output.json {
-        let candidates: Vec<_> = parts.iter().map(|part| json!(part)).collect();
+        let candidates: Vec<_> = parts.iter().map(json::record).collect();
         let names = |is: fn(&Entry) -> bool| -> Vec<_> {
             entries().filter(|e| is(e)).map(|e| &e.candidate).collect()
         };

@@ -19,7 +19,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
 use crate::ui::style::{Styles, Tone};
 use crate::ui::table::{self, Grid};
-use crate::ui::{effort_words, test_words};
+use crate::ui::{effort_words, json, test_words};
 
 /// The comparison table, and the decision under it.
 pub fn text(styles: Styles, verdict: &Verdict) -> String {
@@ -90,7 +90,7 @@ pub fn exit_code(verdict: &Verdict) -> u8 {
 
 /// A verdict as JSON: its record, and the values that follow from it.
 pub fn as_json(verdict: &Verdict) -> Value {
-    let mut value = serde_json::to_value(verdict).unwrap_or_default();
+    let mut value = json::record(verdict);
     value["verified"] = json!(verdict.verified());
     value["exit_code"] = json!(exit_code(verdict));
     let base = verdict.baseline.as_ref();

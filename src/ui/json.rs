@@ -2,6 +2,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
@@ -14,7 +15,12 @@ pub fn document(fields: Value) -> String {
     if let Value::Object(fields) = fields {
         document.extend(fields);
     }
-    format!("{:#}\n", with_underscores(Value::Object(document)))
+    format!("{:#}\n", Value::Object(document))
+}
+
+/// A record as a part of a document. No key of the record may be data, such as the name of a candidate.
+pub fn record(record: &impl Serialize) -> Value {
+    with_underscores(serde_json::to_value(record).unwrap_or_default())
 }
 
 /// An error as the fields of a document.

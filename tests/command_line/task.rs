@@ -14,6 +14,17 @@ fn tasks_of_events(world: &World, kinds: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+fn names_of_candidates_are_no_keys_to_rename() {
+    let world = World::new();
+    world.frites(["spawn", "-c", "fix-a", "-c", "fix_a"]).expect(0);
+    world.frites(["task", "1/fix-a", "GH-1"]).expect(0);
+    let both = world.frites(["task", "1/fix_a", "GH-2", "--json"]).expect(0).json();
+    assert_eq!(both["candidates"], json!({ "fix_a": "GH-2" }));
+    let both = world.frites(["task", "1", "--json"]).expect(0).json();
+    assert_eq!(both["candidates"], json!({ "fix-a": "GH-1", "fix_a": "GH-2" }));
+}
+
+#[test]
 fn task_is_bound_rebound_shown_and_cleared() {
     let world = World::new();
     world.attempts(&[SMALL, LARGE]);

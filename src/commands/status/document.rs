@@ -62,7 +62,7 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
     for member in one.shown() {
         let record = &member.record;
         let candidate = session.store.candidate(run, &record.candidate);
-        let mut object = serde_json::to_value(record).unwrap_or_default();
+        let mut object = json::record(record);
         if let Some(fields) = object.as_object_mut() {
             fields.remove("version");
             fields.remove("run");
@@ -86,8 +86,8 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
         object["kept"] = json!(record.kept);
         object["gone"] = json!(member.gone);
         if let Some(usage) = UsageSum::of(&record.usage) {
-            object["usage"] = json!(usage);
-            object["usage"]["rounds"] = json!(record.usage);
+            object["usage"] = json::record(&usage);
+            object["usage"]["rounds"] = json::record(&record.usage);
         }
         object["task"] = json!(run.task_of(&record.candidate));
         json::put_file(&mut object, "worktree", &candidate.worktree());
@@ -98,8 +98,8 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
     let usage = UsageSum::of(members.iter().flat_map(|member| &member.record.usage));
     Ok(json!({
         "run": run.run, "base": run.base, "created": run.created, "command": run.command,
-        "task": run.task, "parent": run.parent, "candidates": candidates,
-        "verdict": verdict.as_ref().map(comparison::as_json), "usage": usage,
+        "task": run.task, "parent": json::record(&run.parent), "candidates": candidates,
+        "verdict": verdict.as_ref().map(comparison::as_json), "usage": json::record(&usage),
         "disk": {
             "bytes": disk.total(), "worktrees": disk.worktrees, "records": disk.rest.records,
             "objects": disk.rest.objects, "measured": disk.rest.measured,
