@@ -1,6 +1,7 @@
 //! `git frites apply`: lands a candidate on a fresh branch, merges it, or undoes a landing.
 use serde_json::{Value, json};
 
+use crate::commands::capture::paragraph;
 use crate::complete;
 use crate::config::keys;
 use crate::config::value::{MergeStrategy, Tie};
@@ -42,7 +43,7 @@ pub struct ApplyArgs {
     #[arg(long, conflicts_with = "message")]
     pub commit: bool,
     /// Commit with this message; repeat the option for more paragraphs
-    #[arg(short, long, value_name = "MSG")]
+    #[arg(short, long, value_name = "MSG", value_parser = paragraph)]
     pub message: Vec<String>,
     /// Commit on the branch without touching the checkout
     #[arg(long)]

@@ -32,8 +32,8 @@ pub struct CaptureArgs {
 }
 
 /// Parses a paragraph of a message. Fails if a line could be mistaken for a trailer that git-frites adds to
-/// the message of a capture.
-fn paragraph(text: &str) -> Result<String> {
+/// the message of a capture or a landing.
+pub(super) fn paragraph(text: &str) -> Result<String> {
     if text.trim().is_empty() {
         return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
     }

@@ -704,6 +704,17 @@ fn checkout_that_moves_while_the_merge_is_judged_is_refused() {
 }
 
 #[test]
+fn message_without_words_or_with_a_line_of_ours_is_refused() {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    for (message, words) in [("", "the message is empty"), (" \n", "the message is empty")] {
+        world.frites(["apply", "-m", message]).refuses(2, words);
+        world.frites(["apply", "--merge", "-m", "x", "-m", message]).refuses(2, words);
+    }
+    world.frites(["apply", "-m", "x\n\nFrites-Run: 9/c9@9"]).refuses(2, "may begin with 'Frites-'");
+}
+
+#[test]
 fn apply_on_a_candidates_commit_or_a_taken_branch_is_refused() {
     let world = World::new();
     world.judged(TEST, &[TWO]);
