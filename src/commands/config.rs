@@ -55,14 +55,17 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
         None => show_all(session, args, &rows),
         Some(key) => match rows.into_iter().find(|row| row.key == *key).or_else(|| built_in(key)) {
             None => return Err(unknown(key)),
-            Some(row) if args.json => {
-                session.ui.answer_json(json!({ "keys": [as_json(&row)] }));
+            Some(row) => {
+                match &row.value {
+                    _ if args.json => {
+                        session.ui.answer_json(json!({ "keys": [as_json(&row)] }));
+                    }
+                    Some(value) => session.ui.answer(format!("{}\n", bare(value))),
+                    None => {}
+                }
+                // If a key is not set, the exit code is 1, as in `git config`.
+                return Ok(if row.value.is_some() { exit::OK } else { exit::NO });
             }
-            Some(Row { value: Some(value), .. }) => {
-                session.ui.answer(format!("{}\n", bare(&value)));
-            }
-            // If a key is not set, the exit code is 1, as in `git config`.
-            Some(_) => return Ok(exit::NO),
         },
     }
     Ok(exit::OK)

@@ -50,6 +50,8 @@ fn each_configuration_layer_overrides_the_one_below() {
     assert_eq!(world.frites(["config", "oracle.test"]).expect(0).out(), "make\ncheck\n");
     let unset = world.frites(["config", "oracle.build"]).expect(1);
     assert_eq!((unset.out(), unset.stderr), (String::new(), String::new()), "as git config has it");
+    let unset = world.frites(["config", "oracle.build", "--json"]).expect(1).json();
+    assert_eq!(unset["keys"][0]["value"], serde_json::Value::Null);
     world.assert_clean();
 }
 
