@@ -18,7 +18,8 @@ use crate::ecosystems::markers::{
 };
 use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, have_same_extension,
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension, is_in_name,
+    place_of_word,
 };
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -506,14 +507,96 @@ impl<'t> BaseProject<'t> {
         Ok(files.iter().any(|(file, _)| below(file, directory).is_some() && is_test_path(file)))
     }
 
-    /// True if a file is a document that neither a file of the base nor a command uses.
+    /// True if a file is a document that neither a file of the base nor a command uses. A new document in a
+    /// new directory does not count if the base names the directory, because the name alone may have an
+    /// effect: a test may look for it, or it may be a target of make.
     pub fn is_document(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
         if !documents::is_document_by_name(path)
-            || !self.code()?.files.contains(path) && self.is_marker(path)?
+            || !code.files.contains(path) && self.is_marker(path)?
+            || !code.has_directory(directory_of(path)) && self.names_any(self.new_names(path)?)?
         {
             return Ok(false);
         }
         Ok(!self.is_used(path, false)?)
+    }
+
+    /// True if no line of the base or of the commands can read a new file: none names it, its kind or a
+    /// directory above it, and git does not ignore it. Such a file may be the setting of a tool, but no data.
+    pub fn reads_no_new(&self, path: &str) -> Result<bool> {
+        let mut names: Vec<String> =
+            directories_above(path).map(file_name).map(str::to_owned).collect();
+        names.push(file_name(path).to_owned());
+        let has_own_place = self.code()?.test_names.contains(file_name(path))
+            || self.code()?.is_among_tests(path)
+            || !self.names_by_links(path)?.is_empty()
+            || self.takes_place_of_seed(path)?
+            || self.excludes(path);
+        Ok(!has_own_place
+            && !self.ignores(path)?
+            && !self.is_marker(path)?
+            && !self.names_any(names)?
+            && !self.names_kind_of(path)?)
+    }
+
+    /// The names of the new directories above a new file.
+    fn new_names(&self, path: &str) -> Result<Vec<String>> {
+        let above = self.new_parts(path)?.filter(|part| *part != path);
+        Ok(above.map(file_name).map(str::to_owned).collect())
+    }
+
+    /// True if a line of the base or of the commands has one of these names. In code of the product, a name of
+    /// one word counts only beside a quote or a slash, because comments have such words, too.
+    fn names_any(&self, names: Vec<String>) -> Result<bool> {
+        let beside = |c: char| "\"'`/".contains(c);
+        self.any_line(names.clone(), |file, line| {
+            let is_product = file.is_some_and(|file| is_code(file) && !is_test_path(file));
+            names.iter().any(|name| {
+                if !is_product || name.contains('.') {
+                    return place_of_word(line, name).is_some();
+                }
+                line.match_indices(name.as_str()).any(|(at, _)| {
+                    line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside)
+                })
+            })
+        })
+    }
+
+    /// True if a line of the base or of the commands names files by the extension of `path` alone, as in
+    /// `*.yml`, `"yml"` or `"{name}.yml"`.
+    fn names_kind_of(&self, path: &str) -> Result<bool> {
+        let Some((_, extension)) = file_name(path).rsplit_once('.') else { return Ok(false) };
+        let dotted = format!(".{extension}");
+        let quoted = ['"', '\''].map(|quote| format!("{quote}{extension}{quote}"));
+        let words = quoted.iter().cloned().chain([dotted.clone()]).collect();
+        self.any_line(words, |_, line| {
+            quoted.iter().any(|word| line.contains(word.as_str()))
+                || line.match_indices(&dotted).any(|(at, _)| {
+                    let start =
+                        line[..at].rsplit(|c: char| c.is_whitespace() || "\"'`(,[=".contains(c));
+                    let stem = start.map(file_name).next().unwrap_or_default();
+                    !line[at + dotted.len()..].starts_with(is_in_name)
+                        && (stem.is_empty()
+                            || !stem.chars().all(|c| is_in_name(c) || ".-@".contains(c)))
+                })
+        })
+    }
+
+    /// True if `is` is true for a line with one of these words, which is in a file of the base that is no
+    /// document, or in the commands and the files that they run (then without a file).
+    fn any_line(
+        &self,
+        words: Vec<String>,
+        is: impl Fn(Option<&str>, &str) -> bool,
+    ) -> Result<bool> {
+        let found = self.lines.find(LineSearch::of(words))?;
+        let of_commands = self.markers()?.lines.iter().any(|(_, line)| is(None, line));
+        Ok(of_commands
+            || found.iter().any(|(file, line)| {
+                !documents::is_page(file)
+                    && !documents::is_document_by_name(file)
+                    && is(Some(file), line)
+            }))
     }
 
     /// True if a manifest or lock file is only data of tests: its directory has no source of the file's
@@ -536,7 +619,9 @@ impl<'t> BaseProject<'t> {
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // A line of the commands has `None` in place of a file.
-        let lines = lines.iter().filter(|(file, _)| !documents::is_page(file));
+        let lines = lines
+            .iter()
+            .filter(|(file, _)| !documents::is_page(file) && !documents::is_document_by_name(file));
         let lines = lines.map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
         Ok(lines.any(|(file, line)| {

@@ -3,7 +3,7 @@ use crate::ecosystems::paths::{file_name, place_of_word};
 use crate::model::pattern::matches;
 
 /// The endings of texts that are written for people.
-const TEXTS: [&str; 6] = [".adoc", ".asciidoc", ".markdown", ".md", ".rdoc", ".rst"];
+const TEXTS: [&str; 7] = [".adoc", ".asciidoc", ".markdown", ".md", ".pod", ".rdoc", ".rst"];
 
 /// Files with these endings are documents only in a directory such as `docs`.
 const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
@@ -22,6 +22,19 @@ const NAMES: [&str; 12] = [
     "NEWS*",
     "README*",
     "UNLICENSE*",
+];
+
+/// Further names of documents, as in [`NAMES`]. Searches read these files, because other files may have names
+/// that begin like them.
+const MORE_NAMES: [&str; 8] = [
+    "CITATION.cff",
+    "CREDITS*",
+    "INSTALL*",
+    "MAINTAINERS*",
+    "NOTICE*",
+    "SECURITY*",
+    "THANKS*",
+    "TODO*",
 ];
 
 /// Files that name documents only to pack them or to leave them out. Such a file does not use the text of a
@@ -57,10 +70,13 @@ fn is_in_docs(path: &str) -> bool {
     directories(path).any(|part| matches!(part, "doc" | "docs" | "documentation"))
 }
 
-/// True for names such as `LICENSE` and `README.txt`.
+/// True for names such as `LICENSE`, `README.txt` and `Changes`.
 fn has_name_of_document(name: &str) -> bool {
     let is_plain = !name.contains('.') || name.ends_with(".txt");
-    is_plain && NAMES.iter().any(|pattern| matches(pattern, name))
+    let is_title = is_plain && name.starts_with(|c: char| c.is_ascii_uppercase());
+    let upper = name.trim_end_matches(".txt").to_ascii_uppercase();
+    let mut names = NAMES.iter().chain(&MORE_NAMES);
+    names.any(|pattern| *pattern == name || is_title && matches(pattern, &upper))
 }
 
 /// Pathspecs that exclude documents, and the files that name documents without using them.
@@ -119,6 +135,13 @@ mod tests {
             ("docs/a/b.txt", true),
             ("docs/logo.svg", true),
             ("LICENSE-MIT", true),
+            ("Changes", true),
+            ("TODO.txt", true),
+            ("CITATION.cff", true),
+            ("lib/A.pod", true),
+            ("todo.txt", false),
+            ("install", false),
+            ("INSTALL.sh", false),
             (".changeset/quick-fox.md", true),
             ("notes.txt", false),
             ("requirements.txt", false),

@@ -14,7 +14,7 @@ mod dart;
 mod deno;
 pub mod dependencies;
 pub mod detect;
-mod documents;
+pub mod documents;
 mod dotnet;
 pub mod downloads;
 mod ecosystem;

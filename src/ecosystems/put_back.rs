@@ -105,16 +105,14 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         }
         PutBack::Keep => {
             let is_new = before.is_none();
-            // The name of a new directory alone may have an effect: a test may look for it, or it may be a
-            // target of make.
-            let brings_directory = is_new && !code.has_directory(directory_of(path));
             let counts = if let Some(ecosystem) = about_dependencies(path) {
                 // In a directory of the base, a new manifest may begin another project, whose tests no
                 // command runs.
+                let brings_directory = !code.has_directory(directory_of(path));
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
                 !is_new || brings_directory && !takes_name || !code.is_known
             } else {
-                base.is_source(path, is_new)? || !brings_directory && base.is_document(path)?
+                base.is_source(path, is_new)? || base.is_document(path)?
             };
             Ok(if counts { PutBack::Keep } else { PutBack::Other })
         }
@@ -130,6 +128,13 @@ pub fn is_gone(after: Option<&[u8]>) -> bool {
 /// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed files.
 fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
     if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
+}
+
+/// True if a new file of unknown kind can only be the setting of a tool: nothing in the base reads it as data
+/// or as code.
+pub fn is_setting_at_most(path: &str, base: &BaseProject<'_>) -> Result<bool> {
+    let is_plain = is_plain_name(path, base.code()?.nearest_directory(path));
+    Ok(is_plain && !is_read_as_text(path) && base.reads_no_new(path)?)
 }
 
 /// True if tools read a file of this name as text: source, a manifest or a lock file.

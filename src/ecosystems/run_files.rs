@@ -765,7 +765,9 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     // A name that is built from variables stands for all files like it, if it says where and of what kind.
     let pattern = as_pattern(text);
     let is_vague = directory_of(&pattern).contains('*') || language_of(&pattern).is_none();
-    if text.contains('$') && is_vague {
+    // In a text, `[NAME...]` is no pattern of names. As a pattern it would stand for one character.
+    let is_bracket = pattern.chars().all(|c| c == '*') && text.contains('[');
+    if is_bracket || text.contains('$') && is_vague {
         return Vec::new();
     }
     resolved(&place.directory, &pattern).into_iter().collect()
@@ -1004,7 +1006,8 @@ mod tests {
     #[test]
     fn files_in_the_place_of_a_program_are_run_and_others_are_data() {
         let files = ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, ""));
-        let cases: [(&str, &[&str]); 45] = [
+        let cases: [(&str, &[&str]); 46] = [
+            ("cat <<E\nhelp [NAME...]\n[NAME] sh\nE\nsh gate [NAME...]", &["gate"]),
             ("sh gate", &["gate"]),
             ("./gate", &["gate"]),
             ("./gate || exit 1", &["gate"]),

@@ -5,11 +5,11 @@
 //! evidence against it.
 //!
 //! There is no complete list of the files that can switch off tests. So every changed file that is not
-//! source is put back, too. But such a file may be data of the product, which the source needs to pass. So
-//! the source is also judged together with each such file in turn, while the others stay reverted; no other
-//! file can then hide that the source is broken.
+//! source is put back, too. But such a file may be data of the product, and wrong. So the source is also judged
+//! beside each combination of such files, while the others stay reverted; no other file can then hide a fault.
 use serde::{Deserialize, Serialize};
 
+use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
 
@@ -37,7 +37,7 @@ pub const SUBMODULE: &str = "submodule ";
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct BaseTestsResult {
-    /// The tree that is judged; `None` if it cannot be made.
+    /// The first tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
     /// The paths of the files that are put back to the base's version, either whole, or only the part that
@@ -59,9 +59,9 @@ pub struct BaseTestsResult {
     /// recommended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub if_first: bool,
-    /// The reason why the base's tests cannot be put back: a change is inseparable from others, or too many
-    /// files would have to be judged beside the source. The candidate then counts as passing only with its
-    /// own tests.
+    /// The reason why the candidate is not fully compared with the base: a change is inseparable from others, so
+    /// that there is no tree at all; or too many files would have to be judged beside the source, so that only
+    /// the first tree is judged. The candidate is then not verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not
@@ -91,6 +91,26 @@ impl BaseTestsResult {
         !self.results.is_empty() && !self.results.passed()
     }
 
+    /// True if nothing says that the candidate fails with the base's tests, but it was not fully compared.
+    pub fn is_not_compared(&self) -> bool {
+        self.problem.is_some() && !self.failed()
+    }
+
+    /// The files without which the candidate fails, in words, if all files that were put back are neither tests
+    /// nor files that decide which commands run.
+    pub fn needs(&self) -> Option<String> {
+        let mut undone = self.put_back.iter().chain(&self.taken_out);
+        let are_others = undone.all(|path| self.no_source.contains(path));
+        let is_first = self.failed() && self.failed_beside().is_none();
+        (is_first && are_others && !self.no_source.is_empty()).then(|| some_of(&self.no_source))
+    }
+
+    /// The number of trees on which commands ran.
+    pub fn judged_trees(&self) -> usize {
+        let next = self.results.windows(2).filter(|pair| pair[1].stage <= pair[0].stage).count();
+        if self.results.is_empty() { 0 } else { next + 1 }
+    }
+
     /// True if the candidate only adds tests, and its second judging has not been needed so far.
     pub fn is_pending(&self) -> bool {
         self.if_first && self.problem.is_none() && self.results.is_empty()
@@ -98,7 +118,13 @@ impl BaseTestsResult {
 
     /// The trees that are judged, in order.
     pub fn trees(&self) -> impl Iterator<Item = &Oid> {
-        self.tree.iter().chain(self.alone.iter().map(|beside| &beside.tree))
+        self.trees_beside().map(|(tree, _)| tree)
+    }
+
+    /// The trees that are judged, in order, each with the files beside the source ([`TreeBeside::path`]).
+    pub fn trees_beside(&self) -> impl Iterator<Item = (&Oid, &str)> {
+        let first = self.tree.iter().map(|tree| (tree, ""));
+        first.chain(self.alone.iter().map(|beside| (&beside.tree, beside.path.as_str())))
     }
 
     /// The files beside the source ([`TreeBeside::path`]) in the tree of the result at this position; `None`

@@ -168,7 +168,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
         let which = match &synthesis.same_as {
             Some(twin) => format!("with the same tree as {twin}"),
             None if synthesis.passed_own_tests_only() => {
-                format!("that passes {}", rationale::WITH_OWN_TESTS_ONLY)
+                format!("that {}", rationale::how_it_passes(synthesis))
             }
             None => format!(
                 "of {} lines, {} {} times the {} that it drew on",
@@ -230,7 +230,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         _ => {}
     }
     if a.passed() && a.passed_own_tests_only() != b.passed_own_tests_only() {
-        return format!("{} passes {}", b.candidate, rationale::WITH_OWN_TESTS_ONLY);
+        return format!("{} {}", b.candidate, rationale::how_it_passes(b));
     }
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();

@@ -220,6 +220,9 @@ impl PartOutcome {
         match self.results().stopped_at() {
             Some(failed) => format!("{}: {}", failed.stage, failed.outcome),
             None if self.results().is_empty() => "nothing was run".into(),
+            None if self.second().is_some_and(BaseTestsResult::is_not_compared) => {
+                "passed, not compared with the base".into()
+            }
             None if self.second().is_some_and(|second| !second.passed()) => {
                 "passed with its own tests only".into()
             }

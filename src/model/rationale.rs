@@ -83,25 +83,36 @@ impl DecisionInputs<'_> {
         let Entry { candidate, blast, .. } = best;
         let why = without_own_tests(best);
         match self.passing.len() {
-            1 => format!("{candidate} passes {WITH_OWN_TESTS_ONLY}, with {blast}: {why}"),
-            several => format!(
-                "{several} of {} passed, but each {WITH_OWN_TESTS_ONLY}; {candidate} is the first of \
-                 them, with {blast}: {why}",
-                self.usable.len()
-            ),
+            1 => format!("{candidate} {}, with {blast}: {why}", how_it_passes(best)),
+            several => {
+                let all_failed = self.passing.iter().all(|entry| !is_not_compared(entry));
+                let only = if all_failed {
+                    WITH_OWN_TESTS_ONLY
+                } else {
+                    "without a full comparison with the base"
+                };
+                format!(
+                    "{several} of {} passed, but each {only}; {candidate} is the first of them, with {blast}: {why}",
+                    self.usable.len()
+                )
+            }
         }
     }
 
     /// The number of candidates that passed, and the names of those that passed only with their own tests.
     fn how_many_passed(&self) -> String {
         let mut text = format!("{} of {} passed", self.passing.len(), self.usable.len());
-        let own: Vec<&str> = in_spawn_order(self.passing)
-            .filter(|e| e.passed_own_tests_only())
-            .map(|e| e.candidate.as_str())
-            .collect();
-        if !own.is_empty() {
-            let each = if own.len() > 1 { "each " } else { "" };
-            text.push_str(&format!(", but {} {each}{WITH_OWN_TESTS_ONLY}", and(&own)));
+        for (not_compared, only) in
+            [(false, WITH_OWN_TESTS_ONLY), (true, "without a full comparison with the base")]
+        {
+            let own: Vec<&str> = in_spawn_order(self.passing)
+                .filter(|e| e.passed_own_tests_only() && is_not_compared(e) == not_compared)
+                .map(|e| e.candidate.as_str())
+                .collect();
+            if !own.is_empty() {
+                let each = if own.len() > 1 { "each " } else { "" };
+                text.push_str(&format!(", but {} {each}{only}", and(&own)));
+            }
         }
         text
     }
@@ -129,7 +140,7 @@ impl DecisionInputs<'_> {
             _ if !synthesis.passed() => format!("it {}", failed_at(synthesis)),
             (_, Some(twin)) => format!("it made the same tree as {twin}"),
             _ if synthesis.passed_own_tests_only() => {
-                format!("it passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(synthesis))
+                format!("it {}: {}", how_it_passes(synthesis), without_own_tests(synthesis))
             }
             _ => match combined_lines(synthesis, &all_passing(self.entries)) {
                 None | Some(0) => "none of those that it drew on passed".into(),
@@ -473,11 +484,25 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
     format!("; check {}: it {}{evidence}", winner.candidate, and(&clauses))
 }
 
+/// How a candidate passes that is not verified with the base's tests, as a clause without its subject.
+pub fn how_it_passes(entry: &Entry) -> String {
+    match is_not_compared(entry) {
+        true => "passes, but is not compared with the base".to_owned(),
+        false => format!("passes {WITH_OWN_TESTS_ONLY}"),
+    }
+}
+
+/// True if the candidate was not fully compared with the base, and did not fail in that.
+pub fn is_not_compared(entry: &Entry) -> bool {
+    entry.base_tests.as_ref().is_some_and(BaseTestsResult::is_not_compared)
+}
+
 /// How a candidate ended in its second judging, with the base's tests and commands, as a clause.
 pub fn without_own_tests(entry: &Entry) -> String {
     let Some(second) = &entry.base_tests else { return String::new() };
-    if let Some(problem) = &second.problem {
-        return problem.clone();
+    if let Some(problem) = second.problem.as_ref().filter(|_| !second.failed()) {
+        let end = "; with all of them as in the base, it passes";
+        return format!("{problem}{}", if second.results.is_empty() { "" } else { end });
     }
     let stopped = second.results.stopped_at();
     let end = stopped.map_or("was not judged".into(), stopped_in);
@@ -490,12 +515,17 @@ pub fn without_own_tests(entry: &Entry) -> String {
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
-/// The words for a candidate that is judged twice because it changes files that are not source; `None` if it
-/// changes no such file.
+/// The words for a candidate that was judged more than once because it changes files that are not known to be
+/// source; `None` if it changes no such file.
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };
     let files = Some(&second.no_source).filter(|files| !files.is_empty())?;
-    Some(format!("judged twice: {} {are} not source", some_of(files)))
+    let times = match second.judged_trees() {
+        0 => return None,
+        1 => "twice".to_owned(),
+        more => format!("{} times", more + 1),
+    };
+    Some(format!("judged {times}: {} {are} not known to be source", some_of(files)))
 }
 
 /// The difference of the second judging, in words: `with the base's check.sh`.

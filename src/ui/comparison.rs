@@ -12,7 +12,7 @@ use crate::model::outcome::{Outcome, StageResult};
 use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
-use crate::model::rationale::why_judged_twice;
+use crate::model::rationale::{is_not_compared, why_judged_twice};
 use crate::model::terms::JudgeSettings;
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::usage::UsageSum;
@@ -450,7 +450,9 @@ pub fn judged(
     if !entry.usable() || entry.not_run() || entry.iteration != iteration {
         return None;
     }
-    Some(if entry.passed_own_tests_only() {
+    Some(if entry.passed_own_tests_only() && is_not_compared(entry) {
+        ("passed, not compared".into(), Tone::Caution)
+    } else if entry.passed_own_tests_only() {
         ("passed own tests only".into(), Tone::Caution)
     } else {
         outcome(entry)
@@ -497,8 +499,12 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
         && entry.passed()
         && !entry.is_pending()
     {
-        let own = entry.passed_own_tests_only();
-        words.push(if own { "only its own tests" } else { "base's tests pass too" }.into());
+        words.push(match second.needs() {
+            Some(files) => format!("needs {files}"),
+            None if second.is_not_compared() => "not compared".to_owned(),
+            None if entry.passed_own_tests_only() => "only its own tests".to_owned(),
+            None => "base's tests pass too".to_owned(),
+        });
         words.extend(why_judged_twice(second));
     }
     words.extend(entry.skipped_with_base_tests().map(|_| "base's tests cannot tell".to_owned()));

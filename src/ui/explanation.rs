@@ -8,7 +8,7 @@ use crate::model::name::{BASE, Name};
 use crate::model::outcome::{Results, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
-use crate::model::rationale::{why_judged_twice, why_unusable};
+use crate::model::rationale::{why_judged_twice, why_unusable, without_own_tests};
 use crate::model::test_comparison::{Comparison, MoreSkipped};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Entry, Verdict};
@@ -136,8 +136,8 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
 /// out for it.
 fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     let name = &entry.candidate;
-    if let Some(problem) = &second.problem {
-        return format!("{name} cannot be judged with the base's tests: {problem}");
+    if second.is_not_compared() {
+        return format!("{name} is not compared with the base: {}", without_own_tests(entry));
     }
     if second.is_pending() {
         return format!("{name} is judged without its added tests only if it would be recommended");

@@ -7,7 +7,7 @@ use quick_xml::{ElementWriter, Writer};
 
 use crate::model::outcome::{Outcome, Stage, StageResult};
 use crate::model::plain;
-use crate::model::rationale::why_unusable;
+use crate::model::rationale::{why_unusable, without_own_tests};
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
@@ -84,8 +84,9 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
         all.push(Case { name: format!("test {name}"), seconds: 0.0, end });
     }
     if let Some(second) = &entry.base_tests {
-        if let Some(problem) = &second.problem {
-            let end = CaseEnd::Failed(problem.clone(), problem.clone());
+        if second.is_not_compared() {
+            let problem = without_own_tests(entry);
+            let end = CaseEnd::Failed(problem.clone(), problem);
             all.push(Case { name: "with the base's tests".into(), seconds: 0.0, end });
         }
         for (at, result) in second.results.iter().enumerate() {

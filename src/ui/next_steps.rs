@@ -1,4 +1,6 @@
 //! Hints about the next step after a verdict.
+use std::collections::BTreeSet;
+
 use crate::model::base_tests::{MODE_OF, SUBMODULE};
 use crate::model::candidate::{Landing, State};
 use crate::model::declared_source::DeclaredSource;
@@ -27,7 +29,8 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         DecisionKind::OwnTests => {
             let land = format!("if that change is right, land it with {land}");
             let more_source = more_source(verdict, name);
-            [look_at_own_tests(&address), land].into_iter().chain(more_source).collect()
+            let look = look_at_own_tests(&address, verdict.entry(name));
+            [look, land].into_iter().chain(more_source).collect()
         }
         DecisionKind::ReportedFailures => {
             vec![output("see what failed"), KEEP_EXIT_CODE.to_owned(), land_anyway]
@@ -121,12 +124,20 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
     format!("look at it with `git frites diff {run}/{name}`{next}")
 }
 
-/// The hint for a candidate that passes only with its own tests or commands.
-pub fn look_at_own_tests(address: &str) -> String {
-    format!(
-        "look at what it changes in tests and commands: `git frites diff {address}`; see how it fails \
-         with the base's: `git frites output {address}`"
-    )
+/// The hint for a candidate that passes only with its own tests or commands, or is not compared with the base.
+pub fn look_at_own_tests(address: &str, entry: Option<&Entry>) -> String {
+    let second = entry.and_then(|entry| entry.base_tests.as_ref());
+    let look = format!("`git frites diff {address}`");
+    let see = format!("`git frites output {address}`");
+    match second {
+        Some(second) if second.is_not_compared() => format!("look at what it changes: {look}"),
+        Some(second) if let Some(files) = second.needs() => {
+            format!("look at {files}: {look}; see how it fails without that change: {see}")
+        }
+        _ => format!(
+            "look at what it changes in tests and commands: {look}; see how it fails with the base's: {see}"
+        ),
+    }
 }
 
 /// The hint for a candidate that changed nothing.
@@ -183,14 +194,21 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
 fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     let patterns = &verdict.terms.settings.source;
     let declared = DeclaredSource::of(patterns).ok()?;
-    let mut files = verdict.entry(name)?.base_tests.as_ref()?.no_source.iter();
-    let file = files.find(|file| {
+    let files = verdict.entry(name)?.base_tests.as_ref()?.no_source.iter();
+    let files = files.filter(|file| {
         ![MODE_OF, SUBMODULE].iter().any(|word| file.starts_with(word))
             && declared.is_source(file) != Some(true)
-    })?;
-    let pattern = match file.rsplit_once('/') {
-        Some((directory, _)) => format!("{directory}/**"),
-        None => file.clone(),
+    });
+    let patterns_of: BTreeSet<String> = files
+        .map(|file| match file.rsplit_once('/') {
+            Some((directory, _)) => format!("{directory}/**"),
+            None => file.clone(),
+        })
+        .collect();
+    let pattern = match Vec::from_iter(patterns_of).as_slice() {
+        [] => return None,
+        [one] => one.clone(),
+        several => format!("{{{}}}", several.join(",")),
     };
     let add = match patterns.as_slice() {
         [] => format!("`git config --add frites.oracle.source {}`", shell_quoted(&pattern)),

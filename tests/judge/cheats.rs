@@ -237,7 +237,7 @@ fn change_that_cannot_be_put_back_by_itself_counts_as_the_candidates_own() {
     world.commit("base");
     world.attempts(&["sed s/1/2/ src/two.py > new; mv new src/two.py"]);
     let answer = world.frites(["judge", "--test", "grep -q 2 src/two.py"]).expect(3);
-    let words = "'src/two.py' is changed, and its tests cannot be told from its code";
+    let words = "'src/two.py' cannot be put back by itself: its tests cannot be told from its code";
     assert!(answer.out().contains(words), "{}", answer.out());
     world.frites(["apply"]).refuses(1, words);
     world.assert_clean();

@@ -881,7 +881,7 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     let json = judge(&edit(&["a"], "good too"), 0);
     assert_eq!(second(&json)["no_source"], json!(["data/a.json"]));
     assert_eq!(second(&json)["alone"], Value::Null, "the candidate itself shows that it is right");
-    let words = "judged twice: data/a.json is not source";
+    let words = "judged twice: data/a.json is not known to be source";
     assert!(json["rationale"].as_str().unwrap().ends_with(words), "{json:#}");
     assert_eq!(
         json["candidates"][0]["flags"],
@@ -892,8 +892,15 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
     let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
-    let why = "5 of its changed files are of unknown kind";
-    assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
+    let why = "passes, but is not compared with the base, with 12 lines in 6 files: 5 of its files are not known \
+               to be source, or can decide what is run (data/a.json, data/b.json, data/c.json and 2 more)";
+    let reason = json["rationale"].as_str().unwrap();
+    assert!(reason.contains(why), "{json:#}");
+    assert!(reason.contains("; with all of them as in the base, it passes"), "{json:#}");
+    assert_eq!(second(&json)["results"].as_array().unwrap().len(), 1);
+    let told = world.frites(["judge"]).expect(3).stderr;
+    assert!(told.contains("look at what it changes: `git frites diff"), "{told}");
+    assert!(!told.contains("see how it fails"), "{told}");
     // Data alone, without the source that needs it.
     let run = world.attempts(&["echo good > data/a.json; echo x > data/f.json"]);
     world.frites(["judge", &run]).expect(1);
@@ -914,6 +921,49 @@ fn document_or_manifest_with_a_place_of_its_own_switches_no_test_off() {
     judge("echo '#' >> a.py; mkdir NO_NET; echo x > NO_NET/README.md", 3);
     judge("echo '#' >> a.py; echo module y > s/go.mod", 3);
     judge("echo good > a.py; echo x > NOTES.md", 0);
+}
+
+#[test]
+fn new_files_that_nothing_in_the_base_can_read_are_documents_or_settings_at_most() {
+    let world = World::unborn();
+    world.write("package.json", "{\"main\": \"src/a.js\"}\n");
+    world.write("src/a.js", "// See the docs.\nload(`locales/${name}.json`)\n");
+    world.write("tests/t.sh", "grep -rqs bad locales .hidden && exit 1; grep -q good src/a.js\n");
+    world.write("tests/run.sh", "[ -e .quiet ] || sh tests/t.sh\n");
+    world.commit("base");
+    let fix = "echo good >> src/a.js";
+    let judge = |attempt: &str, code: i32| {
+        let run = world.attempts(&[&format!("{fix}; {attempt}")]);
+        world.frites(["judge", "--json", "--test", "sh tests/run.sh", &run]).expect(code).json()
+    };
+    let documents = "mkdir docs; for d in docs/a.md docs/b.rst LICENSE Changes TODO.txt AUTHORS; do echo x > $d; done";
+    assert_eq!(second(&judge(documents, 0)), &Value::Null);
+    // All settings are put back at once.
+    let settings =
+        "for f in .editorconfig .nvmrc .npmignore flake.nix Brewfile; do echo x > $f; done";
+    let json = judge(settings, 0);
+    assert_eq!(second(&json)["no_source"].as_array().unwrap().len(), 5, "{json:#}");
+    assert_eq!(second(&json)["results"].as_array().unwrap().len(), 1, "{json:#}");
+    // What the base or the change itself can read is judged beside the source, where nothing hides its fault.
+    for read in ["locales/de.json", ".hidden"] {
+        let hidden = format!("mkdir -p locales; echo bad > {read}; echo off > .quiet");
+        let json = judge(&hidden, 3);
+        assert_eq!(json["decision"], "own-tests", "{read}: {json:#}");
+        let why = format!("with its source and {read} alone it failed test");
+        assert!(json["rationale"].as_str().unwrap().contains(&why), "{json:#}");
+    }
+    let json =
+        judge("echo x > rates.toml; echo '// rates.toml' >> src/a.js; echo x > .editorconfig", 0);
+    assert_eq!(second(&json)["alone"][0]["path"], "rates.toml", "{json:#}");
+    // One hint for all kinds.
+    let many =
+        "mkdir examples data; for f in examples/a.mjs data/b.js c.js d.js; do echo x > $f; done";
+    judge(many, 3);
+    let told = world.frites(["judge"]).expect(3).stderr;
+    let pattern = "frites.oracle.source '{c.js,d.js,data/**,examples/**}'";
+    assert!(told.contains(pattern), "{told}");
+    world.git(["config", "--add", "frites.oracle.source", "{c.js,d.js,data/**,examples/**}"]);
+    assert_eq!(second(&judge(many, 0)), &Value::Null);
 }
 
 #[test]
@@ -1269,7 +1319,7 @@ fn no_pattern_makes_a_submodule_source() {
     world.attempts(&[&format!("echo worse > src/app.py; {make}; git add src/new")]);
     let test = "grep -q good src/app.py || [ -d src/new ]";
     let answer = world.frites(["judge", "--test", test]).expect(3);
-    let why = "judged twice: submodule src/new is not source";
+    let why = "judged twice: submodule src/new is not known to be source";
     assert!(answer.out().contains(why), "{}", answer.out());
     assert!(!answer.stderr.contains("oracle.source"), "{}", answer.stderr);
 }
@@ -1637,8 +1687,12 @@ fn changed_link_is_not_source() {
     let run = world.attempts(&[broken, &cheat]);
     let answer = world.frites(["judge", &run]).expect(3);
     assert!(answer.out().contains("own-tests: "), "{}", answer.out());
-    // A harmless link is judged twice, and does not keep the source from being believed.
+    // A harmless link is judged with other combinations, and does not keep the source from being believed.
     let run = world.attempts(&["echo 'add() { echo 3; } # ok' > src/a.sh; ln -s a.sh src/b.sh"]);
     let answer = world.frites(["judge", &run]).expect(0);
-    assert!(answer.out().contains("judged twice: src/b.sh is not source"), "{}", answer.out());
+    assert!(
+        answer.out().contains("judged 4 times: src/b.sh is not known to be source"),
+        "{}",
+        answer.out()
+    );
 }

@@ -1,19 +1,23 @@
 //! The trees of a candidate's second judging. The first tree has the candidate's source, and all other files
 //! as in the base. Each further tree also has a combination of the doubtful files. A changed file is doubtful
-//! if it is neither source nor a test, or if it decides which commands run.
+//! if it is neither source nor a test, or if it decides which commands run; but not if it is new and can only
+//! be the setting of a tool.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
+use crate::ecosystems::documents::is_document_by_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::put_back::{
-    PutBack, begins_project, is_gone, is_read_as_text, put_back, tests_are_named_by_modules,
+    PutBack, begins_project, is_gone, is_read_as_text, is_setting_at_most, put_back,
+    tests_are_named_by_modules,
 };
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
 use crate::model::base_tests::{BaseTests, BaseTestsResult, MODE_OF, SUBMODULE, TreeBeside};
 use crate::model::changed_file::{ChangedFile, FileContent};
+use crate::model::count::some_of;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
@@ -38,8 +42,11 @@ pub fn plan(
     let choices = choose(changes, project, mode)?;
     let others = paths_with(&choices, PutBack::is_unknown);
     // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
-    // broken, and the base's version of a doubtful file may hide that the source is broken.
-    let doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
+    // broken, and the base's version of a doubtful file may hide that the source is broken. A file that nothing
+    // can read is never broken: it can only hide faults, and hides none where it is put back.
+    let mut doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
+    let settings = new_settings(changes, &choices, project)?;
+    doubtful.retain(|path| !settings.contains(path));
     let restore =
         |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
     let restored = restore(&|_, _| false)?;
@@ -53,10 +60,12 @@ pub fn plan(
         };
         format!("{word}{}", path.quoted())
     };
-    let problem = why_not(&choices, &doubtful);
-    if problem.is_none() && restored.tree == *tree {
+    let inseparable = why_inseparable(&choices);
+    if inseparable.is_none() && restored.tree == *tree {
         return Ok(None);
     }
+    let first = inseparable.is_none().then_some(restored.tree);
+    let problem = inseparable.or_else(|| why_too_many(&doubtful));
     let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
@@ -74,7 +83,7 @@ pub fn plan(
     let put_back = restored.put_back.iter().filter(|path| !inner.contains(path));
     let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
-        tree: problem.is_none().then_some(restored.tree),
+        tree: first,
         put_back: put_back.map(described).collect(),
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
         no_source: others.into_iter().map(described).collect(),
@@ -127,22 +136,62 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why there can be no second judging: a change cannot be put back, or there are too many doubtful
-/// files to judge all combinations. `None` if there can be one.
-fn why_not(choices: &BTreeMap<TreePath, PutBack>, doubtful: &[&TreePath]) -> Option<String> {
-    let inseparable = choices.iter().find_map(|(path, choice)| match choice {
-        PutBack::Inseparable(why) => Some(format!("'{}' is changed, and {why}", path.quoted())),
+/// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and no
+/// other file of the change names them, unless it is such a file or a document.
+fn new_settings<'c>(
+    changes: &'c [ChangedFile],
+    choices: &BTreeMap<TreePath, PutBack>,
+    project: &BaseProject<'_>,
+) -> Result<BTreeSet<&'c TreePath>> {
+    let mut found = BTreeSet::new();
+    for file in changes {
+        if file.before == FileContent::Missing
+            && choices.get(&file.path) == Some(&PutBack::Other)
+            && !(file.is_link || file.is_submodule)
+            && is_setting_at_most(&file.path.lossy(), project)?
+        {
+            found.insert(&file.path);
+        }
+    }
+    loop {
+        let others = changes.iter().filter(|other| !found.contains(&other.path));
+        let others = others.filter(|other| !is_document_by_name(&other.path.lossy()));
+        let texts: Vec<String> = others
+            .filter_map(|other| other.after.bytes())
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .collect();
+        let is_named = |path: &&TreePath| {
+            let path = path.lossy();
+            path.split('/').any(|part| texts.iter().any(|text| text.contains(part)))
+        };
+        let named: Vec<&TreePath> = found.iter().copied().filter(is_named).collect();
+        if named.is_empty() {
+            return Ok(found);
+        }
+        found.retain(|path| !named.contains(path));
+    }
+}
+
+/// The reason why there can be no second judging: a change cannot be put back. `None` if there can be one.
+fn why_inseparable(choices: &BTreeMap<TreePath, PutBack>) -> Option<String> {
+    choices.iter().find_map(|(path, choice)| match choice {
+        PutBack::Inseparable(why) => {
+            Some(format!("'{}' cannot be put back by itself: {why}", path.quoted()))
+        }
         _ => None,
-    });
-    inseparable.or_else(|| {
-        let (first, count) = (doubtful.first()?, doubtful.len());
-        (count > MOST_BESIDE).then(|| {
-            format!(
-                "{count} of its changed files are of unknown kind or decide what is run ('{}' is the first), \
-                 and at most {MOST_BESIDE} are judged in each combination",
-                first.quoted()
-            )
-        })
+    })
+}
+
+/// The reason why doubtful files are not judged beside the source: there are too many for all combinations.
+fn why_too_many(doubtful: &[&TreePath]) -> Option<String> {
+    let names: Vec<String> = doubtful.iter().map(|path| path.quoted()).collect();
+    (names.len() > MOST_BESIDE).then(|| {
+        format!(
+            "{} of its files are not known to be source, or can decide what is run ({}), and at most \
+             {MOST_BESIDE} such files are judged beside the source, in each combination",
+            names.len(),
+            some_of(&names)
+        )
     })
 }
 

@@ -145,7 +145,7 @@ impl Plan {
                 failed.stage, failed.outcome
             ),
             None => {
-                format!("passes {WITH_OWN_TESTS_ONLY}: {}", second.problem.unwrap_or_default())
+                format!("is not compared with {name}: {}", second.problem.unwrap_or_default())
             }
         };
         let reason = format!("merged with {name}, it {why}");

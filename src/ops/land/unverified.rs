@@ -3,7 +3,7 @@ use crate::error::Error;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::rationale::{WITH_OWN_TESTS_ONLY, failed_at, without_own_tests};
+use crate::model::rationale::{failed_at, how_it_passes, without_own_tests};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::corrected::acceptance_hint;
@@ -53,7 +53,7 @@ pub(super) fn why_unverified(
         }
         Some(v) => match v.entry(name) {
             Some(entry) if entry.passed_own_tests_only() => {
-                format!("{address} passes {WITH_OWN_TESTS_ONLY}: {}", without_own_tests(entry))
+                format!("{address} {}: {}", how_it_passes(entry), without_own_tests(entry))
             }
             Some(entry) if entry.is_pending() => format!(
                 "{address} was not judged without its added tests, which could switch others off"
@@ -98,7 +98,7 @@ pub(super) fn unverified(
     };
     error
         .hint(match entry {
-            Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address),
+            Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address, Some(entry)),
             Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
                 "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
                 acceptance_hint(&candidate)

@@ -3,7 +3,7 @@ use maud::{Markup, html};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::count::count;
-use crate::model::rationale::{failed_at, stopped_in, without_own_tests};
+use crate::model::rationale::{failed_at, how_it_passes, stopped_in, without_own_tests};
 use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::{cut, visible};
@@ -61,7 +61,7 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
                 @if entry.skipped_with_base_tests().is_some() { p.caution { "It " (visible(&failed_at(entry))) } }
                 @if entry.passed_base_tests_too() { p.good { "It passed" } }
                 @if entry.passed_own_tests_only() {
-                    p.caution { "It passes only with its own tests or commands: " (visible(&without_own_tests(entry))) }
+                    p.caution { "It " (how_it_passes(entry)) ": " (visible(&without_own_tests(entry))) }
                 }
                 @if let Some(stale) = &entry.stale { p.caution { (visible(stale)) } }
                 @if !entry.flags.is_empty() || !entry.dropped.is_empty() {

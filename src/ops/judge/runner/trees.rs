@@ -292,9 +292,13 @@ impl OracleRunner<'_> {
                 let candidate = store.candidate(self.run, name);
                 let name = candidate.address();
                 let logs = candidate.logs()?.judging(*iteration);
-                match second {
-                    false => (name, logs),
-                    true => (format!("{name} with the base's tests"), logs.with_base_tests()),
+                match second.as_deref() {
+                    None => (name, logs),
+                    Some("") => (format!("{name} with the base's tests"), logs.with_base_tests()),
+                    Some(beside) => {
+                        let name = format!("{name} with the base's tests, and with its {beside}");
+                        (name, logs.with_base_tests())
+                    }
                 }
             }
             Subject::Base => (format!("{run}/@base"), store.base_logs(run).judging(None)),
@@ -345,7 +349,7 @@ impl OracleRunner<'_> {
         if let Some(known) =
             self.ledger.recall(&work.tree, if is_base { Warmth::Warm } else { warmth })
         {
-            if known.is_remembered && matches!(work.of, Subject::Candidate { second: false, .. }) {
+            if known.is_remembered && matches!(work.of, Subject::Candidate { second: None, .. }) {
                 self.tamper.found_before(1);
             }
             self.take(&known, &report)?;

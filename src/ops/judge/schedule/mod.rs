@@ -83,8 +83,11 @@ pub enum Subject {
         name: Name,
         /// The iteration that is judged.
         iteration: Option<u32>,
-        /// True if the tree belongs to the candidate's second judging.
-        second: bool,
+        /// If the tree belongs to the candidate's second judging: the files beside the source
+        /// ([`TreeBeside::path`]), which are none in the first tree.
+        ///
+        /// [`TreeBeside::path`]: crate::model::base_tests::TreeBeside::path
+        second: Option<String>,
     },
     /// The tree of a candidate or of the base, with test files laid over it.
     Cross {
@@ -432,7 +435,7 @@ impl Shared<'_> {
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let phase = self.schedule.phase;
         let group = *self.groups.get(&entry.index)?;
-        let work = |place: Place, tree: Oid, second: bool| {
+        let work = |place: Place, tree: Oid, second: Option<String>| {
             let first = self.entries.iter().find(|other| other.index == group).unwrap_or(entry);
             let (name, iteration) = (first.candidate.clone(), first.iteration);
             let of = Subject::Candidate { name, iteration, second };
@@ -444,16 +447,16 @@ impl Shared<'_> {
             false => Place::Tree(tree),
         };
         let own = self.known.get(&(Some(group), place.clone())).cloned();
-        let mut needs = own.is_none().then(|| work(place, tree, false));
+        let mut needs = own.is_none().then(|| work(place, tree, None));
         let has_passed = own.as_ref().map_or_else(|| phase.claims_pass(entry), Results::passed);
         if !has_passed || !phase.has_second(entry) {
             return Some(Progress { own, second: None, needs });
         }
         let mut second = Results::default();
-        for tree in entry.base_tests.iter().flat_map(BaseTestsResult::trees) {
+        for (tree, beside) in entry.base_tests.iter().flat_map(BaseTestsResult::trees_beside) {
             let place = Place::Tree(*tree);
             let Some(more) = self.known.get(&(Some(group), place.clone())) else {
-                needs = Some(work(place, *tree, true));
+                needs = Some(work(place, *tree, Some(beside.to_owned())));
                 return Some(Progress { own, second: None, needs });
             };
             second.extend(more.iter().cloned());

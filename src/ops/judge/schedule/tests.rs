@@ -74,8 +74,8 @@ impl<F: Fn(&Work, &Cancel) -> Result<Option<Results>> + Sync> Judge for Script<F
         let mut judged = self.judged.lock();
         judged.push(match &work.of {
             Subject::Base | Subject::Cross { .. } => "base".to_owned(),
-            Subject::Candidate { name, second: false, .. } => name.to_string(),
-            Subject::Candidate { name, second: true, .. } => format!("{name} again"),
+            Subject::Candidate { name, second: None, .. } => name.to_string(),
+            Subject::Candidate { name, second: Some(_), .. } => format!("{name} again"),
         });
         drop(judged);
         (self.act)(work, cancel)
