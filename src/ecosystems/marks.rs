@@ -30,6 +30,7 @@ pub fn code(source: &Ecosystem, text: &str) -> String {
             }
         } else if let Some(quote) = quote
             && !(quote == unclosed.0 && at < unclosed.1)
+            && !(quote == "'" && ends_with_number(&code))
         {
             match length_of_quoted(rest, quote) {
                 Some(length) => (quote.len(), Some(length)),
@@ -55,6 +56,14 @@ pub fn code(source: &Ecosystem, text: &str) -> String {
         at += length;
     }
     code
+}
+
+/// True if the code ends with a number, in which a quote separates digits (`1'000`).
+fn ends_with_number(code: &str) -> bool {
+    let is_of_number = |c: &char| is_in_name(*c) || *c == '\'';
+    // A number is not longer; more characters would take time for each quote.
+    let number = code.chars().rev().take(80).take_while(is_of_number);
+    number.last().is_some_and(|c| c.is_ascii_digit())
 }
 
 /// True for a quote whose text ends on its line.
@@ -210,7 +219,7 @@ fn has_mark(line: &str, marks: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::{javascript, python};
+    use crate::ecosystems::{javascript, native, python};
 
     #[test]
     fn code_has_blanks_for_comments_and_texts() {
@@ -227,6 +236,8 @@ mod tests {
         ] {
             assert_eq!(code(source, text), expected, "{text}");
         }
+        let number = "a = 0x1'fff + '/*'; #";
+        assert_eq!(code(&native::ECOSYSTEM, number), number.replace("/*", "  "));
         // Each quote without an end is looked for once on its line.
         code(&javascript::ECOSYSTEM, &"'\\".repeat(200_000));
     }

@@ -71,6 +71,8 @@ fn tokens(text: &str) -> Option<TokenStream> {
         match innermost.next() {
             Some(TokenTree::Group(_)) if open.len() > DEEPEST => return None,
             Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+            // Before the edition 2021 this is a name and a string, which may end at another place.
+            Some(TokenTree::Literal(text)) if text.to_string().starts_with("cr") => return None,
             Some(_) => {}
             None => drop(open.pop()),
         }
@@ -102,15 +104,10 @@ fn conditions_inside(tokens: &TokenStream) -> Vec<String> {
         && rest.next_if(|next| is_punct(next, '!')).is_some()
         && let Some(TokenTree::Group(attribute)) = rest.next()
     {
-        let is_condition = |token: &TokenTree| token.to_string().starts_with("cfg");
-        found.extend(
-            attribute
-                .stream()
-                .into_iter()
-                .next()
-                .filter(is_condition)
-                .map(|_| attribute.to_string()),
-        );
+        let name = attribute.stream().into_iter().next().map(|token| token.to_string());
+        if name.is_some_and(|name| plain(&name).starts_with("cfg")) {
+            found.push(attribute.to_string());
+        }
     }
     found
 }
@@ -177,12 +174,17 @@ struct Item {
     name: String,
     /// True if the item has tokens after its attributes.
     has_begun: bool,
+    /// True if one of these is punctuation. Then keywords belong to types or expressions.
+    has_punctuation: bool,
     /// True after a keyword of an item that ends with its braces, not at a comma.
     is_declaration: bool,
     /// True after a keyword of an item that ends only at a semicolon.
     is_until_semicolon: bool,
     is_import: bool,
 }
+
+/// The attributes that neither switch an item off nor change it.
+const NOTES: [&str; 6] = ["allow", "deny", "doc", "expect", "forbid", "warn"];
 
 impl Item {
     fn extend_to(&mut self, range: &Range<usize>) {
@@ -192,33 +194,35 @@ impl Item {
 
     fn add_attribute(&mut self, attribute: &Group) {
         let mut tokens = attribute.stream().into_iter();
-        let condition = match (tokens.next(), tokens.next()) {
-            (Some(TokenTree::Ident(name)), _) if name == "doc" => return,
+        match (tokens.next(), tokens.next()) {
+            (Some(TokenTree::Ident(name)), _) if NOTES.iter().any(|note| name == note) => return,
             (Some(TokenTree::Ident(name)), Some(TokenTree::Group(list))) if name == "cfg" => {
-                Some(list.stream())
+                self.is_for_tests |= needs_test(list.stream());
             }
-            _ => None,
-        };
-        self.is_for_tests |= condition.is_some_and(needs_test);
+            _ => {}
+        }
         self.is_test |= marks_test(attribute.stream());
         self.conditions = id_of(self.conditions, &attribute.to_string());
     }
 
-    fn add_word(&mut self, word: &str) {
-        let word = plain(word);
+    fn add_word(&mut self, token: &TokenTree) {
+        let raw = token.to_string();
+        let word = plain(&raw);
         if self.name.is_empty() {
-            if ["fn", "mod"].contains(&self.last.as_str()) {
+            if !self.has_punctuation && ["fn", "mod"].contains(&self.last.as_str()) {
                 self.name = format!("{} {word}", self.last);
             } else if word == "!" {
                 self.name = format!("{}!", self.last);
             }
         }
-        match word.as_str() {
+        self.has_punctuation |= matches!(token, TokenTree::Punct(_));
+        match raw.as_str() {
+            _ if self.has_punctuation => {}
             "enum" | "fn" | "impl" | "mod" | "struct" | "trait" | "union" => {
                 self.is_declaration = true;
             }
             "const" | "let" | "static" | "type" | "use" => {
-                self.is_import |= word == "use";
+                self.is_import |= raw == "use";
                 self.is_until_semicolon = true;
             }
             _ => {}
@@ -254,18 +258,20 @@ impl Item {
         }
     }
 
-    /// Adds the item to the parts if it is one, in place of the parts that are in it.
-    fn finish(self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
-        let is_module = self.name.starts_with("mod ") && has_body;
+    /// Ends the item, and begins the next one. The item becomes a part if it is one, in place of the parts that
+    /// are in it.
+    fn end(&mut self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
+        let Item { range, name, found_before, .. } = self;
         let is_test = self.is_test
-            || self.is_for_tests && is_module
-            || ["proptest!", "quickcheck!"].contains(&self.name.as_str());
+            || self.is_for_tests && has_body && name.starts_with("mod ")
+            || ["proptest!", "quickcheck!"].contains(&name.as_str());
         if is_test || self.is_for_tests && !self.is_import {
-            found.truncate(self.found_before);
-            let (range, name) = (self.range, self.name);
+            found.truncate(*found_before);
+            let (range, name) = (range.clone(), std::mem::take(name));
             let is_separable = is_test && scope.is_module;
             found.push(TestPart { range, scope: scope.id, name, is_test, is_separable });
         }
+        *self = Item { found_before: found.len(), ..Item::default() };
     }
 }
 
@@ -283,8 +289,7 @@ fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> O
             });
             if let Some(TokenTree::Group(attribute)) = attribute {
                 if item.has_begun {
-                    let next = Item { found_before: found.len(), ..Item::default() };
-                    std::mem::replace(&mut item, next).finish(false, scope, found);
+                    item.end(false, scope, found);
                 }
                 if !is_inner {
                     item.extend_to(&range);
@@ -310,18 +315,16 @@ fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> O
                 !item.is_until_semicolon
             }
             token => {
-                item.add_word(&token.to_string());
+                item.add_word(token);
                 false
             }
         };
         if is_end {
-            let next = Item::default();
-            std::mem::replace(&mut item, next).finish(has_body, scope, found);
-            item.found_before = found.len();
+            item.end(has_body, scope, found);
         }
     }
     let is_complete = item.has_begun || item.range.is_empty() || !scope.is_module;
-    item.finish(false, scope, found);
+    item.end(false, scope, found);
     is_complete.then_some(())
 }
 
@@ -370,6 +373,12 @@ mod tests {
             ),
             ("struct A { #[cfg(test)] a: u8, b: u8 }", "#[cfg(test)] a: u8,", 'i'),
             (
+                "struct A { #[cfg(test)] r#type: &'static fn(u8), b: u8 }",
+                "#[cfg(test)] r#type: &'static fn(u8),",
+                'i',
+            ),
+            ("m! { #[test] a => b #[x] c; }", "#[test] a => b", 't'),
+            (
                 "fn a() { #[cfg(test)] if b {} else { c } d }",
                 "#[cfg(test)] if b {} else { c }",
                 'i',
@@ -408,10 +417,10 @@ mod tests {
         let scope = |text: &str| parts(text).expect("the text can be read").parts[0].scope;
         let [test, inner] = ["#[test] fn a() {}", "mod b { #[test] fn a() {} }"];
         assert_eq!(scope(&format!("fn c() {{}} {test}")), scope(test));
-        assert_eq!(scope(&inner.replace("mod b", "/// c\npub mod b")), scope(inner));
+        assert_eq!(scope(&inner.replace("mod b", "/// c\n#[allow(d)] pub mod b")), scope(inner));
         let mut scopes = std::collections::BTreeSet::from([scope(test), scope(inner)]);
         for other in [
-            format!("#![cfg(a)] {test}"),
+            format!("//! b\n#![r#cfg(a)] {test}"),
             format!("#[cfg(a)] {inner}"),
             inner.replace("{ #[", "{ #![cfg(a)] #["),
             inner.replace("mod b", "mod c"),
@@ -426,9 +435,14 @@ mod tests {
     fn text_that_is_no_rust_or_too_deep_has_no_parts() {
         let deep = |depth: usize| format!("{}{}", "(".repeat(depth), ")".repeat(depth));
         assert!(parts(&deep(DEEPEST)).is_some());
-        for text in
-            ["fn a() {", "/*", "fn a() {}\n#[cfg(any())]\n", "#!/x\nfn a() {}", &deep(200_000)]
-        {
+        for text in [
+            "fn a() {",
+            "/*",
+            "cr\"\"",
+            "fn a() {}\n#[cfg(any())]\n",
+            "#!/x\nfn a() {}",
+            &deep(200_000),
+        ] {
             assert!(parts(text).is_none(), "{}", &text[..text.len().min(20)]);
         }
     }
