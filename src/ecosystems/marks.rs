@@ -60,9 +60,9 @@ pub fn code(source: &Ecosystem, text: &str) -> String {
 
 /// True if the code ends with a number, in which a quote separates digits (`1'000`).
 fn ends_with_number(code: &str) -> bool {
-    let is_of_number = |c: &char| is_in_name(*c) || *c == '\'';
     // A number is not longer; more characters would take time for each quote.
-    let number = code.chars().rev().take(80).take_while(is_of_number);
+    let end = code.chars().rev().take(80);
+    let number = end.take_while(|c| is_in_name(*c) || *c == '\'');
     number.last().is_some_and(|c| c.is_ascii_digit())
 }
 
@@ -128,8 +128,7 @@ pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
                 || code.starts_with(['}', ')'])
         });
         if outermost.is_none() && is_marked {
-            let (text, marks) = (String::new(), 0);
-            found.push((LooseTest { text, marks }, String::new()));
+            found.push((LooseTest { text: String::new(), marks: 0 }, String::new()));
             open = 0;
         }
         if (outermost.is_some() || is_marked)
@@ -166,7 +165,8 @@ pub fn has_fewer_tests(
 /// True if a source file that is not a test by its name has more tests than before.
 pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
     let path = touched.path;
-    let (before, after) = (touched.text_before(), touched.text_after());
+    let before = touched.text_before();
+    let after = touched.text_after();
     source_of(path)
         .is_some_and(|source| has_fewer_tests(source, path, after.as_deref(), before.as_deref()))
 }
@@ -210,8 +210,9 @@ fn has_mark(line: &str, marks: &[&str]) -> bool {
         let start = mark.trim_end_matches('*');
         let is_whole = start.len() == mark.len() && start.ends_with(is_in_name);
         line.match_indices(start).any(|(at, _)| {
-            !(start.starts_with(is_in_name) && continues(&line[..at], start))
-                && !(is_whole && line[at + start.len()..].starts_with(is_in_name))
+            let is_longer = start.starts_with(is_in_name) && continues(&line[..at], start)
+                || is_whole && line[at + start.len()..].starts_with(is_in_name);
+            !is_longer
         })
     })
 }

@@ -222,7 +222,8 @@ fn inner_tests(
         let parts = read.parts.iter().filter(|part| !part.is_separable);
         parts.map(|part| (part.scope, part.is_test, text[part.range.clone()].to_owned())).collect()
     };
-    let (old_mixed, new_mixed) = (mixed(&old, old_text), mixed(&new, after));
+    let old_mixed = mixed(&old, old_text);
+    let new_mixed = mixed(&new, after);
     let mut lost = old_mixed.difference(&new_mixed);
     let mut gained = new_mixed.difference(&old_mixed);
     if lost.clone().any(|(_, is_test, _)| *is_test) || gained.any(|(_, is_test, _)| *is_test) {
@@ -271,7 +272,8 @@ fn inner_tests(
 /// The range of a part with the blank lines before it, or, at the start of the text, those after it. If other
 /// code is on the line, it is the part alone.
 fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
-    let (before, after) = (text[..part.start].trim_end(), &text[part.end..]);
+    let before = text[..part.start].trim_end();
+    let after = &text[part.end..];
     if before.is_empty() {
         0..text.len() - after.trim_start().len()
     } else if after.is_empty() || after.starts_with(['\n', '\r']) {

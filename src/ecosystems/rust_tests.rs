@@ -80,7 +80,7 @@ fn tokens(text: &str) -> Option<TokenStream> {
     Some(tokens)
 }
 
-/// What encloses some items.
+/// The modules, macros and code around some items.
 #[derive(Clone, Copy)]
 struct Scope {
     /// A hash of the modules and macros around the items, with the conditions of these modules.
@@ -261,15 +261,18 @@ impl Item {
     /// Ends the item, and begins the next one. The item becomes a part if it is one, in place of the parts that
     /// are in it.
     fn end(&mut self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
-        let Item { range, name, found_before, .. } = self;
         let is_test = self.is_test
-            || self.is_for_tests && has_body && name.starts_with("mod ")
-            || ["proptest!", "quickcheck!"].contains(&name.as_str());
+            || self.is_for_tests && has_body && self.name.starts_with("mod ")
+            || ["proptest!", "quickcheck!"].contains(&self.name.as_str());
         if is_test || self.is_for_tests && !self.is_import {
-            found.truncate(*found_before);
-            let (range, name) = (range.clone(), std::mem::take(name));
-            let is_separable = is_test && scope.is_module;
-            found.push(TestPart { range, scope: scope.id, name, is_test, is_separable });
+            found.truncate(self.found_before);
+            found.push(TestPart {
+                range: self.range.clone(),
+                scope: scope.id,
+                name: std::mem::take(&mut self.name),
+                is_test,
+                is_separable: is_test && scope.is_module,
+            });
         }
         *self = Item { found_before: found.len(), ..Item::default() };
     }
