@@ -116,6 +116,8 @@ impl<'p> PackageFile<'p> {
             match self.content(text) {
                 // A version at the top of the document does not belong to a package.
                 Content::Document(Value::Object(members)) if self.is_lock => {
+                    let format = members.get("lockfileVersion").and_then(Value::as_f64);
+                    found.has_old_peers = format.is_some_and(|n| (5.0..6.0).contains(&n));
                     for (key, value) in &members {
                         found.add_document(value, key, &("", ""));
                     }
@@ -204,19 +206,6 @@ fn name_and_version(key: &str) -> Option<(&str, &str)> {
     (is_path || key[end..].starts_with('@')).then_some((&key[..end], version))
 }
 
-/// The package or place that a name leads to in a lock file; empty if it is the registry's package of this name.
-fn leads_to(target: &str) -> String {
-    let target = target.strip_prefix("npm:").unwrap_or(target);
-    let target = target.split('(').next().unwrap_or_default();
-    match target.char_indices().skip(1).find(|(_, c)| *c == '@') {
-        _ if target.contains([':', '/']) => place_of(target),
-        Some((at, _)) if !target.starts_with(['^', '~', '<', '>', '=', '*', '|']) => {
-            target[..at].to_owned()
-        }
-        _ => String::new(),
-    }
-}
-
 /// The packages in a document's lists of dependencies, each with its [`origin`].
 fn of_document(document: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
@@ -261,12 +250,29 @@ struct Origins {
     facts: BTreeMap<(String, String), BTreeSet<String>>,
     /// True if the text could not be read as a whole, or if a name or version is longer than [`LONGEST_NAME`].
     is_incomplete: bool,
+    /// True if versions are written as in old lock files of pnpm: `1.0.0_other@2.0.0`.
+    has_old_peers: bool,
 }
 
 impl Origins {
     fn insert(&mut self, package: &str, version: &str, fact: String) {
         let key = (package.to_owned(), version.to_owned());
         self.facts.entry(key).or_default().insert(fact);
+    }
+
+    /// The package or place that a name leads to in a lock file; empty if it is the registry's package of this
+    /// name.
+    fn leads_to(&self, target: &str) -> String {
+        let target = target.strip_prefix("npm:").unwrap_or(target);
+        let peers = if self.has_old_peers && !target.contains('/') { '_' } else { '(' };
+        let target = target.split(peers).next().unwrap_or_default();
+        match target.char_indices().skip(1).find(|(_, c)| *c == '@') {
+            _ if target.contains([':', '/']) => place_of(target),
+            Some((at, _)) if !target.starts_with(['^', '~', '<', '>', '=', '*', '|']) => {
+                target[..at].to_owned()
+            }
+            _ => String::new(),
+        }
     }
 
     /// Adds the facts in a part of a lock file. `value` is the value of `key`. `package` is the name and
@@ -288,7 +294,7 @@ impl Origins {
                 let lists_targets = own.is_none() && lists_dependencies(key);
                 for (key, value) in members {
                     if let (true, Value::String(target)) = (lists_targets, value) {
-                        let target = leads_to(target);
+                        let target = self.leads_to(target);
                         self.insert(key, "", if target == *key { String::new() } else { target });
                     }
                     if own.is_none()
@@ -308,7 +314,7 @@ impl Origins {
                 }
                 if let Some((name, version)) = own {
                     self.facts.entry((name.to_owned(), version.to_owned())).or_default();
-                    self.insert(name, "", leads_to(version));
+                    self.insert(name, "", self.leads_to(version));
                     // Each package has this fact, so that an alias in its place is seen.
                     self.insert(name, "", String::new());
                 }
@@ -352,7 +358,7 @@ impl Origins {
             }
             if field == "version" && key == field {
                 version = text[key.len()..].trim_matches([' ', ':', '"']);
-                self.insert(&package, "", leads_to(version));
+                self.insert(&package, "", self.leads_to(version));
             }
             if package.len().max(version.len()) > LONGEST_NAME {
                 self.is_incomplete = true;
@@ -371,8 +377,9 @@ impl Origins {
 
     /// Adds the facts in a lock file of Mix, which has lines `"name": {:hex, :name, "1.0.0", …, [], "hexpm", …},`.
     fn add_entries_of_mix(&mut self, text: &str) {
-        let lines = text.lines().map(str::trim);
-        for line in lines.filter(|line| !["%{", "}", "%{}", ""].contains(line)) {
+        // Old versions of Mix begin the first entry in the line of the map.
+        let lines = text.lines().map(|line| line.trim().trim_start_matches("%{").trim());
+        for line in lines.filter(|line| !["}", ""].contains(line)) {
             match line.split('"').collect::<Vec<_>>()[..] {
                 ["", name, kind, _, ..]
                     if kind.starts_with(": {") && line.matches("\":").count() == 1 =>
@@ -931,6 +938,8 @@ mod tests {
                 "%{{\n  \"b\": {{:hex, :{kind}, \"{version}\", \"x\", [:mix], [], \"hexpm\", \"y\"}},\n}}\n"
             )
         };
+        let old_pnpm =
+            |to: &str| format!("lockfileVersion: 5.4\ndependencies:\n  b: {to}\npackages: {{}}\n");
         let bun = |from: &str, more: &str| {
             format!(
                 "{{\"packages\": {{{more} \"b\": [\"{from}\", \"\", {{\"bin\": {{\"b\": \"b.js\"}}}}, \"sha512-{from}\"],}}}}"
@@ -986,6 +995,8 @@ mod tests {
             ("yarn.lock", berry("1.0.0", "b", "b"), berry("1.0.0", "b", "c"), true),
             ("pnpm-lock.yaml", pnpm("1.0.0", ""), pnpm("1.1.0", "    hasBin: true\n"), false),
             ("pnpm-lock.yaml", pnpm("1.0.0", ""), pnpm("1.0.0", "    requiresBuild: true\n"), true),
+            ("pnpm-lock.yaml", old_pnpm("1.0.0_c@2.0.0"), old_pnpm("1.1.0_c@2.1.0"), false),
+            ("pnpm-lock.yaml", old_pnpm("1.0.0_c@2.0.0"), old_pnpm("/c/2.0.0"), true),
             (
                 "pnpm-lock.yaml",
                 pnpm("1.0.0", ""),
