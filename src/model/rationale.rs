@@ -459,9 +459,9 @@ pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
             "; the base passes, too, but not with the candidate's own tests: they show that the change works"
         }
         _ if base.inherited => {
-            "; with build outputs of an earlier judging the base passes, too: this shows at most that nothing broke"
+            "; with build outputs of an earlier judging the base passes, too: this alone shows at most that nothing broke"
         }
-        _ => "; the base passes, too: this shows that nothing broke, not that the change works",
+        _ => "; the base passes, too: this alone shows only that nothing broke",
     }
 }
 

@@ -85,7 +85,7 @@ fn winner_is_merged_as_one_commit_of_the_user() {
         world.git(["log", "-1", "--format=%B"]),
         format!(
             "Merge 1/c1\n\nc1 is the only usable candidate, and it passed test: 3 lines in 2 files; the base passes, \
-             too: this shows that nothing broke, not that the change works.\n\nFrites-Run: 1/c1@1\n\
+             too: this alone shows only that nothing broke.\n\nFrites-Run: 1/c1@1\n\
              Frites-Base: {base}\nFrites-Tree: {tree}\nFrites-Oracle: test: {TEST}\nFrites-World: {}\nFrites-Into: main\n",
             TestWorld::of_this_test().name()
         )

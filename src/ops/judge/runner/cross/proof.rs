@@ -46,7 +46,15 @@ pub fn prove(
     let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
     let proof = runner.proof_of(&entry, &base);
     let (proof, doubts) = runner.end(proof)?;
-    let (Some(proof), false) = (proof, doubts.tainted) else { return Ok(None) };
+    if doubts.tainted {
+        return Ok(None);
+    }
+    let Some(proof) = proof else {
+        let name = &entry.candidate;
+        return Ok(Some(format!(
+            "nothing follows from the tests of {name} on the base: its commands do not tell how they ended there"
+        )));
+    };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());
     let open = base_passes_too(&base, &entry);
     for own in verdict.candidates.iter_mut().filter(|own| own.candidate == entry.candidate) {
