@@ -87,8 +87,9 @@ impl Flag {
     }
 }
 
-/// Sorted flags as clauses. All files whose tests are edited share one clause, and so do all files whose
-/// tests are deleted: if many tests must expect something else, that is one reason to look at the change.
+/// Sorted flags as clauses. All files whose tests are edited share one clause, because if many tests must expect
+/// something else, that is one reason to look at the change. So do all files whose tests are deleted, and all
+/// files that can decide which commands run.
 pub fn in_words(flags: &[Flag]) -> Vec<String> {
     flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
 }
@@ -96,6 +97,13 @@ pub fn in_words(flags: &[Flag]) -> Vec<String> {
 fn clauses(alike: &[Flag]) -> Vec<String> {
     let paths: Vec<String> = alike.iter().map(|flag| quoted(flag.path.as_bytes())).collect();
     match alike.first().map(|flag| &flag.kind) {
+        Some(FlagKind::OracleChanged) => {
+            let names = match paths.as_slice() {
+                [one, two] => format!("{one} and {two}"),
+                paths => some_of(paths),
+            };
+            vec![format!("changes {names} (which can decide what is run)")]
+        }
         Some(FlagKind::TestsDeleted) => vec![format!("deletes tests in {}", some_of(&paths))],
         Some(FlagKind::TestsEdited) => vec![format!("edits tests in {}", some_of(&paths))],
         _ => alike.iter().map(ToString::to_string).collect(),
@@ -106,7 +114,7 @@ impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = quoted(self.path.as_bytes());
         match &self.kind {
-            FlagKind::OracleChanged => write!(f, "changes {path}, which decides what is run"),
+            FlagKind::OracleChanged => write!(f, "changes {path} (which can decide what is run)"),
             FlagKind::TestsDeleted => write!(f, "deletes tests in {path}"),
             FlagKind::TestsEdited => write!(f, "edits tests in {path}"),
             FlagKind::TestsSkipped { marker } => write!(f, "skips tests in {path} ({marker})"),
@@ -144,12 +152,12 @@ mod tests {
         let edited = |path: &str| FlagKind::TestsEdited.at(path);
         let mut flags: Vec<Flag> = ["a.html", "b.html", "c.html", "d.html"].map(edited).into();
         flags.push(FlagKind::TestsDeleted.at("old.rs"));
-        flags.push(FlagKind::OracleChanged.at("Makefile"));
+        flags.extend(["Makefile", "ci.sh"].map(|path| FlagKind::OracleChanged.at(path)));
         flags.sort();
         assert_eq!(
             in_words(&flags),
             [
-                "changes Makefile, which decides what is run",
+                "changes Makefile and ci.sh (which can decide what is run)",
                 "deletes tests in old.rs",
                 "edits tests in a.html, b.html, c.html and 1 more",
             ]

@@ -135,8 +135,8 @@ fn one_of_which_the_bases_tests_cannot_tell_is_skipped() {
     assert_eq!(
         sentence(&answer.out()),
         "undecided: none of 2 passed, and c1 was skipped by test (exit 125: cannot tell) with the base's \
-         check.sh, so nothing is verified; c1 changes 4 lines in 2 files; check c1: it changes check.sh, \
-         which decides what is run"
+         check.sh, so nothing is verified; c1 changes 4 lines in 2 files; check c1: it changes check.sh \
+         (which can decide what is run)"
     );
     assert!(answer.out().contains("base's tests cannot tell"), "{}", answer.out());
     assert!(!answer.out().contains("own tests"), "{}", answer.out());

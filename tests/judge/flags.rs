@@ -36,22 +36,22 @@ fn attempt_that_edits_its_tests_is_flagged_everywhere() {
         ),
         (
             "printf 'test:\\n\\ttrue\\n' > Makefile",
-            "changes Makefile, which decides what is run",
+            "changes Makefile (which can decide what is run)",
             "oracle-changed Makefile",
         ),
         (
             "printf 'test:\\n' > GNUmakefile",
-            "changes GNUmakefile, which decides what is run",
+            "changes GNUmakefile (which can decide what is run)",
             "oracle-changed GNUmakefile",
         ),
         (
             "rm -r tests; printf 'test:\\n\\ttrue\\n' > Makefile",
-            "changes Makefile, which decides what is run and deletes tests in tests/check.sh",
+            "changes Makefile (which can decide what is run) and deletes tests in tests/check.sh",
             "oracle-changed Makefile",
         ),
         (
             "echo true > tests/check.sh; printf '# unittest.skip\\nraise SkipTest\\n' > conftest.py",
-            "changes conftest.py, which decides what is run, edits tests in tests/check.sh and skips tests in conftest.py (SkipTest)",
+            "changes conftest.py (which can decide what is run), edits tests in tests/check.sh and skips tests in conftest.py (SkipTest)",
             "oracle-changed conftest.py",
         ),
     ];
