@@ -30,6 +30,9 @@ pub enum BaseTests {
 /// The words before the path of a file of which only the mode is put back.
 pub const MODE_OF: &str = "mode of ";
 
+/// The words before the path of a file of which only the part is put back that decides which commands run.
+pub const PART_OF: &str = "deciding part of ";
+
 /// The word before the path of a changed submodule.
 pub const SUBMODULE: &str = "submodule ";
 
@@ -40,8 +43,8 @@ pub struct BaseTestsResult {
     /// The first tree that is judged; `None` if it cannot be made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
-    /// The paths of the files that are put back to the base's version, either whole, or only the part that
-    /// decides which commands run. If only the mode of a file is put back, [`MODE_OF`] is before its path.
+    /// The paths of the files that are put back to the base's version. If only the part that decides which
+    /// commands run is put back, [`PART_OF`] is before its path; if only the mode of a file is, [`MODE_OF`] is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.

@@ -1,7 +1,7 @@
 //! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone. A
 //! synthesis is a candidate that was made from other candidates, its originals.
 use crate::model::agreement;
-use crate::model::base_tests::BaseTestsResult;
+use crate::model::base_tests::{BaseTestsResult, PART_OF};
 use crate::model::candidate::{ENOUGH_PASSED, State};
 use crate::model::count::{count, some_of};
 use crate::model::cross::ProofKind;
@@ -474,8 +474,10 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
         return String::new();
     }
     let is_put_back = winner.flags.iter().all(Flag::is_about_tests);
+    let mut put_back = winner.base_tests.iter().flat_map(|second| &second.put_back);
+    let is_whole = put_back.all(|path| !path.starts_with(PART_OF));
     let evidence = match &winner.base_tests {
-        Some(second) if second.passed() && is_put_back => {
+        Some(second) if second.passed() && is_put_back && is_whole => {
             "; it also passes with the base's version of that"
         }
         Some(second) if second.passed() => "; it also passes with the base's tests and commands",

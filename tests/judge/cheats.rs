@@ -465,7 +465,11 @@ fn new_package_puts_no_program_before_those_of_the_tests() {
         echo '{\"name\": \"dep\", \"bin\": {\"node\": \"index.js\"}}' > src/dep/package.json"]);
     let json = world.frites(["judge", "--json", &run, "--test", "true"]).expect(0).json();
     let candidate = &json["candidates"][0];
-    assert_eq!(candidate["base_tests"]["put_back"], json!(["src/dep/package.json"]), "{json:#}");
+    let part = "deciding part of src/dep/package.json";
+    assert_eq!(candidate["base_tests"]["put_back"], json!([part]), "{json:#}");
+    // Not all of the manifest is put back, and the verdict does not say that it is.
+    let reason = json["rationale"].as_str().unwrap();
+    assert!(reason.ends_with("; it also passes with the base's tests and commands"), "{json:#}");
 }
 
 #[test]

@@ -15,7 +15,9 @@ use crate::ecosystems::put_back::{
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
-use crate::model::base_tests::{BaseTests, BaseTestsResult, MODE_OF, SUBMODULE, TreeBeside};
+use crate::model::base_tests::{
+    BaseTests, BaseTestsResult, MODE_OF, PART_OF, SUBMODULE, TreeBeside,
+};
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
@@ -65,6 +67,13 @@ pub fn plan(
         return Ok(None);
     }
     let first = inseparable.is_none().then_some(restored.tree);
+    let part_of = |path: &TreePath| {
+        let base = changes.iter().find(|file| file.path == *path).and_then(|f| f.before.bytes());
+        match choices.get(path) {
+            Some(PutBack::Part(text)) if base != Some(text.as_bytes()) => PART_OF,
+            _ => "",
+        }
+    };
     let problem = inseparable.or_else(|| why_too_many(&doubtful));
     let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
@@ -84,7 +93,7 @@ pub fn plan(
     let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
         tree: first,
-        put_back: put_back.map(described).collect(),
+        put_back: put_back.map(|path| format!("{}{}", part_of(path), described(path))).collect(),
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
         no_source: others.into_iter().map(described).collect(),
         alone,
