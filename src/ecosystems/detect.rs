@@ -216,4 +216,4 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
 }
 
 /// The remark on a command that CI runs and git-frites does not.
-pub const CI_RUNS: &str = "only one test command runs; CI runs this one, too";
+pub const CI_RUNS: &str = "CI runs it, too, but git-frites runs only one test command";

@@ -351,31 +351,34 @@ impl DecisionInputs<'_> {
         let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
             return self.near_miss(closest);
         };
-        let all = match self.usable.len() {
-            1 => "on the one usable candidate".to_owned(),
-            usable => format!("on any of {usable} candidates"),
+        let Entry { candidate, blast, .. } = closest;
+        let (all, best) = match self.usable.len() {
+            1 => ("on the one usable candidate".to_owned(), format!("{candidate} changes {blast}")),
+            usable => (
+                format!("on any of {usable} candidates"),
+                format!("{candidate} came closest, with {blast}"),
+            ),
         };
+        let (stage, why) = (base.stage, base.why_not_passed());
         format!(
-            "{} does not pass on the base ({}), nor {all}: nothing can be judged before it does; \
-             {} came closest, with {}",
-            base.stage,
-            base.why_not_passed(),
-            closest.candidate,
-            closest.blast
+            "{stage} does not pass on the base ({why}), nor {all}: nothing can be judged before it does; {best}"
         )
     }
 
     fn near_miss(&self, closest: &Entry) -> String {
-        let usable = self.usable.len();
-        let subject = if usable == 1 {
-            "the one usable candidate did not pass".into()
-        } else {
-            format!("none of {usable} passed")
-        };
+        let Entry { candidate, blast, .. } = closest;
         let alike = self.baseline.and_then(|base| base.lacks_on_all(self.usable));
-        let (subject, compared) = match alike {
-            Some(base) => (format!("{subject}, and {}", fails_alike(base)), String::new()),
-            None => (subject, self.compared_with_the_base(closest)),
+        let compared =
+            if alike.is_some() { String::new() } else { self.compared_with_the_base(closest) };
+        let lead = match (self.usable.len(), alike.map(fails_alike)) {
+            (1, None) => format!("{candidate} is the one usable candidate, and it"),
+            (1, Some(why)) => {
+                format!("the one usable candidate did not pass, and {why}; {candidate}")
+            }
+            (usable, None) => format!("none of {usable} passed; {candidate} came closest: it"),
+            (usable, Some(why)) => {
+                format!("none of {usable} passed, and {why}; {candidate} came closest: it")
+            }
         };
         let before: Vec<&str> = closest
             .results
@@ -388,13 +391,7 @@ impl DecisionInputs<'_> {
         } else {
             format!("passed {} and then ", and(&before))
         };
-        format!(
-            "{subject}; {} came closest: it {got}{}, with {}{}",
-            closest.candidate,
-            failed_at(closest),
-            closest.blast,
-            compared
-        )
+        format!("{lead} {got}{}, with {blast}{compared}", failed_at(closest))
     }
 
     fn compared_with_the_base(&self, closest: &Entry) -> String {

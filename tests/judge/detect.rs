@@ -939,7 +939,7 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
     for run in ["1", "2"] {
         let plan = world.frites(["judge", "-n", run]).out();
         assert!(plan.contains("\ntest: `go test -v ./...`, from go.mod\n"), "{plan}");
-        let other = "passed over: test `make test-slow`, from .github/workflows/ci.yml: only one test command runs; CI runs this one, too\n";
+        let other = "passed over: test `make test-slow`, from .github/workflows/ci.yml: CI runs it, too, but git-frites runs only one test command\n";
         assert!(plan.contains(other), "{plan}");
         let first = "from Makefile: go.mod comes before Makefile, because CI runs it\n";
         assert!(plan.contains(first), "{plan}");

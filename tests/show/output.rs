@@ -233,7 +233,7 @@ fn quiet_says_in_one_line_why_there_is_no_winner() {
     let failed = world.frites(["judge", "-q", "--test", "false"]).expect(1);
     assert_eq!(failed.out(), "");
     assert!(
-        failed.stderr.starts_with("near-miss: the one usable candidate did not pass; c1 "),
+        failed.stderr.starts_with("near-miss: c1 is the one usable candidate, and it "),
         "{}",
         failed.stderr
     );

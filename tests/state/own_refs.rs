@@ -50,7 +50,7 @@ fn verdict_written_by_others_is_named_and_verifies_nothing() {
         world.frites(["judge", "--test", "false", "--no-cache", "1"]).expect(1);
         world
             .frites(["apply", "1"])
-            .refuses(1, "nothing verified to land: the one usable candidate did not pass");
+            .refuses(1, "nothing verified to land: c1 is the one usable candidate");
         world.frites(["judge", "--test", "test -e README", "1"]).expect(0);
         world.frites(["apply", "1", "-m", "land"]).expect(0);
     }
