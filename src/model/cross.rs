@@ -162,7 +162,8 @@ impl Proof {
                 "proves itself weakly: its tests do not run on the base".to_owned()
             }
             (ProofKind::Nothing, _) => {
-                "changes test files that pass on the base, too: they say nothing about the change".to_owned()
+                "changes test files that pass on the base, too: they say nothing about the change"
+                    .to_owned()
             }
         }
     }

@@ -83,7 +83,12 @@ impl DecisionInputs<'_> {
         let Entry { candidate, blast, .. } = best;
         let why = without_own_tests(best);
         match self.passing.len() {
-            1 => format!("{candidate} {}, with {blast}: {why}", how_it_passes(best)),
+            1 if is_not_compared(best) => {
+                format!(
+                    "{candidate} passes, with {blast}, but is not compared with the base: {why}"
+                )
+            }
+            1 => format!("{candidate} passes {WITH_OWN_TESTS_ONLY}, with {blast}: {why}"),
             several => {
                 let all_failed = self.passing.iter().all(|entry| !is_not_compared(entry));
                 let only = if all_failed {

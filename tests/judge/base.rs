@@ -55,9 +55,7 @@ fn a_base_that_passes_makes_the_verdict_say_that_a_pass_proves_less() {
     let out = world.frites(["judge", "--test", "true"]).expect(0).out();
     assert!(out.lines().nth(1).unwrap().contains("1/@base    passed"), "{out}");
     assert!(
-        out.contains(
-            "the base passes, too: this alone shows only that nothing broke"
-        ),
+        out.contains("the base passes, too: this alone shows only that nothing broke"),
         "{out}"
     );
     // Its outcome is cached, as a candidate's is.

@@ -99,7 +99,8 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
         let json = world.frites(["judge", "--json", &run]).expect(0).json();
         let shows = json["candidates"][0]["proof"]["shows"].as_str();
         // The reason does not say less than the proof.
-        let open = json["rationale"].as_str().unwrap().contains("alone shows only that nothing broke");
+        let open =
+            json["rationale"].as_str().unwrap().contains("alone shows only that nothing broke");
         assert_eq!(open, shows.unwrap() != "change", "{json}");
     }
     // A test that was changed counts as the base's does not.

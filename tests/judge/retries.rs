@@ -107,9 +107,8 @@ fn failure_that_the_base_shares_is_not_blamed_on_candidates() {
     // Somebody passed: the base tells how little that may mean.
     let out = world.frites(["judge", "--test", "true"]).expect(0).out();
     assert!(
-        sentence(&out).ends_with(
-            "; the base passes, too: this alone shows only that nothing broke"
-        ),
+        sentence(&out)
+            .ends_with("; the base passes, too: this alone shows only that nothing broke"),
         "{out}"
     );
     let json =

@@ -892,7 +892,7 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
     let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
-    let why = "passes, but is not compared with the base, with 12 lines in 6 files: 5 of its files are not known \
+    let why = "passes, with 12 lines in 6 files, but is not compared with the base: 5 of its files are not known \
                to be source, or can decide what is run (data/a.json, data/b.json, data/c.json and 2 more)";
     let reason = json["rationale"].as_str().unwrap();
     assert!(reason.contains(why), "{json:#}");
