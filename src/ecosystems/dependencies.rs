@@ -178,7 +178,7 @@ fn with_entries_of_bun(mut document: Value) -> Value {
     for (key, value) in packages {
         let items = value.as_array().cloned().unwrap_or_default();
         let mut entry: Map<String, Value> =
-            items.iter().filter_map(Value::as_object).cloned().flatten().collect();
+            items.iter().filter_map(Value::as_object).flat_map(Map::clone).collect();
         let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
         let resolution = texts.first().copied().unwrap_or_default();
         let version = name_and_version(resolution).map_or("", |(_, version)| version);

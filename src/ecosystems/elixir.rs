@@ -62,7 +62,7 @@ fn is_literal(text: &str) -> bool {
     // The text is split at its quotes. So it must not have code in a string (`#{}`), nor escaped quotes,
     // which do not end a string, nor three quotes, after which a single quote is plain text.
     !text.contains("\"\"\"")
-        && text.matches('"').count() % 2 == 0
+        && text.matches('"').count().is_multiple_of(2)
         && parts.into_iter().all(|(at, part)| match at % 2 {
             0 => is_data(part),
             _ => !part.contains(['#', '\\']),
