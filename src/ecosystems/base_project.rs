@@ -514,7 +514,7 @@ impl<'t> BaseProject<'t> {
         let code = self.code()?;
         if !documents::is_document_by_name(path)
             || !code.files.contains(path) && self.is_marker(path)?
-            || !code.has_directory(directory_of(path)) && self.names_any(self.new_names(path)?)?
+            || !code.has_directory(directory_of(path)) && self.names_new_directory(path)?
         {
             return Ok(false);
         }
@@ -524,40 +524,36 @@ impl<'t> BaseProject<'t> {
     /// True if no line of the base or of the commands can read a new file: none names it, its kind or a
     /// directory above it, and git does not ignore it. Such a file may be the setting of a tool, but no data.
     pub fn reads_no_new(&self, path: &str) -> Result<bool> {
-        let mut names: Vec<String> =
-            directories_above(path).map(file_name).map(str::to_owned).collect();
-        names.push(file_name(path).to_owned());
-        let has_own_place = self.code()?.test_names.contains(file_name(path))
-            || self.code()?.is_among_tests(path)
+        let code = self.code()?;
+        let above = directories_above(path).chain([path]);
+        let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
+        let has_own_place = code.test_names.contains(file_name(path))
+            || code.is_among_tests(path)
             || !self.names_by_links(path)?.is_empty()
             || self.takes_place_of_seed(path)?
             || self.excludes(path);
         Ok(!has_own_place
             && !self.ignores(path)?
             && !self.is_marker(path)?
-            && !self.names_any(names)?
-            && !self.names_kind_of(path)?)
+            && !self.names_kind_of(path)?
+            && !self.any_line(names.clone(), |_, line| {
+                names.iter().any(|name| place_of_word(line, name).is_some())
+            })?)
     }
 
-    /// The names of the new directories above a new file.
-    fn new_names(&self, path: &str) -> Result<Vec<String>> {
+    /// True if a line of the base or of the commands names a new directory above a new file. In code of the
+    /// product, the name counts only beside a quote or a slash, because comments may have the same word.
+    fn names_new_directory(&self, path: &str) -> Result<bool> {
         let above = self.new_parts(path)?.filter(|part| *part != path);
-        Ok(above.map(file_name).map(str::to_owned).collect())
-    }
-
-    /// True if a line of the base or of the commands has one of these names. In code of the product, a name of
-    /// one word counts only beside a quote or a slash, because comments have such words, too.
-    fn names_any(&self, names: Vec<String>) -> Result<bool> {
-        let beside = |c: char| "\"'`/".contains(c);
+        let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
+        let beside: &[char] = &['"', '\'', '`', '/'];
         self.any_line(names.clone(), |file, line| {
             let is_product = file.is_some_and(|file| is_code(file) && !is_test_path(file));
-            names.iter().any(|name| {
-                if !is_product || name.contains('.') {
-                    return place_of_word(line, name).is_some();
-                }
-                line.match_indices(name.as_str()).any(|(at, _)| {
+            names.iter().any(|name| match is_product {
+                false => place_of_word(line, name).is_some(),
+                true => line.match_indices(name.as_str()).any(|(at, _)| {
                     line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside)
-                })
+                }),
             })
         })
     }

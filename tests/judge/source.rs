@@ -959,7 +959,7 @@ fn new_files_that_nothing_in_the_base_can_read_are_documents_or_settings_at_most
     let many =
         "mkdir examples data; for f in examples/a.mjs data/b.js c.js d.js; do echo x > $f; done";
     judge(many, 3);
-    let told = world.frites(["judge"]).expect(3).stderr;
+    let told = world.frites(["judge", "--test", "sh tests/run.sh"]).expect(3).stderr;
     let pattern = "frites.oracle.source '{c.js,d.js,data/**,examples/**}'";
     assert!(told.contains(pattern), "{told}");
     world.git(["config", "--add", "frites.oracle.source", "{c.js,d.js,data/**,examples/**}"]);
