@@ -67,13 +67,6 @@ pub fn plan(
         return Ok(None);
     }
     let first = inseparable.is_none().then_some(restored.tree);
-    let part_of = |path: &TreePath| {
-        let base = changes.iter().find(|file| file.path == *path).and_then(|f| f.before.bytes());
-        match choices.get(path) {
-            Some(PutBack::Part(text)) if base != Some(text.as_bytes()) => PART_OF,
-            _ => "",
-        }
-    };
     let problem = inseparable.or_else(|| why_too_many(&doubtful));
     let is_only_tests = choices.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
@@ -93,7 +86,18 @@ pub fn plan(
     let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
         tree: first,
-        put_back: put_back.map(|path| format!("{}{}", part_of(path), described(path))).collect(),
+        put_back: put_back
+            .map(|path| {
+                let file = changes.iter().find(|file| file.path == *path);
+                let base = file.and_then(|file| file.before.bytes());
+                match choices.get(path) {
+                    Some(PutBack::Part(text)) if base != Some(text.as_bytes()) => {
+                        format!("{PART_OF}{}", path.quoted())
+                    }
+                    _ => described(path),
+                }
+            })
+            .collect(),
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
         no_source: others.into_iter().map(described).collect(),
         alone,
