@@ -16,13 +16,15 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use crate::agents;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
+use crate::git::worktree;
 use crate::model::address::{Address, TASK};
 use crate::model::count::count;
 use crate::model::name::{Name, matching_names};
+use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::process::interrupt;
 use crate::store::Store;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::table;
 
 /// The variable that the scripts in completions/ set to the name of the shell.
@@ -158,6 +160,19 @@ impl Runs {
         all.map(|task| format!("{before}{task}")).collect()
     }
 
+    /// The candidates of the run that was typed, or else of the first runs whose names begin with what was
+    /// typed, each as `RUN/CAND`.
+    fn pairs(&self, typed: &str) -> Option<Offers> {
+        let offer =
+            |run: Run, rest: &str| self.offer_candidates(&run, &format!("{}/", run.run), rest);
+        if let Some((run, rest)) = typed.split_once('/') {
+            return Some(offer(self.called(run)?, rest));
+        }
+        let begun = self.names.iter().filter(|name| name.as_str().starts_with(typed));
+        let runs = begun.take(DESCRIBED).filter_map(|name| self.read(name));
+        Some(runs.flat_map(|run| offer(run, "")).collect())
+    }
+
     /// The candidates of `run`, each with `before` in front of its name.
     fn offer_candidates(&self, run: &Run, before: &str, typed: &str) -> Offers {
         begun_names(&run.candidates, before, typed, |name| {
@@ -181,40 +196,72 @@ pub fn tasks(typed: &str) -> Option<Offers> {
     Some(begun(Runs::here()?.tasks(""), typed))
 }
 
-/// All runs, and the tasks that they are bound to.
-pub fn runs_and_tasks(typed: &str) -> Option<Offers> {
-    if typed.starts_with(TASK) {
-        return Some(begun(Runs::here()?.tasks(TASK), typed));
-    }
-    runs(typed)
+/// Completes an address that may name what `scope` allows. The scope is the one with which the command resolves
+/// the address.
+pub fn address(scope: Scope) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| {
+        typed.to_str().and_then(|typed| addresses(scope, typed)).unwrap_or_default()
+    })
 }
 
 /// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`. A candidate of the newest run is offered without its run,
 /// too.
-pub fn addresses(typed: &str) -> Option<Offers> {
+fn addresses(scope: Scope, typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     if typed.starts_with(TASK) {
         return Some(begun(runs.tasks(TASK), typed));
     }
-    let Some((run, rest)) = typed.split_once('/') else {
+    if scope == Scope::Run {
+        return Some(runs.offer(typed));
+    }
+    if !typed.contains('/') {
         let mut offers = runs.offer(typed);
         if let Some(newest) = runs.newest() {
             offers.extend(runs.offer_candidates(&newest, "", typed));
         }
         return Some(offers);
-    };
-    let run = runs.called(run)?;
-    let Some((name, _)) = rest.split_once('@') else {
-        return Some(runs.offer_candidates(&run, &format!("{}/", run.run), rest));
-    };
-    let newest = runs.store.candidate(&run, &name.parse().ok()?).latest().ok()??;
-    let all = (1..=newest.iteration).map(|n| format!("{}/{name}@{n}", run.run));
-    Some(begun(all, typed))
+    }
+    match typed.split_once('@') {
+        None => runs.pairs(typed),
+        Some(_) if scope != Scope::Iteration => None,
+        Some((pair, _)) => {
+            let (run, name) = pair.split_once('/')?;
+            let run = runs.called(run)?;
+            let newest = runs.store.candidate(&run, &name.parse().ok()?).latest().ok()??;
+            let all = (1..=newest.iteration).map(|n| format!("{}/{name}@{n}", run.run));
+            Some(begun(all, typed))
+        }
+    }
+}
+
+/// Candidates with their runs, for arguments that take no run.
+pub fn pairs(typed: &str) -> Option<Offers> {
+    Runs::here()?.pairs(typed)
+}
+
+/// Candidates with their runs, and the tasks of candidates.
+pub fn pairs_and_tasks(typed: &str) -> Option<Offers> {
+    match typed.starts_with(TASK) {
+        true => addresses(Scope::Candidate, typed),
+        false => pairs(typed),
+    }
+}
+
+/// Runs and their parts: candidates and `RUN/@base`.
+pub fn parts(typed: &str) -> Option<Offers> {
+    match typed.contains('/') {
+        true => with_base(pairs(typed), typed),
+        false => runs(typed),
+    }
 }
 
 /// Addresses, and `RUN/@base` for the run that was typed, or else for the newest run.
 pub fn outputs(typed: &str) -> Option<Offers> {
-    let mut offers = addresses(typed).unwrap_or_default();
+    with_base(addresses(Scope::Iteration, typed), typed)
+}
+
+fn with_base(offers: Option<Offers>, typed: &str) -> Option<Offers> {
+    let mut offers = offers.unwrap_or_default();
     let runs = Runs::here()?;
     let named = typed.split_once('/').and_then(|(run, _)| runs.called(run));
     if let Some(run) = named.or_else(|| runs.newest()) {
@@ -233,7 +280,9 @@ pub fn candidates(typed: &str) -> Option<Offers> {
     let named = words.filter_map(|word| match word.parse().ok()? {
         Address::Pair { run, .. } => runs.called(run.as_str()),
         Address::Word { word, .. } => runs.names.contains(&word).then(|| runs.read(&word))?,
-        task @ Address::Task(_) => Some(runs.store.select(Some(&task), Matching::Prefix).ok()?.run),
+        task @ Address::Task(_) => {
+            Some(runs.store.select(Some(&task), Scope::Run, Matching::Prefix).ok()?.run)
+        }
     });
     let run = named.last().or_else(|| runs.newest())?;
     Some(runs.offer_candidates(&run, "", typed))
@@ -252,8 +301,16 @@ pub fn revisions(typed: &str) -> Option<Offers> {
 
 /// The targets of a merge: branches, candidates and the word `parent`.
 pub fn targets(typed: &str) -> Option<Offers> {
+    let repo = repository()?;
+    let current = repo.head_branch();
+    let is_target = |name: &OsStr| {
+        let branch = RefName::of_branch(&name.to_string_lossy());
+        current.as_ref() == Some(&branch)
+            || worktree::holder_of(&repo, &branch, None).is_ok_and(|holder| holder.is_none())
+    };
     let mut offers = refs(&[("refs/heads/", "branch")], typed).unwrap_or_default();
-    offers.extend(addresses(typed).unwrap_or_default());
+    offers.retain(|offer| is_target(offer.get_value()));
+    offers.extend(pairs_and_tasks(typed).unwrap_or_default());
     if "parent".starts_with(typed) {
         offers.push(offer("parent", Some("the candidate that the run was spawned from".into())));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_new};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
-use crate::commands::{resume_hint, run_at, values};
+use crate::commands::{resume_hint, values};
 use crate::complete;
 use crate::error::{Error, IoContext, Result};
 use crate::model::address::Address;
@@ -15,6 +15,7 @@ use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
+use crate::store::select::{Matching, Scope};
 
 // `git frites add`
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ Exit status: 0 if at least one of the new candidates is open or usable, 4 if non
 )]
 pub struct AddArgs {
     /// Run that the candidates join
-    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
+    #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub run: Address,
     /// The new candidates
     #[command(flatten)]
@@ -67,7 +68,7 @@ pub struct AddArgs {
 /// Runs `git frites add`.
 pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
-    let run = run_at(session, Some(&args.run))?;
+    let run = session.store.select(Some(&args.run), Scope::Run, Matching::Prefix)?.run;
     if args.synthesize {
         return synthesize(session, args, &run, &options);
     }

@@ -19,7 +19,7 @@ use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::MergeTarget;
 use crate::ops::land::undo::{self, UndoneLanding};
 use crate::ops::session::Session;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::json;
 
 // `git frites apply`
@@ -34,7 +34,7 @@ be done."
 pub struct ApplyArgs {
     /// Capture to land: the winner of a run, a candidate, or one of its iterations  [default: the
     /// newest run]
-    #[arg(value_name = "RUN[/CAND[@N]]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND[@N]]", add = complete::address(Scope::Iteration))]
     pub address: Option<Address>,
     /// Branch to create  [default: frites/apply/RUN]
     #[arg(long, value_name = "NAME")]
@@ -123,8 +123,11 @@ pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option
 
 /// Runs `git frites apply`.
 pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
-    let matching = if args.undo { Matching::Exact } else { Matching::Prefix };
-    let selection = session.store.select(args.address.as_ref(), matching)?;
+    let (scope, matching) = match args.undo {
+        true => (Scope::Candidate, Matching::Exact),
+        false => (Scope::Iteration, Matching::Prefix),
+    };
+    let selection = session.store.select(args.address.as_ref(), scope, matching)?;
     if args.undo {
         let undone = undo::undo(session, &selection)?;
         print_undone(session, args, &undone);

@@ -11,14 +11,14 @@ use crate::ops::corrected;
 use crate::ops::session::Session;
 use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 
 // `git frites capture`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 if every candidate could be captured, 1 otherwise.")]
 pub struct CaptureArgs {
     /// Run or candidate  [default: the candidate of this worktree, or else the newest run]
-    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub address: Option<Address>,
     /// Describe the checkpoint; repeat the option for more paragraphs
     #[arg(short, long, value_name = "MESSAGE", value_parser = paragraph)]
@@ -46,13 +46,7 @@ pub(super) fn paragraph(text: &str) -> Result<String> {
 
 /// Runs `git frites capture`.
 pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
-    let Selection { run, candidate: selected, iteration } = selection(session, args)?;
-    if let (Some(name), Some(iteration)) = (&selected, iteration) {
-        return Err(Error::usage(format!(
-            "a capture stores the current state of a candidate, and not iteration {iteration}"
-        ))
-        .hint(format!("write `git frites capture {}/{name}`", run.run)));
-    }
+    let Selection { run, candidate: selected, .. } = selection(session, args)?;
     let message = args.message.join("\n\n");
     let message = (!message.is_empty()).then_some(message);
     let names = selected.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
@@ -107,7 +101,7 @@ fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {
         (None, Some((run, name))) => Ok(Selection { run, candidate: Some(name), iteration: None }),
-        (address, _) => session.store.select(address.as_ref(), Matching::Prefix),
+        (address, _) => session.store.select(address.as_ref(), Scope::Candidate, Matching::Prefix),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::ops::mirror::{self, IdleMirror};
 use crate::ops::session::Session;
 use crate::oracle::user_cache::UserCache;
 use crate::oracle::{known_outcomes, pool};
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::table;
 
 // `git frites clean`
@@ -30,7 +30,7 @@ Exit status: 0; 1 if something was not removed because its work would have been 
 )]
 pub struct CleanArgs {
     /// Runs or candidates to remove  [default: the newest run]
-    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub addresses: Vec<Address>,
     /// Remove all runs
     #[arg(long, conflicts_with = "addresses")]
@@ -153,7 +153,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;
-        let selection = session.store.select(Some(&address), Matching::Exact)?;
+        let selection = session.store.select(Some(&address), Scope::Candidate, Matching::Exact)?;
         let Some(name) = &selection.candidate else { continue };
         let candidate = session.store.candidate(&selection.run, name);
         let has_not_landed = candidate.record()?.landing == Landing::Discarded;
@@ -308,11 +308,7 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
             addresses.push(None);
         }
         for address in addresses {
-            let selection = session.store.select(address, Matching::Exact)?;
-            if selection.iteration.is_some() {
-                return Err(Error::usage("an iteration cannot be cleaned alone")
-                    .hint("name a run or a candidate"));
-            }
+            let selection = session.store.select(address, Scope::Candidate, Matching::Exact)?;
             let target = match selection.candidate {
                 Some(name) => {
                     let named = BTreeSet::from([name]);

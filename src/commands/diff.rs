@@ -14,7 +14,7 @@ use crate::model::run::Run;
 use crate::ops::capture::Captured;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::{Matching, Selection, check_candidate};
+use crate::store::select::{Matching, Scope, Selection, check_candidate};
 use crate::ui::{comparison, json, table};
 
 // `git frites diff`
@@ -31,7 +31,7 @@ pub struct DiffArgs {
     #[arg(
         value_name = "RUN[/CAND[@N]]",
         value_parser = parse_sides,
-        add = complete::by(complete::addresses),
+        add = complete::address(Scope::Iteration),
     )]
     pub address: Option<DiffSides>,
     /// Candidate to compare with the first one
@@ -112,7 +112,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
         }
         (second, other) => second.or(other.as_ref()),
     };
-    let selection = session.store.select(first, Matching::Prefix)?;
+    let selection = session.store.select(first, Scope::Iteration, Matching::Prefix)?;
     let run = &selection.run;
     if args.tests {
         return tests(session, run, selection.candidate.as_ref(), other, args);
@@ -266,7 +266,7 @@ fn second_candidate(
         }
         pair @ (Address::Pair { .. } | Address::Task(_)) => {
             let Selection { run, candidate, iteration } =
-                session.store.select(Some(pair), Matching::Prefix)?;
+                session.store.select(Some(pair), Scope::Iteration, Matching::Prefix)?;
             let candidate = candidate.ok_or_else(|| {
                 Error::usage(format!("'{pair}' names no candidate")).hint("write RUN/CANDIDATE")
             })?;

@@ -10,7 +10,7 @@ use crate::ops::agent_state;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::process;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 
 // `git frites exec`
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,7 @@ Exit status: that of the command."
 )]
 pub struct ExecArgs {
     /// Candidate, or a run with one candidate  [default: the newest run]
-    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN/CAND", add = complete::address(Scope::Candidate))]
     pub address: Option<Address>,
     /// Command to run in the worktree  [default: your shell]
     #[arg(last = true, value_name = "CMD")]
@@ -29,12 +29,8 @@ pub struct ExecArgs {
 
 /// Replaces the git-frites process by the command. Returns only if the command cannot be started.
 pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
-    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
-    if selection.iteration.is_some() {
-        return Err(Error::usage("a worktree holds the candidate as it is now").hint(
-            "name the candidate without an iteration; `git frites diff` shows earlier ones",
-        ));
-    }
+    let selection =
+        session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
     let dir = candidate.require_worktree()?;
     let command = match args.command.as_slice() {

@@ -11,7 +11,7 @@ use crate::model::verdict::Verdict;
 use crate::ops::judge;
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags};
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::{explanation, table};
 
 // `git frites explain`
@@ -23,14 +23,14 @@ Exit status: 0, whatever the verdict says."
 )]
 pub struct ExplainArgs {
     /// Run, or the candidate to explain  [default: the newest run]
-    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub address: Option<Address>,
 }
 
 /// Runs `git frites explain`.
 pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
-        session.store.select(args.address.as_ref(), Matching::Prefix)?;
+        session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let Some(verdict) = session.store.verdict(&run.run)? else {
         return Err(Error::fatal(format!("run {} was never judged", run.run))
             .hint(format!("judge it with `git frites judge {}`", run.run)));

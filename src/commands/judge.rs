@@ -7,14 +7,14 @@ use crate::commands::verdict::{self, next_steps, tell_proof, write_junit};
 use crate::commands::{
     explain, judge_plan, note_lacks, opened, preflight, require_jobs_within_limit,
 };
-use crate::error::{Error, Result, exit};
+use crate::error::{ErrorKind, Result, exit};
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::judge::{self, RepeatedJudging};
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::{comparison, json};
 
 /// Runs `git frites judge`.
@@ -24,18 +24,16 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     if args.dry_run {
         return judge_plan::show(session, args);
     }
-    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
-    if let Some(name) = &selection.candidate {
-        let run = &selection.run.run;
-        return Err(Error::usage(format!(
-            "judge decides over a whole run, and '{run}/{name}' is a candidate"
-        ))
-        .hint(format!(
-            "write `git frites judge {run}`; `--candidate {name}` judges it by itself"
-        )));
-    }
+    let selected = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix);
+    let run = selected
+        .map_err(|error| match error.kind {
+            ErrorKind::Usage => {
+                error.hint("`git frites judge RUN --candidate CAND` judges one by itself")
+            }
+            _ => error,
+        })?
+        .run;
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
-    let run = selection.run;
     require_trust(session, &run, args.trust_config)?;
     let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
     if !args.candidates.is_empty() {

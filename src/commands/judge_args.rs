@@ -16,6 +16,7 @@ use crate::model::run::Run;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
+use crate::store::select::Scope;
 
 // `git frites judge`
 #[derive(Debug, clap::Args)]
@@ -31,7 +32,7 @@ candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
-    #[arg(value_name = "RUN", add = complete::by(complete::runs))]
+    #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
     /// Judge this candidate alone and store its results; --replay decides once all are judged
     #[arg(

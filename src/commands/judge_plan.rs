@@ -6,7 +6,7 @@ use crate::error::{Result, exit};
 use crate::ops::judge::plan::OraclePlan;
 use crate::ops::judge::{modules, unseeded};
 use crate::ops::session::Session;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::table;
 
 /// Shows what would run, without running anything.
@@ -14,7 +14,9 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let run = match (&args.address, &args.base) {
         (None, None) if session.store.runs()?.is_empty() => None,
         (None, Some(_)) => None,
-        (address, _) => Some(session.store.select(address.as_ref(), Matching::Prefix)?.run),
+        (address, _) => {
+            Some(session.store.select(address.as_ref(), Scope::Run, Matching::Prefix)?.run)
+        }
     };
     let (base, name) = match &run {
         Some(run) => (run.base, format!("of run {}", run.run)),

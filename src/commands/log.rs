@@ -13,14 +13,14 @@ use crate::model::run::Run;
 use crate::model::test_report::shortened;
 use crate::ops::session::ReadSession;
 use crate::store::events;
-use crate::store::select::{several_runs, unknown_run};
+use crate::store::select::{Scope, several_runs, unknown_run};
 use crate::ui::{local_time, table};
 
 // `git frites log`
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// Run or task whose events are shown  [default: all]
-    #[arg(value_name = "RUN|task:ID", add = complete::by(complete::runs_and_tasks))]
+    #[arg(value_name = "RUN|task:ID", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
     /// Print one JSON object per event, each on its own line
     #[arg(long)]

@@ -41,7 +41,6 @@ use crate::config::keys;
 use crate::config::value::NotifyMode;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
-use crate::model::address::Address;
 use crate::model::agent_stop::AgentFault;
 use crate::model::candidate::State;
 use crate::model::count::count;
@@ -56,7 +55,7 @@ use crate::oracle::{ResolvedOracle, setting};
 use crate::process;
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::Selection;
 use crate::ui::Ui;
 
 /// Fails if `jobs` commands at once are more than `limits.jobs` allows. `option` is the option with which the
@@ -94,16 +93,6 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
 fn note_lacks(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     note_left_out(&session.ui, oracle);
     unseeded::hint(session, base, &oracle.commands)
-}
-
-/// The run at an address. Fails if the address names a candidate.
-fn run_at(session: &Session, address: Option<&Address>) -> Result<Run> {
-    let Selection { run, candidate, .. } = session.store.select(address, Matching::Prefix)?;
-    match candidate {
-        None => Ok(run),
-        Some(name) => Err(Error::usage(format!("'{}/{name}' is a candidate", run.run))
-            .hint(format!("name the run: {}", run.run))),
-    }
 }
 
 /// The candidate that the user named, or else the only candidate of the run. Fails if the run has several and

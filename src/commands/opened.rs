@@ -1,5 +1,4 @@
 //! Code that several commands share for runs that were opened for judging in parts.
-use crate::commands::run_at;
 use crate::error::{Error, Result};
 use crate::model::address::Address;
 use crate::model::name::Name;
@@ -7,6 +6,7 @@ use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::session::Session;
 use crate::ops::shard::Exchange;
+use crate::store::select::{Matching, Scope};
 
 /// The run of this name, and the exchange with the remote if `remote` is given. With a remote, first fetches
 /// the run's record and terms.
@@ -17,7 +17,8 @@ pub fn find<'a>(
 ) -> Result<(Run, Option<Exchange<'a>>)> {
     let Some(place) = remote else {
         let address = Address::Word { word: name.clone(), iteration: None };
-        return Ok((run_at(session, Some(&address))?, None));
+        let selection = session.store.select(Some(&address), Scope::Run, Matching::Prefix)?;
+        return Ok((selection.run, None));
     };
     let exchange = Exchange::new(session, place, name);
     exchange.fetch()?;

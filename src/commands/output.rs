@@ -18,7 +18,7 @@ use crate::ops::corrected;
 use crate::ops::session::ReadSession;
 use crate::process::{Follower, running};
 use crate::store::logs::{self, LogPlace};
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 
 // `git frites output`
 #[derive(Debug, clap::Args)]
@@ -94,7 +94,7 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     let (place, command) = interpreted_arguments(session, args)?;
     let shown = match place {
         Some(OutputPlace::Base(run)) => {
-            let run = session.store.select(run.as_ref(), Matching::Prefix)?.run;
+            let run = session.store.select(run.as_ref(), Scope::Run, Matching::Prefix)?.run;
             let place = session.store.base_logs(&run.run);
             choose(session, &format!("{}/@base", run.run), &place, None, command)?
         }
@@ -146,7 +146,7 @@ fn of_address(
     command: Option<&'static str>,
 ) -> Result<Vec<Shown>> {
     let Selection { run, candidate, iteration } =
-        session.store.select(address, Matching::Prefix)?;
+        session.store.select(address, Scope::Iteration, Matching::Prefix)?;
     let one = match (&candidate, run.candidates.as_slice()) {
         (Some(name), _) | (None, [name]) => Some(name),
         _ => None,

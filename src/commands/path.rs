@@ -8,7 +8,7 @@ use crate::complete;
 use crate::error::{Result, exit};
 use crate::model::address::Address;
 use crate::ops::session::ReadSession;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::json;
 
 // `git frites path`
@@ -18,7 +18,7 @@ use crate::ui::json;
 )]
 pub struct PathArgs {
     /// Candidate, or a run with one candidate  [default: the newest run]
-    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN/CAND", add = complete::address(Scope::Candidate))]
     pub address: Option<Address>,
     /// Print one JSON document
     #[arg(long)]
@@ -27,7 +27,8 @@ pub struct PathArgs {
 
 /// Runs `git frites path`.
 pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
-    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
+    let selection =
+        session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
     let path = candidate.require_worktree()?;
     if args.json {

@@ -13,7 +13,7 @@ use crate::model::address::Address;
 use crate::ops::report;
 use crate::ops::session::Session;
 use crate::process;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope};
 use crate::ui::report as page;
 
 // `git frites report`
@@ -25,7 +25,7 @@ Exit status: 0, whatever the verdict says."
 )]
 pub struct ReportArgs {
     /// Run to show  [default: the newest run]
-    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
+    #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
     /// Write to this file; `-` is standard output  [default: .frites/runs/RUN/report.html]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -40,15 +40,7 @@ pub struct ReportArgs {
 
 /// Runs `git frites report`.
 pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
-    let Selection { run, candidate, .. } =
-        session.store.select(args.address.as_ref(), Matching::Prefix)?;
-    if let (Some(name), false) = (candidate, matches!(args.address, Some(Address::Task(_)))) {
-        return Err(Error::usage(format!(
-            "{}/{name} is a candidate, and a report is of a run",
-            run.run
-        ))
-        .hint(format!("`git frites report {}` shows it with the others", run.run)));
-    }
+    let run = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix)?.run;
     let is_stdout = args.output.as_ref().is_some_and(|file| file.as_os_str() == "-");
     if is_stdout && args.open {
         return Err(Error::usage("--open needs a file, and -o - writes to standard output")

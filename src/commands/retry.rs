@@ -24,7 +24,7 @@ Exit status: 0 if the candidate is usable, 4 if it is not."
 )]
 pub struct RetryArgs {
     /// Candidate whose worktree the command runs in
-    #[arg(value_name = "RUN/CAND", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN/CAND", add = complete::by(complete::pairs_and_tasks))]
     pub candidate: Address,
     /// Run this agent instead of the candidate's own command
     #[arg(

@@ -43,7 +43,7 @@ use crate::ops::spawn::resume;
 use crate::ops::spawn::synthesis::{self, SynthesisMaker};
 use crate::ops::spawn::{self, SpawnedRun};
 use crate::process::interrupt;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::comparison;
 
 // `git frites run`
@@ -73,7 +73,7 @@ pub struct RunArgs {
         help_heading = "Attempts",
         long,
         value_name = "RUN",
-        add = complete::by(complete::runs),
+        add = complete::address(Scope::Run),
         conflicts_with_all = [
             "count", "candidates", "run", "base", "from", "task", "agents", "prompt",
             "prompt_file", "command",
@@ -159,7 +159,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
 }
 
 fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun) -> Result<u8> {
-    let run = session.store.select(Some(address), Matching::Prefix)?.run;
+    let run = session.store.select(Some(address), Scope::Run, Matching::Prefix)?.run;
     let before = recorded(&run, parse)?;
     let args = before.as_ref().unwrap_or(args);
     let plan = PlannedRun::new(session, args, run.limits)?;

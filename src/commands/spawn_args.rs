@@ -20,7 +20,7 @@ use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::limits::require_candidates;
 use crate::ops::spawn::{Request, Start};
 use crate::process::Limits;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 
 // The options that `spawn` and `run` share: a new run, and how its commands run.
 #[derive(Debug, clap::Args)]
@@ -51,13 +51,7 @@ pub struct NewRunArgs {
     #[command(flatten)]
     pub candidates: CandidateArgs,
     /// Name of the run, instead of the next number
-    #[arg(
-        hide_short_help = true,
-        long,
-        value_name = "RUN",
-        allow_hyphen_values = true,
-        add = complete::by(complete::runs),
-    )]
+    #[arg(hide_short_help = true, long, value_name = "RUN", allow_hyphen_values = true)]
     pub run: Option<Name>,
     /// Commit that every candidate starts from  [default: HEAD]
     #[arg(
@@ -73,7 +67,7 @@ pub struct NewRunArgs {
         hide_short_help = true,
         long,
         value_name = "RUN/CAND",
-        add = complete::by(complete::addresses),
+        add = complete::by(complete::pairs_and_tasks),
     )]
     pub from: Option<Address>,
     /// Task that the run is for, such as an issue number; `status` shows it
@@ -314,14 +308,8 @@ fn agent_count(text: &str) -> Result<AgentCount> {
 /// The run and the candidate at an address. `who` is the option or the command that takes the address;
 /// messages name it.
 pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
-    let selection = session.store.select(Some(address), Matching::Prefix)?;
+    let selection = session.store.select(Some(address), Scope::Candidate, Matching::Prefix)?;
     let typed = if who.starts_with('-') { who.to_owned() } else { format!("git frites {who}") };
-    if let Some(iteration) = selection.iteration {
-        return Err(Error::usage(format!(
-            "{who} takes the current state of a candidate, not its iteration {iteration}"
-        ))
-        .hint(format!("write `{typed} {}`", address.without_iteration())));
-    }
     match selection.candidate {
         Some(name) => Ok((selection.run, name)),
         None => {

@@ -3,14 +3,14 @@ use serde_json::json;
 
 use crate::commands::values;
 use crate::complete;
-use crate::error::{Error, Result, exit};
+use crate::error::{Result, exit};
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::store::events::Event;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::table;
 
 // `git frites task`
@@ -18,7 +18,7 @@ use crate::ui::table;
 #[command(after_help = "Prints RUN<TAB>ID or RUN/CANDIDATE<TAB>ID for each binding.")]
 pub struct TaskArgs {
     /// Run or candidate
-    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub address: Address,
     /// Task to bind it to, such as an issue number; in place of the task that it is bound to
     #[arg(value_name = "ID", value_parser = values::task)]
@@ -33,12 +33,8 @@ pub struct TaskArgs {
 
 /// Runs `git frites task`.
 pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
-    let Selection { run, candidate, iteration } =
-        session.store.select(Some(&args.address), Matching::Prefix)?;
-    if let (Some(name), Some(_)) = (&candidate, iteration) {
-        return Err(Error::usage("a task is bound to a candidate, and not to an iteration of it")
-            .hint(format!("write {}/{name}", run.run)));
-    }
+    let Selection { run, candidate, .. } =
+        session.store.select(Some(&args.address), Scope::Candidate, Matching::Prefix)?;
     let run = if args.clear || args.id.is_some() {
         if let Some(id) = &args.id {
             warn_of_others(session, &run, id)?;

@@ -18,6 +18,18 @@ pub struct Selection {
     pub iteration: Option<u32>,
 }
 
+/// The smallest part of a run that a command takes by itself. An address that names a smaller part is refused,
+/// so that no part of an address is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A run. The task of a candidate stands for the candidate's run.
+    Run,
+    /// A candidate, or a run.
+    Candidate,
+    /// An iteration, a candidate, or a run.
+    Iteration,
+}
+
 /// How exactly a run must be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matching {
@@ -28,8 +40,14 @@ pub enum Matching {
 }
 
 impl Store {
-    /// Resolves `address`. Without an address, selects the newest run.
-    pub fn select(&self, address: Option<&Address>, matching: Matching) -> Result<Selection> {
+    /// Resolves `address`. Without an address, selects the newest run. Fails if the address names a smaller part
+    /// of the run than `scope` allows.
+    pub fn select(
+        &self,
+        address: Option<&Address>,
+        scope: Scope,
+        matching: Matching,
+    ) -> Result<Selection> {
         let exact = match address {
             Some(Address::Pair { run: name, .. } | Address::Word { word: name, .. }) => {
                 self.run(name)?
@@ -41,7 +59,7 @@ impl Store {
         let Some(newest) = runs.last() else {
             return Err(Error::fatal("there is no run yet").because(Cause::NoRun));
         };
-        let (run, candidate, iteration) = match address {
+        let (run, mut candidate, iteration) = match address {
             None => (newest.clone(), None, None),
             Some(Address::Pair { run, candidate, iteration }) => {
                 let found = find_run(&runs, run, matching)?.ok_or_else(|| unknown(&runs, run))?;
@@ -69,6 +87,10 @@ impl Store {
             ))
             .hint(format!("write {}/CANDIDATE@ITERATION", run.run)));
         }
+        if scope == Scope::Run && iteration.is_none() && matches!(address, Some(Address::Task(_))) {
+            candidate = None;
+        }
+        refuse_beyond(scope, &run, candidate.as_ref(), iteration)?;
         Ok(Selection { run, candidate, iteration })
     }
 
@@ -130,6 +152,28 @@ impl Store {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// Fails if a candidate or an iteration is named, and `scope` does not allow that.
+fn refuse_beyond(
+    scope: Scope,
+    run: &Run,
+    candidate: Option<&Name>,
+    iteration: Option<u32>,
+) -> Result<()> {
+    let Some(name) = candidate else { return Ok(()) };
+    let run = &run.run;
+    match (scope, iteration) {
+        (Scope::Run, _) => Err(Error::usage(format!(
+            "'{run}/{name}' is a candidate, and only a whole run can be named here"
+        ))
+        .hint(format!("name the run: {run}"))),
+        (Scope::Candidate, Some(n)) => Err(Error::usage(format!(
+            "'{run}/{name}@{n}' is an iteration, and only a whole candidate can be named here"
+        ))
+        .hint(format!("name the candidate: {run}/{name}"))),
+        _ => Ok(()),
     }
 }
 

@@ -346,13 +346,31 @@ fn unknown_address_is_refused_with_the_nearest_name() {
         "fixer/CANDIDATE@ITERATION",
     );
     refused(&world, &["path", "fixer"], 2, "run fixer has 2 candidates", "fixer/alpha");
-    refused(
-        &world,
-        &["judge", "fixer/alpha"],
-        2,
-        "'fixer/alpha' is a candidate",
-        "git frites judge fixer",
-    );
+    // An iteration is refused where it would be ignored, although there is none.
+    let whole = "'fixer/alpha@9' is an iteration, and only a whole candidate";
+    for verb in [
+        "path",
+        "status",
+        "explain",
+        "exec",
+        "retry",
+        "capture",
+        "task",
+        "clean",
+        "spawn --from",
+        "apply --undo",
+    ] {
+        let words: Vec<_> = verb.split(' ').chain(["fixer/alpha@9"]).collect();
+        refused(&world, &words, 2, whole, "name the candidate: fixer/alpha");
+    }
+    let whole = "'fixer/alpha' is a candidate, and only a whole run";
+    for verb in ["judge", "judge -n", "report", "run --resume", "add", "shard open"] {
+        for address in ["fixer/alpha", "fixer/alpha@9"] {
+            let words: Vec<_> = verb.split(' ').chain([address]).collect();
+            refused(&world, &words, 2, whole, "name the run: fixer");
+        }
+    }
+    refused(&world, &["output", "fixer/alpha/@base"], 2, whole, "name the run: fixer");
     // A run to remove must be named in full; a run to look at need not.
     refused(&world, &["clean", "fix"], 128, "there is no run 'fix'", "did you mean 'fixer'?");
     for verb in ["diff", "log"] {

@@ -55,7 +55,20 @@ fn each_argument_completes_to_its_kind_of_value() {
     world.write(".frites.toml", "[agents.colleague]\ncommand = ['true']\n");
     world.frites(["task", "1", "GH-1"]).expect(0);
     world.frites(["task", "fixer/beta", "GH-2"]).expect(0);
+    world.git(["branch", "elsewhere"]);
+    let elsewhere = world.home().join("elsewhere");
+    world.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "elsewhere"]);
     let cases: &[(&[&str], &[&str])] = &[
+        (&["judge", "task:"], &["task:GH-1", "task:GH-2"]),
+        (&["exec", "fixer/alpha@"], &[]),
+        (&["retry", "f"], &["fixer/alpha", "fixer/beta"]),
+        (&["shard", "run", "2"], &["2/c1"]),
+        (&["shard", "judge", "c"], &[]),
+        (&["shard", "judge", "f"], &["fixer"]),
+        (&["spawn", "--from", "1"], &["1/c1", "1/c2"]),
+        (&["spawn", "--run", "f"], &[]),
+        (&["apply", "--merge", "--into", "e"], &[]),
+        (&["apply", "--merge", "--into", "f"], &["fixer/alpha", "fixer/beta"]),
         (&["judge", ""], &["2", "1", "fixer"]),
         (&["judge", "f"], &["fixer"]),
         (&["apply", ""], &["2", "1", "fixer", "c1"]),
@@ -75,7 +88,7 @@ fn each_argument_completes_to_its_kind_of_value() {
         (&["log", "task:GH-2"], &["task:GH-2"]),
         (&["status", "--task", "G"], &["GH-1", "GH-2"]),
         (&["judge", "task:GH-1", "--candidate", ""], &["c1", "c2"]),
-        (&["spawn", "--base", ""], &["main", "side", "v1", "HEAD"]),
+        (&["spawn", "--base", ""], &["elsewhere", "main", "side", "v1", "HEAD"]),
         (&["spawn", "--base=s"], &["--base=side"]),
         (&["spawn", "--from", "1/"], &["1/c1", "1/c2"]),
         (&["spawn", "--agent", "c"], &["claude", "codex", "colleague"]),

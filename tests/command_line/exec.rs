@@ -52,7 +52,6 @@ fn shell_is_the_default_and_refusals_say_what_to_type() {
     let said = world.frites(["exec", "1/c1"]).expect(0).out();
     assert_eq!(said, format!("shell of c1 in {}\n", world.worktree("1/c1").display()));
     world.frites(["exec"]).refuses(2, "run 1 has 2 candidates");
-    world.frites(["exec", "c1@1"]).refuses(2, "a worktree holds the candidate as it is now");
     world
         .frites(["exec", "c1", "--", "no-such-program"])
         .refuses(128, "'no-such-program' is not on PATH");

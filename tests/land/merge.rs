@@ -315,7 +315,6 @@ fn merge_that_is_refused_or_fails_changes_nothing() {
             "the branch 'lower' is checked out in",
         ),
         ("true", &["--undo"], 1, "run 1 has not landed"),
-        ("true", &["--undo", "1/c1@1"], 2, "a landing is undone whole"),
         ("true", &["--into", "main"], 2, "--merge"),
         ("true", &["--merge", "--strategy", "ours"], 2, "invalid value 'ours'"),
         ("true", &["--merge", "--branch", "x"], 2, "cannot be used with"),

@@ -127,7 +127,6 @@ fn chain_of_parents_is_limited() {
     for (arguments, code, words) in [
         (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
         (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
-        (["--from", "1/c1@1"], 2, "--from takes the current state of a candidate"),
         (["--task", "two\nlines"], 2, "--task: a task's id has 1 to 200 characters in one line"),
         (["--task", " "], 2, "--task: a task's id has 1 to 200 characters in one line"),
     ] {

@@ -26,7 +26,7 @@ pub struct ShardJudgeArgs {
     #[arg(
         value_name = "RUN[/PART]",
         value_parser = values::run_or_part,
-        add = complete::by(complete::outputs),
+        add = complete::by(complete::parts),
     )]
     pub what: (Name, Option<Part>),
     /// Share of the run's parts: every N-th from the K-th

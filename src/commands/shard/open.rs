@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
 use crate::commands::judge_args::{TermsArgs, require_trust};
 use crate::commands::spawn_args::NewRunArgs;
-use crate::commands::{note_lacks, run_at, values};
+use crate::commands::{note_lacks, values};
 use crate::complete;
 use crate::config::keys;
 use crate::error::{Error, Result, exit};
@@ -18,6 +18,7 @@ use crate::ops::session::Session;
 use crate::ops::shard;
 use crate::ops::spawn::attempts::AttemptReport;
 use crate::oracle::ResolvedOracle;
+use crate::store::select::{Matching, Scope};
 
 // `git frites shard open`
 #[derive(Debug, clap::Args)]
@@ -27,7 +28,7 @@ Exit status: 0 if the run is opened, 4 if it has no usable candidate."
 )]
 pub struct ShardOpenArgs {
     /// Run to judge  [default: the newest]
-    #[arg(value_name = "RUN", add = complete::by(complete::runs_and_tasks))]
+    #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
     /// The repository that the run is pushed to
     #[arg(long, value_name = "NAME|URL")]
@@ -65,7 +66,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
         return Err(Error::usage("candidates and commands describe a new run")
             .hint("make it: `git frites shard open --attempts …`"));
     }
-    let run = run_at(session, args.address.as_ref())?;
+    let run = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix)?.run;
     if session.config.get(keys::ORACLE_RANK) == Rank::Cross {
         let name = &run.run;
         return Err(Error::fatal(format!("run {name} cannot be ranked by cross, as oracle.rank says: no part judges the tests of one candidate on another"))

@@ -24,7 +24,7 @@ pub struct ShardRunArgs {
     #[arg(
         value_name = "RUN/CAND",
         value_parser = values::run_or_part,
-        add = complete::by(complete::addresses),
+        add = complete::by(complete::pairs),
     )]
     pub candidate: (Name, Option<Part>),
     /// The repository that has the run, and that the capture goes to

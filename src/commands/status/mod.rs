@@ -27,7 +27,7 @@ use crate::ops::history::{self, DiskUse};
 use crate::ops::session::ReadSession;
 use crate::oracle::user_cache::UserCache;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::Matching;
+use crate::store::select::{Matching, Scope};
 use crate::ui::comparison;
 use crate::ui::live::texts;
 use crate::ui::screen::Screen;
@@ -40,7 +40,7 @@ pub use crate::commands::status::document::history_as_json;
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// Run or candidate to show  [default: the newest run, and those that have worktrees]
-    #[arg(value_name = "RUN[/CAND]", add = complete::by(complete::addresses))]
+    #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub address: Option<Address>,
     /// Show all runs and candidates that are bound to this task
     #[arg(
@@ -223,7 +223,8 @@ fn chosen(session: &ReadSession, args: &StatusArgs) -> Result<Vec<(Run, Option<N
     if args.address.is_none() {
         return Ok(session.store.runs()?.into_iter().map(|run| (run, None)).collect());
     }
-    let selection = session.store.select(args.address.as_ref(), Matching::Prefix)?;
+    let selection =
+        session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     Ok(vec![(selection.run, selection.candidate)])
 }
 

@@ -20,7 +20,7 @@ use crate::ops::land::guards::{refuse_candidates_worktree, refuse_overwrite};
 use crate::ops::land::recover::git_of;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
-use crate::store::select::{Matching, Selection};
+use crate::store::select::{Matching, Scope, Selection};
 
 /// The target of a merge as the user named it.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl MergeTarget {
         if let Ok(address @ (Address::Pair { iteration: None, .. } | Address::Task(_))) =
             text.parse::<Address>()
             && let Ok(Selection { run, candidate: Some(name), .. }) =
-                session.store.select(Some(&address), Matching::Exact)
+                session.store.select(Some(&address), Scope::Candidate, Matching::Exact)
         {
             return Ok(MergeTarget::Candidate(Box::new(run), name));
         }

@@ -41,11 +41,7 @@ pub fn undo(session: &Session, selection: &Selection) -> Result<UndoneLanding> {
 
 /// The candidate that the user named, or else the only candidate of the run that has landed.
 fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
-    let Selection { run, candidate: named, iteration } = selection;
-    if iteration.is_some() {
-        return Err(Error::usage("a landing is undone whole, whichever iteration it was")
-            .hint("name the candidate"));
-    }
+    let Selection { run, candidate: named, .. } = selection;
     let names = named.as_ref().map_or(run.candidates.as_slice(), std::slice::from_ref);
     let mut candidates = Vec::new();
     for name in names {
