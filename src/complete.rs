@@ -304,7 +304,7 @@ pub fn targets(typed: &str) -> Option<Offers> {
     let repo = repository()?;
     let current = repo.head_branch();
     let is_target = |name: &OsStr| {
-        let branch = RefName::of_branch(&name.to_string_lossy());
+        let branch = RefName::of_branch(name.to_string_lossy());
         current.as_ref() == Some(&branch)
             || worktree::holder_of(&repo, &branch, None).is_ok_and(|holder| holder.is_none())
     };
