@@ -166,7 +166,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     if let (Some(first), Some(now)) = (&run.merge_into, &plan.merge_into)
         && first != now
     {
-        let (run, first) = (&run.run, first.short());
+        let run = &run.run;
+        let first = first.short();
         let what =
             format!("run {run} merges into '{first}', where it began, not into '{}'", now.short());
         return Err(Error::fatal(what)

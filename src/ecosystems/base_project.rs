@@ -424,7 +424,7 @@ impl<'t> BaseProject<'t> {
         let source = source_of(path).filter(|source| source.inner_tests.is_some());
         let text = source.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        let parts = source.map(|source| source.inner_tests_of(&text)).unwrap_or_default();
+        let parts = source.and_then(|source| source.inner_tests_of(&text)).unwrap_or_default();
         parts.iter().any(|part| part.lines().any(|own| own.trim() == line.trim()))
     }
 

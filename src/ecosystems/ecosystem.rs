@@ -182,11 +182,11 @@ impl Ecosystem {
         path.rsplit_once('.').is_some_and(|(_, extension)| self.extensions.contains(&extension))
     }
 
-    /// The texts of the parts for tests that a source file has beside the code.
-    pub fn inner_tests_of<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        let read = self.inner_tests.and_then(|parts| parts(text));
-        let parts = read.into_iter().flat_map(|read| read.parts);
-        parts.map(|part| &text[part.range]).collect()
+    /// The texts of the parts for tests that a source file has beside the code; `None` if they cannot be told from
+    /// the code.
+    pub fn inner_tests_of<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
+        let read = self.inner_tests?(text)?;
+        Some(read.parts.into_iter().map(|part| &text[part.range]).collect())
     }
 
     /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a

@@ -218,9 +218,10 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
 pub(super) fn is_held(lock: &Path) -> bool {
     let Ok(lock) = lock.canonicalize() else { return false };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut open = processes
-        .filter_map(|process| fs::read_dir(process.path().join("fd")).ok())
-        .flat_map(|descriptors| descriptors.flatten());
+    let mut open = processes.flat_map(|process| {
+        let descriptors = process.path().join("fd");
+        fs::read_dir(descriptors).into_iter().flatten().flatten()
+    });
     open.any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|target| target == lock))
 }
 

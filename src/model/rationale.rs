@@ -504,7 +504,9 @@ pub fn is_not_compared(entry: &Entry) -> bool {
 /// How a candidate ended in its second judging, with the base's tests and commands, as a clause.
 pub fn without_own_tests(entry: &Entry) -> String {
     let Some(second) = &entry.base_tests else { return String::new() };
-    if let Some(problem) = second.problem.as_ref().filter(|_| !second.failed()) {
+    if let Some(problem) = &second.problem
+        && !second.failed()
+    {
         let end = "; with all of them as in the base, it passes";
         return format!("{problem}{}", if second.results.is_empty() { "" } else { end });
     }

@@ -195,7 +195,7 @@ fn browser_is_the_users_and_its_absence_no_failure() {
 #[test]
 fn report_is_of_a_run_and_a_file_is_needed_to_open_it() {
     let world = judged();
-    world.frites(["report", "1/c1"]).refuses(2, "a report is of a run");
+    world.frites(["report", "1/c1"]).refuses(2, "only a whole run can be named here");
     world.frites(["report", "-o", "-", "--open"]).refuses(2, "--open needs a file");
     world
         .frites(["report", "-o", "/no/such/directory/r.html"])
