@@ -17,6 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "\"", "'"],
+    raw_quotes: &["\"\"\""],
     test_marks: &[
         "[Fact",
         "[Theory",

@@ -42,11 +42,13 @@ pub struct Ecosystem {
     pub block_comment: (&'static str, &'static str),
     /// The quotes of texts. A quote comes before another one with which it begins.
     pub quotes: &'static [&'static str],
+    /// The `quotes` in whose texts a backslash is a character like any other.
+    pub raw_quotes: &'static [&'static str],
     /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell.
     pub code: Option<fn(&str) -> String>,
     /// The marks with which a test begins in a line of code (see `marks.rs`).
     pub test_marks: &'static [&'static str],
-    /// Gets the code of a file that is not a test by its name, and the code of a marked part of it. True if a
+    /// Gets the code of a file whose name is not that of a test, and the code of a marked part of it. True if a
     /// runner may find a test there.
     pub may_run: fn(&str, &str) -> bool,
     /// The marks in a line of code that skip tests. A mark that is a comment counts in comments.
@@ -157,6 +159,7 @@ impl Ecosystem {
         comment: "",
         block_comment: ("", ""),
         quotes: &["\"", "'"],
+        raw_quotes: &[],
         code: None,
         test_marks: &[],
         may_run: |_, _| true,

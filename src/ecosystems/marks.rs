@@ -32,7 +32,7 @@ pub fn code(source: &Ecosystem, text: &str) -> String {
             && !(quote == unclosed.0 && at < unclosed.1)
             && !(quote == "'" && ends_with_number(&code))
         {
-            match length_of_quoted(rest, quote) {
+            match length_of_quoted(rest, quote, source.raw_quotes.contains(&quote)) {
                 Some(length) => (quote.len(), Some(length)),
                 None if is_in_one_line(quote) => {
                     unclosed = (quote, rest.find('\n').map_or(text.len(), |end| at + end));
@@ -71,14 +71,15 @@ fn is_in_one_line(quote: &str) -> bool {
     ["\"", "'", "/"].contains(&quote)
 }
 
-/// The length of a text in quotes; `None` if it has no end.
-fn length_of_quoted(rest: &str, quote: &str) -> Option<usize> {
+/// The length of a text in quotes; `None` if it has no end. In a raw text a backslash is no escape.
+fn length_of_quoted(rest: &str, quote: &str, is_raw: bool) -> Option<usize> {
     let mut in_class = false;
     let mut at = quote.len();
     loop {
         let text = &rest[at..];
         at += match text.chars().next()? {
-            '\\' => 1 + text[1..].chars().next()?.len_utf8(),
+            '\\' if quote == "/" && text[1..].starts_with('\n') => return None,
+            '\\' if !is_raw => 1 + text[1..].chars().next()?.len_utf8(),
             '\n' if is_in_one_line(quote) => return None,
             _ if text.starts_with(quote) && !in_class => return Some(at + quote.len()),
             c => {
@@ -203,7 +204,7 @@ pub fn new_skip_mark(
 /// of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
 fn has_mark(line: &str, marks: &[&str]) -> bool {
     let continues = |before: &str, mark: &str| {
-        before.ends_with(|c: char| is_in_name(c) || c == '$' || (c == '.' && mark.ends_with('(')))
+        before.ends_with(|c: char| is_in_name(c) || c == '$' || (c == '.' && mark.contains('(')))
             || ["def ", "define ", "function "].iter().any(|word| before.ends_with(word))
     };
     marks.iter().any(|mark| {

@@ -255,7 +255,8 @@ fn inner_tests(
     let mut text = String::new();
     let mut at = 0;
     for (range, test) in edits {
-        text.extend([&after[at..range.start], test]);
+        // The part before may have taken the blank lines before this one.
+        text.extend([&after[at..range.start.max(at)], test]);
         at = range.end;
     }
     text.extend([&after[at..], &missing]);
@@ -584,6 +585,7 @@ mod tests {
             ("src/db.py", "class Db:\n    def test_connection(self):\n        return 1\n"),
             ("src/db.go", "func TestConnection(x int) int {\n\treturn 1\n}\n"),
             ("src/db.js", "function describe(e) {\n  return 1;\n}\n"),
+            ("src/db.js", "if (pattern.test(\"x\")) {\n  return 1;\n}\n"),
             ("src/db.js", "out.push(it(x - 1));\n/* it('a', () => { 1 }) */\n"),
             ("src/db.rb", "def describe x\n  1\nend\n"),
             ("src/db.rb", "raise \"please specify a name\" if x.nil? && 1\n"),
@@ -626,6 +628,7 @@ mod tests {
             (format!("fn a() {{}}\n\n{loose}"), code),
             (format!("// a\n{loose}fn b() {{}}\n"), "// a\nfn b() {}\n"),
             (loose.to_owned(), ""),
+            (format!("{loose}{}", loose.replace("fn t", "fn s")), "\n"),
         ] {
             let done = of("src/lib.rs", Some(""), Some(&own));
             assert_eq!(done, PutBack::AddedInnerTests(left.to_owned()), "{own}");

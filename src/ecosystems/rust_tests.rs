@@ -42,7 +42,12 @@ pub fn code(text: &str) -> String {
                     open.push((group.stream().into_iter(), group.span_close().byte_range()));
                 }
             }
-            Some(TokenTree::Ident(word)) => show(word.span().byte_range()),
+            Some(TokenTree::Ident(word)) => {
+                let mut place = word.span().byte_range();
+                // `r#assert_eq` is the name `assert_eq`.
+                place.start += if text[place.clone()].starts_with("r#") { 2 } else { 0 };
+                show(place);
+            }
             Some(TokenTree::Punct(punct)) if punct.span().byte_range().len() == 1 => {
                 show(punct.span().byte_range());
             }

@@ -924,6 +924,23 @@ fn document_or_manifest_with_a_place_of_its_own_switches_no_test_off() {
 }
 
 #[test]
+fn new_file_that_a_test_finds_by_walking_is_judged_with_the_bases_tests() {
+    let world = World::unborn();
+    world.write("package.json", "{\"main\": \"src/a.js\"}\n");
+    world.write("src/a.js", "a()\n");
+    world.write("tests/run.sh", "sh tests/t.sh\n");
+    let walk = "for f in *; do [ -d $f ] || ! grep -q bad $f || exit 1; done\n";
+    world.write("tests/t.sh", format!("{walk}grep -q good src/a.js\n"));
+    world.commit("base");
+    world.attempts(&[
+        "echo good >> src/a.js; echo bad > regions.yml; echo 'grep -q good src/a.js' > tests/t.sh",
+    ]);
+    let answer = world.frites(["judge", "--test", "sh tests/run.sh"]).expect(3);
+    let why = "with its source and regions.yml alone it failed test";
+    assert!(answer.out().contains(why), "{}", answer.out());
+}
+
+#[test]
 fn new_files_that_nothing_in_the_base_can_read_are_documents_or_settings_at_most() {
     let world = World::unborn();
     world.write("package.json", "{\"main\": \"src/a.js\"}\n");

@@ -31,6 +31,9 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
+/// If there are more new files of unknown kind, none counts as a setting, because each is sought in the others.
+const MOST_SETTINGS: usize = 64;
+
 /// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
 /// `changes` are the changes from the base to the tree.
 pub fn plan(
@@ -44,8 +47,9 @@ pub fn plan(
     let choices = choose(changes, project, mode)?;
     let others = paths_with(&choices, PutBack::is_unknown);
     // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
-    // broken, and the base's version of a doubtful file may hide that the source is broken. A file that nothing
-    // can read is never broken: it can only hide faults, and hides none where it is put back.
+    // broken, and the base's version of a doubtful file may hide that the source is broken. No line of the base
+    // names the settings, but a test may find one by walking. So they stay all at once: by themselves, and beside
+    // all doubtful files.
     let mut doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
     let settings = new_settings(changes, &choices, project)?;
     doubtful.retain(|path| !settings.contains(path));
@@ -72,14 +76,21 @@ pub fn plan(
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
     // With all changed files, the tree would be the candidate's own tree, which is judged anyway.
-    for kept in combinations(judged).filter(|kept| kept.len() < choices.len()) {
+    let mut beside: Vec<Vec<&TreePath>> = combinations(judged).collect();
+    if problem.is_none() && !settings.is_empty() {
+        let settings: Vec<&TreePath> = settings.iter().copied().collect();
+        beside.extend((!judged.is_empty()).then(|| [judged, settings.as_slice()].concat()));
+        beside.push(settings);
+    }
+    for kept in beside.into_iter().filter(|kept| kept.len() < choices.len()) {
         // A build file that stays may list the added tests, and would then fail without them.
         let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || decides && choice.is_added_test()
         };
         let names: Vec<String> = kept.iter().map(|path| described(path)).collect();
-        alone.push(TreeBeside { path: names.join(", "), tree: restore(&keeps)?.tree });
+        let path = if names.len() > MOST_BESIDE { some_of(&names) } else { names.join(", ") };
+        alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
     }
     let inner = paths_with(&choices, |choice| matches!(choice, PutBack::AddedInnerTests(_)));
     let put_back = restored.put_back.iter().filter(|path| !inner.contains(path));
@@ -165,6 +176,9 @@ fn new_settings<'c>(
         {
             found.insert(&file.path);
         }
+    }
+    if found.len() > MOST_SETTINGS {
+        return Ok(BTreeSet::new());
     }
     loop {
         let others = changes.iter().filter(|other| !found.contains(&other.path));
