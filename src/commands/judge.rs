@@ -8,6 +8,7 @@ use crate::commands::{
     explain, judge_plan, note_lacks, opened, preflight, require_jobs_within_limit,
 };
 use crate::error::{ErrorKind, Result, exit};
+use crate::model::address::Address;
 use crate::model::part::PartOutcome;
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
@@ -26,10 +27,10 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     }
     let selected = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix);
     let run = selected
-        .map_err(|error| match error.kind {
-            ErrorKind::Usage => {
-                error.hint("`git frites judge RUN --candidate CAND` judges one by itself")
-            }
+        .map_err(|error| match (&args.address, error.kind) {
+            (Some(Address::Pair { run, candidate, .. }), ErrorKind::Usage) => error.hint(format!(
+                "`git frites judge {run} --candidate {candidate}` judges it by itself"
+            )),
             _ => error,
         })?
         .run;

@@ -180,7 +180,6 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     for name in &run.candidates {
         let candidate = session.store.candidate(&run, name);
         let Some(command) = CandidateCommand::recorded(&session.repo, candidate)? else { continue };
-        command.require_exact()?;
         commands.push((name.clone(), command));
     }
     if commands.is_empty() {
@@ -193,6 +192,9 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     }
     let lock = lock_recovered(&session.store, &session.ui, &run.run)?;
     let starting = resume::to_start(session, &run, &commands)?;
+    // With rounds, each command may run again.
+    let again = if args.rounds > 0 { &commands } else { &starting };
+    again.iter().try_for_each(|(_, command)| command.require_exact())?;
     plan.check(run.root(), &starting)?;
     let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
     plan.finish(&run, &starting, lock, |eager| {

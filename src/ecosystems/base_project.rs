@@ -588,11 +588,9 @@ impl<'t> BaseProject<'t> {
         let found = self.lines.find(LineSearch::of(words))?;
         let of_commands = self.markers()?.lines.iter().any(|(_, line)| is(None, line));
         Ok(of_commands
-            || found.iter().any(|(file, line)| {
-                !documents::is_page(file)
-                    && !documents::is_document_by_name(file)
-                    && is(Some(file), line)
-            }))
+            || found
+                .iter()
+                .any(|(file, line)| !documents::is_only_read(file) && is(Some(file), line)))
     }
 
     /// True if a manifest or lock file is only data of tests: its directory has no source of the file's
@@ -615,9 +613,7 @@ impl<'t> BaseProject<'t> {
         let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
         let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
         // A line of the commands has `None` in place of a file.
-        let lines = lines
-            .iter()
-            .filter(|(file, _)| !documents::is_page(file) && !documents::is_document_by_name(file));
+        let lines = lines.iter().filter(|(file, _)| !documents::is_only_read(file));
         let lines = lines.map(|(file, line)| (Some(file.as_str()), line));
         let mut lines = lines.chain(of_commands.map(|line| (None, line)));
         Ok(lines.any(|(file, line)| {

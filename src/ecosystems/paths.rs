@@ -63,7 +63,7 @@ pub fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// True in a path of usual names.
+/// True for a character of a path with usual names.
 pub fn is_in_path(c: char) -> bool {
     c.is_alphanumeric() || "._-/".contains(c)
 }
@@ -76,7 +76,7 @@ pub fn place_of_word(line: &str, word: &str) -> Option<usize> {
     })
 }
 
-/// True in a word, which may have hyphens.
+/// True for a character of a word, which may have hyphens.
 pub fn is_of_word(c: char) -> bool {
     is_in_name(c) || c == '-'
 }

@@ -153,8 +153,8 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an
-/// object cannot be read, if there are too many paths, or if git would refuse a path of the tree `to`. So if the result is not `None`, the
-/// files of `to` can safely be written below a directory.
+/// object cannot be read, if there are too many paths, or if git would refuse a path of the tree `to`. So if the
+/// result is not `None`, the files of `to` can safely be written below a directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let read = |tree: Option<ObjectId>| {
@@ -220,8 +220,7 @@ const MOST_LEVELS: usize = 2048;
 
 /// The reason why `to` (a tree or a commit) is not used. Either git would not write a tree in it: its entries
 /// are not sorted, or it has one name twice. Git's commands read different files from such a tree, so the tree
-/// that is judged could differ from the tree that lands. Or git-frites would not come to an end with all its
-/// paths. Trees that are at the same path in `from` are not checked.
+/// that is judged could differ from the tree that lands. Or it has so many paths that git-frites could not list them all. Trees that are at the same path in `from` are not checked.
 pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     let reader = (repo, &repo.gix());
     let mut budget = PathBudget::default();

@@ -90,11 +90,14 @@ impl DecisionInputs<'_> {
             }
             1 => format!("{candidate} passes {WITH_OWN_TESTS_ONLY}, with {blast}: {why}"),
             several => {
-                let all_failed = self.passing.iter().all(|entry| !is_not_compared(entry));
-                let only = if all_failed {
-                    WITH_OWN_TESTS_ONLY
-                } else {
-                    "without a full comparison with the base"
+                let not_compared =
+                    self.passing.iter().filter(|entry| is_not_compared(entry)).count();
+                let only = match not_compared {
+                    0 => WITH_OWN_TESTS_ONLY,
+                    all if all == several => "without a full comparison with the base",
+                    _ => {
+                        "only with its own tests or commands, or without a full comparison with the base"
+                    }
                 };
                 format!(
                     "{several} of {} passed, but each {only}; {candidate} is the first of them, with {blast}: {why}",
@@ -116,7 +119,8 @@ impl DecisionInputs<'_> {
                 .collect();
             if !own.is_empty() {
                 let each = if own.len() > 1 { "each " } else { "" };
-                text.push_str(&format!(", but {} {each}{only}", and(&own)));
+                let link = if text.ends_with("passed") { "but" } else { "and" };
+                text.push_str(&format!(", {link} {} {each}{only}", and(&own)));
             }
         }
         text

@@ -290,7 +290,7 @@ fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     ends.then_some(end)
 }
 
-/// The most lines of a script that one line may go on over. After that, the first quote of an open text counts as a
+/// At most this many lines of a script become one line. If a quoted text is longer, its first quote counts as a
 /// character.
 const MOST_JOINED_LINES: usize = 500;
 

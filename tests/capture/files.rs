@@ -158,9 +158,9 @@ fn tree_with_too_many_paths_or_very_many_levels_stops_no_sibling() {
     let answer = world.frites(run).expect(0);
     let json = answer.json();
     assert_eq!(json["passed"].as_array().map(Vec::len), Some(3), "{}", answer.stderr);
-    assert!(
-        answer.stderr.contains("1/paths: not captured: 'HEAD' (its tree is damaged or too large")
-    );
+    assert!(answer.stderr.contains(
+        "1/paths: not captured: 'HEAD' (the tree of this commit is damaged or too large"
+    ));
     world.git(["cat-file", "-e", "refs/frites/1/paths^{/many}"]);
     world.frites(["apply", "--no-switch", "-m", "land", "1/levels"]).expect(0);
     world.frites(["clean", "-q", "--discard", "1"]).expect(0);

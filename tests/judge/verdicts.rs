@@ -738,7 +738,7 @@ fn judge_decides_over_runs_not_candidates() {
     world.frites(["judge"]).refuses(128, "there is no run yet");
     world.attempts(&[SMALL]);
     let answer = world.frites(["judge", "1/c1"]).refuses(2, "'1/c1' is a candidate");
-    assert!(answer.stderr.contains("judge RUN --candidate CAND"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("judge 1 --candidate c1"), "{}", answer.stderr);
     world.frites(["judge", "7"]).refuses(128, "there is no run '7'");
     world.assert_clean();
 }

@@ -131,7 +131,7 @@ impl Scan {
             scan.remove_restored_seeds(source, private);
         }
         if tracked.lacks_head {
-            let why = "its tree is damaged or too large, so ignored files that only it tracks are left out";
+            let why = "the tree of this commit is damaged or too large: ignored files that only it tracks are left out";
             scan.omissions.unholdable.insert(TreePath::new("HEAD"), why);
         }
         // Two kinds of ignored files are captured: those that the attempt tracks (`git add -f`), and files of

@@ -94,7 +94,8 @@ impl<'a> Exchange<'a> {
         if ours.created == theirs.created {
             return Ok(true);
         }
-        // No other process uses a mirror. So if the run's lock is held there, this process works on the run.
+        // No other process uses a mirror. So if the run's lock is held there, this process holds it, because it
+        // works on the run.
         if session.is_mirror()
             && let Some(_lock) = store.try_lock_run(run)?
         {
@@ -107,9 +108,13 @@ impl<'a> Exchange<'a> {
         let place = self.place();
         let what = format!("the run '{run}' at '{place}' is not the run of that name here");
         let times = format!("made at {}, and here at {}", theirs.created, ours.created);
-        Err(Error::fatal(format!("{what}: it was {times}")).hint(
-            "to judge it or to make its attempts here, write the URL after --remote: that is done in a mirror",
-        ))
+        let hint = match session.is_mirror() {
+            true => "it was replaced while this command worked on it: give the same command again",
+            false => {
+                "to judge it or to make its attempts here, write the URL after --remote: a mirror does that"
+            }
+        };
+        Err(Error::fatal(format!("{what}: it was {times}")).hint(hint))
     }
 
     fn no_run(&self) -> Error {
@@ -336,9 +341,7 @@ fn set_aside(session: &Session, run: &Run) -> Result<()> {
             unpushed.push(candidate);
         }
     }
-    for removed in clean::remove_all(session, run, &run.candidates, false, true) {
-        removed?;
-    }
+    let removals = clean::remove_all(session, run, &run.candidates, false, true);
     clean::empty_trash(session, &store.worktrees(run.worktree_root.as_deref()));
     let dir = repo.common_dir().display();
     for candidate in unpushed {
@@ -353,6 +356,8 @@ fn set_aside(session: &Session, run: &Run) -> Result<()> {
         ));
         ui.hint(format!("once you do not need it: `git -C {dir} update-ref -d {name}`"));
     }
+    // Not earlier: if a removal failed, the others are marked as cleaned, and would then count as pushed.
+    removals.into_iter().try_for_each(|removed| removed.map(drop))?;
     clean::forget(session, run)
 }
 
