@@ -76,7 +76,7 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let names = request.candidates.clone();
     let commands = request.commands(session, &run)?;
     let made = add::add(session, &run, request)?;
-    run_new(session, made, &names, &commands, (&options, &args.answer))
+    run_new(session, made, &names, &commands, &options, &args.answer)
 }
 
 /// The new candidates and their commands, as the options describe them. All options are checked before any

@@ -122,7 +122,8 @@ pub fn run_new(
     SpawnedRun { run, prepared, lock }: SpawnedRun,
     names: &[Name],
     commands: &[(Name, CandidateCommand)],
-    (options, args): (&AttemptOptions, &AnswerArgs),
+    options: &AttemptOptions,
+    args: &AnswerArgs,
 ) -> Result<u8> {
     let report = match commands {
         [] => AttemptReport::default(),

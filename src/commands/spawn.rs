@@ -33,5 +33,5 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let names = request.candidates.clone();
     let commands = request.commands();
     let made = spawn::spawn(session, request)?;
-    run_new(session, made, &names, &commands, (&options, &args.answer))
+    run_new(session, made, &names, &commands, &options, &args.answer)
 }

@@ -48,8 +48,8 @@ pub fn plan(
     let others = paths_with(&choices, PutBack::is_unknown);
     // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
     // broken, and the base's version of a doubtful file may hide that the source is broken. No line of the base
-    // names the settings, but a test may find one by walking. So they stay all at once: by themselves, and beside
-    // all doubtful files.
+    // names the settings, but a test may find one when it walks a directory. So they are kept all at once: alone,
+    // and with all doubtful files.
     let mut doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
     let settings = new_settings(changes, &choices, project)?;
     doubtful.retain(|path| !settings.contains(path));
