@@ -17,7 +17,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "\"", "'"],
-    raw_quotes: &["\"\"\""],
+    raw_text: |_, rest| {
+        let quotes = rest.len() - rest.trim_start_matches('"').len();
+        (quotes >= 3).then(|| (quotes, "\"".repeat(quotes)))
+    },
     test_marks: &[
         "[Fact",
         "[Theory",

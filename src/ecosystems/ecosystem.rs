@@ -42,8 +42,11 @@ pub struct Ecosystem {
     pub block_comment: (&'static str, &'static str),
     /// The quotes of texts. A quote comes before another one with which it begins.
     pub quotes: &'static [&'static str],
-    /// The `quotes` in whose texts a backslash is a character like any other.
-    pub raw_quotes: &'static [&'static str],
+    /// Gets the code before a place, and the text from there on. If a text begins there in which a backslash is a
+    /// character like any other, returns the length of its start, and its end.
+    pub raw_text: fn(&str, &str) -> Option<(usize, String)>,
+    /// True if a line that ends in a backslash goes on in the next one, even in a word.
+    pub joins_lines: bool,
     /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell.
     pub code: Option<fn(&str) -> String>,
     /// The marks with which a test begins in a line of code (see `marks.rs`).
@@ -159,7 +162,8 @@ impl Ecosystem {
         comment: "",
         block_comment: ("", ""),
         quotes: &["\"", "'"],
-        raw_quotes: &[],
+        raw_text: |_, _| None,
+        joins_lines: false,
         code: None,
         test_marks: &[],
         may_run: |_, _| true,

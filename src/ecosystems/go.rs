@@ -16,7 +16,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["`", "\"", "'"],
-    raw_quotes: &["`"],
+    raw_text: |_, rest| rest.starts_with('`').then(|| (1, "`".to_owned())),
     test_marks: &["func Test*", "func Benchmark*", "func Fuzz*", "func Example*"],
     // Go finds tests only in files whose names end with `_test`.
     may_run: |_, _| false,

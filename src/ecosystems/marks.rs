@@ -1,4 +1,6 @@
 //! The marks by which tests, and what skips tests, are found in the lines of a source file.
+use std::borrow::Cow;
+
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::is_in_name;
 use crate::ecosystems::touched::{TouchedPath, is_test_path, source_of};
@@ -6,9 +8,23 @@ use crate::ecosystems::touched::{TouchedPath, is_test_path, source_of};
 /// Begins each line of [`code`] whose start is in a comment or in a text.
 const INSIDE: char = '\0';
 
-/// The lines of a source file, with blanks in place of comments and of what is in texts. Returns the text itself
-/// if a comment or a text has no end, because it is then not read as its tools read it.
+/// The lines of a source file, as [`joined`] has them, with blanks in place of comments and of what is in texts.
+/// Returns the text itself if a comment or a text has no end, because it is then not read as its tools read it.
 pub fn code(source: &Ecosystem, text: &str) -> String {
+    code_of_joined(source, &joined(source, text))
+}
+
+/// The text with lines that go on in the next one joined to it. Blanks may follow the backslash, as compilers
+/// allow.
+fn joined<'t>(source: &Ecosystem, text: &'t str) -> Cow<'t, str> {
+    if !source.joins_lines {
+        return text.into();
+    }
+    let lines = text.split_inclusive('\n');
+    lines.map(|line| line.trim_end().strip_suffix('\\').unwrap_or(line)).collect()
+}
+
+fn code_of_joined(source: &Ecosystem, text: &str) -> String {
     if let Some(code) = source.code {
         return code(text);
     }
@@ -28,11 +44,16 @@ pub fn code(source: &Ecosystem, text: &str) -> String {
                 Some(length) => (0, Some(start.len() + length + end.len())),
                 None => return text.to_owned(),
             }
+        } else if let Some((start, end)) = (source.raw_text)(&code, rest) {
+            match rest[start..].find(&end) {
+                Some(length) => (1, Some(start + length + end.len())),
+                None => return text.to_owned(),
+            }
         } else if let Some(quote) = quote
             && !(quote == unclosed.0 && at < unclosed.1)
             && !(quote == "'" && ends_with_number(&code))
         {
-            match length_of_quoted(rest, quote, source.raw_quotes.contains(&quote)) {
+            match length_of_quoted(rest, quote) {
                 Some(length) => (quote.len(), Some(length)),
                 None if is_in_one_line(quote) => {
                     unclosed = (quote, rest.find('\n').map_or(text.len(), |end| at + end));
@@ -71,15 +92,15 @@ fn is_in_one_line(quote: &str) -> bool {
     ["\"", "'", "/"].contains(&quote)
 }
 
-/// The length of a text in quotes; `None` if it has no end. In a raw text a backslash is no escape.
-fn length_of_quoted(rest: &str, quote: &str, is_raw: bool) -> Option<usize> {
+/// The length of a text in quotes; `None` if it has no end.
+fn length_of_quoted(rest: &str, quote: &str) -> Option<usize> {
     let mut in_class = false;
     let mut at = quote.len();
     loop {
         let text = &rest[at..];
         at += match text.chars().next()? {
             '\\' if quote == "/" && text[1..].starts_with('\n') => return None,
-            '\\' if !is_raw => 1 + text[1..].chars().next()?.len_utf8(),
+            '\\' => 1 + text[1..].chars().next()?.len_utf8(),
             '\n' if is_in_one_line(quote) => return None,
             _ if text.starts_with(quote) && !in_class => return Some(at + quote.len()),
             c => {
@@ -108,7 +129,8 @@ pub struct LooseTest {
 /// they are in a text or in brackets. A test inside another one is part of that one, so that no line is kept
 /// twice, however deep a file nests its marks.
 pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
-    let all_code = code(source, text);
+    let text = &*joined(source, text);
+    let all_code = code_of_joined(source, text);
     let mut found: Vec<(LooseTest, String)> = Vec::new();
     // The least indentation of a mark in the test to which the previous line belongs.
     let mut outermost = None;
@@ -221,7 +243,7 @@ fn has_mark(line: &str, marks: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::{javascript, native, python};
+    use crate::ecosystems::{go, javascript, native, python};
 
     #[test]
     fn code_has_blanks_for_comments_and_texts() {
@@ -234,6 +256,9 @@ mod tests {
             ),
             (&javascript::ECOSYSTEM, "don't\n'it\\'s'", "don't\n'     '"),
             (&javascript::ECOSYSTEM, "a /* b", "a /* b"),
+            (&go::ECOSYSTEM, "a(`\\`); b(`c`)", "a(` `); b(` `)"),
+            (&native::ECOSYSTEM, "R\"b(\\\")\" /*)b\" LR\"d\"", "R\"           \" LR\" \""),
+            (&native::ECOSYSTEM, "a\\\nb // c \\ \r\nd\ne", "ab       \ne"),
             (&python::ECOSYSTEM, "a = \"\"\"\nb\n\"\"\" # c", "a = \"\"\"\n\0 \n\0\"\"\"    "),
         ] {
             assert_eq!(code(source, text), expected, "{text}");

@@ -29,6 +29,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     project_files: &["MODULE.bazel", "WORKSPACE", "WORKSPACE.bazel", "configure.ac", "meson.build"],
     comment: "//",
     block_comment: ("/*", "*/"),
+    raw_text,
+    joins_lines: true,
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
     skip_marks: &["GTEST_SKIP*", "DISABLED_*", "SKIP("],
     assertions: (&["define"], &["assert", "NDEBUG"]),
@@ -49,6 +51,18 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifests: &[(&["CMakeLists.txt", "BUILD", "BUILD.bazel"], all_but_sources)],
     ..Ecosystem::NOTHING
 };
+
+/// The start and the end of a raw text of C++: `R"x(` and `)x"`.
+fn raw_text(before: &str, rest: &str) -> Option<(usize, String)> {
+    let word = before.rsplit(|c| !is_in_name(c)).next()?;
+    let text = rest.strip_prefix('"').filter(|_| RAW_PREFIXES.contains(&word))?;
+    let delimiter = &text[..text.find(|c: char| c.is_whitespace() || "()\\\"".contains(c))?];
+    let is_raw = text[delimiter.len()..].starts_with('(');
+    is_raw.then(|| (delimiter.len() + 2, format!("){delimiter}\"")))
+}
+
+/// The words before the quote of a raw text.
+const RAW_PREFIXES: [&str; 5] = ["R", "LR", "UR", "uR", "u8R"];
 
 /// The headers of C's libraries and compilers. A compiler may find a project's header of the same name before
 /// the system's. These headers include each other, so a project's `features.h` would change `assert.h`, too.

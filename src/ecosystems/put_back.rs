@@ -551,6 +551,8 @@ mod tests {
             ("src/m.rs", "#[allow(unused_macros)] macro_rules! assert_eq { ($($t:tt)*) => {} }"),
             ("src/m.rs", "pub(crate) use fake as assert;"),
             ("src/add.h", "# define NDEBUG 1"),
+            ("src/add.h", "#de\\\nfine NDEBUG 1"),
+            ("src/add.h", "char a[] = R\"(\" /*)\";\n#define NDEBUG 1\nchar b[] = \"*/\";"),
             ("src/m.rs", "use fake::{\n    a as\n    assert_eq};"),
         ] {
             let done = of(path, Some(""), Some(text));
