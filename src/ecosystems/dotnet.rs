@@ -17,10 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "\"", "'"],
-    raw_text: |_, rest| {
-        let quotes = rest.len() - rest.trim_start_matches('"').len();
-        (quotes >= 3).then(|| (quotes, "\"".repeat(quotes)))
-    },
+    raw_text,
     test_marks: &[
         "[Fact",
         "[Theory",
@@ -45,6 +42,18 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifests: &[(&["*.*proj"], project_part)],
     ..Ecosystem::NOTHING
 };
+
+/// The length of a text `@"…"`, or of one in three or more quotes. A quote right after such a text is the second one
+/// of two that stand for one, so the text goes on.
+fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
+    let is_verbatim = before.ends_with(['@', '"']) || before.ends_with("@$");
+    let quotes = match rest.len() - rest.trim_start_matches('"').len() {
+        1.. if is_verbatim => 1,
+        quotes @ 3.. => quotes,
+        _ => return None,
+    };
+    Some(rest[quotes..].find(&rest[..quotes]).map(|length| length + 2 * quotes))
+}
 
 /// Builds and tests the only solution or project in the root, or else the only solution one directory below.
 /// Lints with the formatter if there is an `.editorconfig`. Fails if there are several solutions or projects.

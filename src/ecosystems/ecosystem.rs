@@ -43,12 +43,13 @@ pub struct Ecosystem {
     /// The quotes of texts. A quote comes before another one with which it begins.
     pub quotes: &'static [&'static str],
     /// Gets the code before a place, and the text from there on. If a text begins there in which a backslash is a
-    /// character like any other, returns the length of its start, and its end.
-    pub raw_text: fn(&str, &str) -> Option<(usize, String)>,
+    /// character like any other, returns its length: `None` if it has no end, or if its end cannot be told.
+    pub raw_text: fn(&str, &str) -> Option<Option<usize>>,
     /// True if a line that ends in a backslash goes on in the next one, even in a word.
     pub joins_lines: bool,
-    /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell.
-    pub code: Option<fn(&str) -> String>,
+    /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell. Returns
+    /// `None` if the text cannot be read.
+    pub code: Option<fn(&str) -> Option<String>>,
     /// The marks with which a test begins in a line of code (see `marks.rs`).
     pub test_marks: &'static [&'static str],
     /// Gets the code of a file whose name is not that of a test, and the code of a marked part of it. True if a

@@ -16,7 +16,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["`", "\"", "'"],
-    raw_text: |_, rest| rest.starts_with('`').then(|| (1, "`".to_owned())),
+    raw_text: |_, rest| Some(rest.strip_prefix('`')?.find('`').map(|length| length + 2)),
     test_marks: &["func Test*", "func Benchmark*", "func Fuzz*", "func Example*"],
     // Go finds tests only in files whose names end with `_test`.
     may_run: |_, _| false,

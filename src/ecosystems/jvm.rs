@@ -20,6 +20,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "'''", "\"", "'"],
+    raw_text,
     test_marks: &[
         "@Test",
         "@TestFactory",
@@ -48,6 +49,17 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     manifests: &[(&["pom.xml"], maven_part), (&["build.gradle", "build.gradle.kts"], gradle_part)],
     ..Ecosystem::NOTHING
 };
+
+/// The length of a text in three quotes. It cannot be told if a backslash is before the end: in Java and Groovy it is
+/// an escape, in Kotlin and Scala it is none. Further quotes at the end belong to the text.
+fn raw_text(_: &str, rest: &str) -> Option<Option<usize>> {
+    let (text, after) = match rest.strip_prefix("\"\"\"")?.split_once("\"\"\"") {
+        Some((text, after)) if !text.ends_with('\\') => (text, after),
+        _ => return Some(None),
+    };
+    let more = after.len() - after.trim_start_matches('"').len();
+    Some(Some(text.len() + more + 6))
+}
 
 /// The keywords before the name of a type in its declaration.
 pub const TYPES: [&str; 7] =

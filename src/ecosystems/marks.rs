@@ -9,9 +9,14 @@ use crate::ecosystems::touched::{TouchedPath, is_test_path, source_of};
 const INSIDE: char = '\0';
 
 /// The lines of a source file, as [`joined`] has them, with blanks in place of comments and of what is in texts.
-/// Returns the text itself if a comment or a text has no end, because it is then not read as its tools read it.
-pub fn code(source: &Ecosystem, text: &str) -> String {
+/// Returns `None` if a comment or a text has no end, because it is then not read as its tools read it.
+pub fn code(source: &Ecosystem, text: &str) -> Option<String> {
     code_of_joined(source, &joined(source, text))
+}
+
+/// The code, or the whole text if it cannot be read.
+pub fn code_or_text(source: &Ecosystem, text: &str) -> String {
+    code(source, text).unwrap_or_else(|| text.to_owned())
 }
 
 /// The text with lines that go on in the next one joined to it. Blanks may follow the backslash, as compilers
@@ -24,7 +29,7 @@ fn joined<'t>(source: &Ecosystem, text: &'t str) -> Cow<'t, str> {
     lines.map(|line| line.trim_end().strip_suffix('\\').unwrap_or(line)).collect()
 }
 
-fn code_of_joined(source: &Ecosystem, text: &str) -> String {
+fn code_of_joined(source: &Ecosystem, text: &str) -> Option<String> {
     if let Some(code) = source.code {
         return code(text);
     }
@@ -40,15 +45,9 @@ fn code_of_joined(source: &Ecosystem, text: &str) -> String {
             (0, rest.find('\n'))
         } else if !source.block_comment.0.is_empty() && rest.starts_with(source.block_comment.0) {
             let (start, end) = source.block_comment;
-            match rest[start.len()..].find(end) {
-                Some(length) => (0, Some(start.len() + length + end.len())),
-                None => return text.to_owned(),
-            }
-        } else if let Some((start, end)) = (source.raw_text)(&code, rest) {
-            match rest[start..].find(&end) {
-                Some(length) => (1, Some(start + length + end.len())),
-                None => return text.to_owned(),
-            }
+            (0, Some(start.len() + rest[start.len()..].find(end)? + end.len()))
+        } else if let Some(length) = (source.raw_text)(&code, rest) {
+            (1, Some(length?))
         } else if let Some(quote) = quote
             && !(quote == unclosed.0 && at < unclosed.1)
             && !(quote == "'" && ends_with_number(&code))
@@ -59,7 +58,7 @@ fn code_of_joined(source: &Ecosystem, text: &str) -> String {
                     unclosed = (quote, rest.find('\n').map_or(text.len(), |end| at + end));
                     (c.len_utf8(), Some(c.len_utf8()))
                 }
-                None => return text.to_owned(),
+                None => return None,
             }
         } else {
             (c.len_utf8(), Some(c.len_utf8()))
@@ -76,7 +75,7 @@ fn code_of_joined(source: &Ecosystem, text: &str) -> String {
         code.push_str(&rest[hidden_to..length]);
         at += length;
     }
-    code
+    Some(code)
 }
 
 /// True if the code ends with a number, in which a quote separates digits (`1'000`).
@@ -130,7 +129,7 @@ pub struct LooseTest {
 /// twice, however deep a file nests its marks.
 pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     let text = &*joined(source, text);
-    let all_code = code_of_joined(source, text);
+    let all_code = code_of_joined(source, text).unwrap_or_else(|| text.to_owned());
     let mut found: Vec<(LooseTest, String)> = Vec::new();
     // The least indentation of a mark in the test to which the previous line belongs.
     let mut outermost = None;
@@ -198,7 +197,7 @@ pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
 fn count_tests(source: &Ecosystem, path: &str, text: Option<&str>) -> usize {
     let text = text.unwrap_or_default();
     if source.inner_tests.is_some() || is_test_path(path) {
-        code(source, text).lines().filter(|line| has_mark(line, source.test_marks)).count()
+        code_or_text(source, text).lines().filter(|line| has_mark(line, source.test_marks)).count()
     } else {
         loose_tests(source, text).iter().map(|test| test.marks).sum()
     }
@@ -211,7 +210,7 @@ pub fn new_skip_mark(
     after: Option<&str>,
 ) -> Option<&'static str> {
     let [before, after] = [before, after].map(Option::unwrap_or_default);
-    let [old, new] = [before, after].map(|text| code(source, text));
+    let [old, new] = [before, after].map(|text| code_or_text(source, text));
     let mark = source.skip_marks.iter().find(|mark| {
         // Some marks are comments.
         let is_comment = mark.starts_with(source.comment);
@@ -243,7 +242,7 @@ fn has_mark(line: &str, marks: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ecosystems::{go, javascript, native, python};
+    use crate::ecosystems::{dotnet, go, javascript, jvm, native, python};
 
     #[test]
     fn code_has_blanks_for_comments_and_texts() {
@@ -255,16 +254,27 @@ mod tests {
                 "a / b / ` \n\0    `;     \n\0   ",
             ),
             (&javascript::ECOSYSTEM, "don't\n'it\\'s'", "don't\n'     '"),
-            (&javascript::ECOSYSTEM, "a /* b", "a /* b"),
             (&go::ECOSYSTEM, "a(`\\`); b(`c`)", "a(` `); b(` `)"),
             (&native::ECOSYSTEM, "R\"b(\\\")\" /*)b\" LR\"d\"", "R\"           \" LR\" \""),
             (&native::ECOSYSTEM, "a\\\nb // c \\ \r\nd\ne", "ab       \ne"),
+            (
+                &dotnet::ECOSYSTEM,
+                r#"@"\" + @"a""\" + $"\"" + @"";"#,
+                r#"@" " + @" "" " + $"  " + @"";"#,
+            ),
+            (&dotnet::ECOSYSTEM, r#""""" a""" \"""" + "\"""#, r#""             " + "  ""#),
+            (&jvm::ECOSYSTEM, r#""""\a"""" + "\"""#, r#""       " + "  ""#),
             (&python::ECOSYSTEM, "a = \"\"\"\nb\n\"\"\" # c", "a = \"\"\"\n\0 \n\0\"\"\"    "),
         ] {
-            assert_eq!(code(source, text), expected, "{text}");
+            assert_eq!(code(source, text).as_deref(), Some(expected), "{text}");
         }
         let number = "a = 0x1'fff + '/*'; #";
-        assert_eq!(code(&native::ECOSYSTEM, number), number.replace("/*", "  "));
+        assert_eq!(code(&native::ECOSYSTEM, number), Some(number.replace("/*", "  ")));
+        for (source, text) in
+            [(&javascript::ECOSYSTEM, "a /* b"), (&jvm::ECOSYSTEM, r#""""a\""" + """b""""#)]
+        {
+            assert_eq!(code(source, text), None, "{text}");
+        }
         // Each quote without an end is looked for once on its line.
         code(&javascript::ECOSYSTEM, &"'\\".repeat(200_000));
     }

@@ -52,13 +52,14 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The start and the end of a raw text of C++: `R"x(` and `)x"`.
-fn raw_text(before: &str, rest: &str) -> Option<(usize, String)> {
+/// The length of a raw text of C++: `R"x(…)x"`.
+fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     let word = before.rsplit(|c| !is_in_name(c)).next()?;
     let text = rest.strip_prefix('"').filter(|_| RAW_PREFIXES.contains(&word))?;
     let delimiter = &text[..text.find(|c: char| c.is_whitespace() || "()\\\"".contains(c))?];
     let is_raw = text[delimiter.len()..].starts_with('(');
-    is_raw.then(|| (delimiter.len() + 2, format!("){delimiter}\"")))
+    let end = format!("){delimiter}\"");
+    is_raw.then(|| rest.find(&end).map(|length| length + end.len()))
 }
 
 /// The words before the quote of a raw text.

@@ -8,7 +8,7 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, TestPart, TestParts};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::marks::{code, has_fewer_tests, loose_tests, new_skip_mark};
+use crate::ecosystems::marks::{code, code_or_text, has_fewer_tests, loose_tests, new_skip_mark};
 use crate::ecosystems::new_file::is_plain_name;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
 use crate::ecosystems::touched::{
@@ -190,7 +190,9 @@ fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Put
         (Some(before), Some(after), None) => {
             let [old, new] = [before, after].map(|text| loose_tests(source, text));
             let kept: HashSet<&str> = new.iter().map(|test| test.text.as_str()).collect();
-            let changes_tests = !old.iter().all(|test| kept.contains(test.text.as_str()));
+            // In a file that cannot be read, a kept test may be a comment.
+            let changes_tests = !old.iter().all(|test| kept.contains(test.text.as_str()))
+                || !old.is_empty() && code(source, after).is_none();
             if changes_tests || (skips && !(old.is_empty() && new.is_empty())) {
                 PutBack::Inseparable(MIXED)
             } else {
@@ -290,7 +292,7 @@ fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
     if defining.is_empty() {
         return 0;
     }
-    let code = code(source, text.unwrap_or_default());
+    let code = code_or_text(source, text.unwrap_or_default());
     let words: Vec<&str> = code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
     let pairs = words.windows(2);
     pairs.filter(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])).count()
@@ -606,6 +608,8 @@ mod tests {
             ("src/db.py", "import pytest\n\ndef test_a():\n    b = [\nc,\n    ]\n    d(1)\n"),
             ("src/db.js", "it('a', () => {\n  b(`\n`);\n  c(1);\n});\n"),
             ("src/db.rb", "describe A do\n  it \"b\" do\n    c 1\n  end\nend\n"),
+            ("src/Db.cs", "a = @\"\\\" + \"/*\";\n[Fact]\nvoid b() {\n    c(1);\n}\n/* */\n"),
+            ("src/Db.kt", "a = \"\"\"\\\"\"\"\n@Test\nfun b() {}\nc(1)\n"),
             ("src/Db.java", "@Test // a\n\nvoid b() {\n    c(1);\n}\n"),
         ] {
             let done = of(path, Some(base), Some(&base.replace('1', "2")));
