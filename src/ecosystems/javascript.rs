@@ -47,6 +47,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "describe('",
         "describe(`",
         "Deno.test(",
+        "QUnit.test(",
     ],
     skip_marks: &[
         "it.skip*",

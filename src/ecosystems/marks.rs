@@ -124,54 +124,74 @@ pub struct LooseTest {
     marks: usize,
 }
 
-/// The tests among the code: each marked line, with the lines that belong to it by their indentation, or because
-/// they are in a text or in brackets. A test inside another one is part of that one, so that no line is kept
-/// twice, however deep a file nests its marks.
+/// The tests among the code: each marked line with the attributes before it, and with the lines that belong to it by
+/// their indentation, or because they are in a text or in brackets. A test inside another one is part of that one,
+/// so that no line is kept twice, however deep a file nests its marks.
 pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     let text = &*joined(source, text);
     let all_code = code_of_joined(source, text).unwrap_or_else(|| text.to_owned());
     let mut found: Vec<(LooseTest, String)> = Vec::new();
-    // The least indentation of a mark in the test to which the previous line belongs.
+    // The least indentation of a mark in the test to which the previous line belongs; the maximum before its mark.
     let mut outermost = None;
     // An attribute stands before the item that it marks, with the same indentation.
     let mut in_head = false;
-    // The number of brackets of the test that are open.
-    let mut open = 0;
-    for (line, line_code) in text.lines().zip(all_code.lines()) {
-        let code = line_code.trim_start();
+    // The number of brackets that are open in the test, and in its last attribute.
+    let (mut open, mut open_in_head) = (0, 0);
+    for (line, (line_code, rest)) in text.lines().zip(lines(&all_code)) {
+        let is_inside = open > 0 || line_code.starts_with(INSIDE);
+        let code = line_code.trim_start_matches(is_blank);
         let indentation = line.len() - line.trim_start().len();
-        let is_marked = has_mark(line_code, source.test_marks);
-        outermost = outermost.filter(|mark| {
-            let is_inside = open > 0 || code.starts_with(INSIDE);
-            in_head
-                || is_inside
-                || line.is_empty()
-                || indentation > *mark
-                || code.starts_with(['}', ')'])
+        let is_marked = has_mark(rest, source.test_marks);
+        let is_attribute = ["@", "[", "#["].iter().any(|mark| code.starts_with(mark));
+        let goes_on = in_head && (is_attribute || code.is_empty() || open_in_head > 0);
+        outermost = outermost.filter(|mark| match *mark {
+            usize::MAX => goes_on || is_marked,
+            _ if in_head || is_inside || line.is_empty() => true,
+            mark => indentation > mark || code.starts_with(['}', ')']),
         });
-        if outermost.is_none() && is_marked {
-            found.push((LooseTest { text: String::new(), marks: 0 }, String::new()));
-            open = 0;
+        if outermost.is_none() {
+            (open, open_in_head) = (0, 0);
+            if is_marked || is_attribute {
+                found.push((LooseTest { text: String::new(), marks: 0 }, String::new()));
+                outermost = Some(usize::MAX);
+            }
         }
-        if (outermost.is_some() || is_marked)
+        in_head = outermost.is_some() && (goes_on || is_attribute && open == 0);
+        if let Some(mark) = &mut outermost
             && let Some((test, test_code)) = found.last_mut()
         {
             test.text.extend([line.trim_end(), "\n"]);
-            test.marks += usize::from(is_marked);
             test_code.extend([code, "\n"]);
-            let count = |brackets: [char; 3]| code.matches(brackets).count();
-            open = (open + count(['(', '[', '{'])).saturating_sub(count([')', ']', '}']));
+            if is_marked {
+                test.marks += 1;
+                *mark = indentation.min(*mark);
+            }
+            let still_open = |before: usize, opening: &[char], closing: &[char]| {
+                (before + code.matches(opening).count())
+                    .saturating_sub(code.matches(closing).count())
+            };
+            open = still_open(open, &['(', '[', '{'], &[')', ']', '}']);
+            open_in_head =
+                if in_head { still_open(open_in_head, &['(', '['], &[')', ']']) } else { 0 };
         }
-        if is_marked {
-            outermost = Some(outermost.map_or(indentation, |mark: usize| mark.min(indentation)));
-        }
-        in_head = (in_head && code.is_empty()
-            || (in_head || is_marked) && code.starts_with(['@', '[']))
-            && outermost.is_some();
     }
-    found.retain(|(_, test_code)| (source.may_run)(&all_code, test_code));
+    found.retain(|(test, test_code)| test.marks > 0 && (source.may_run)(&all_code, test_code));
     found.iter_mut().for_each(|(test, _)| test.text.truncate(test.text.trim_end().len()));
     found.into_iter().map(|(test, _)| test).collect()
+}
+
+/// Each line of code, with the code from its start on.
+fn lines(code: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = code;
+    code.split_inclusive('\n').map(move |line| {
+        let from = rest;
+        rest = &rest[line.len()..];
+        (line, from)
+    })
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == INSIDE
 }
 
 /// True if a source file has fewer tests than before.
@@ -197,7 +217,7 @@ pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
 fn count_tests(source: &Ecosystem, path: &str, text: Option<&str>) -> usize {
     let text = text.unwrap_or_default();
     if source.inner_tests.is_some() || is_test_path(path) {
-        code_or_text(source, text).lines().filter(|line| has_mark(line, source.test_marks)).count()
+        count_marked(&code_or_text(source, text), source.test_marks)
     } else {
         loose_tests(source, text).iter().map(|test| test.marks).sum()
     }
@@ -215,15 +235,20 @@ pub fn new_skip_mark(
         // Some marks are comments.
         let is_comment = mark.starts_with(source.comment);
         let [old, new] = if is_comment { [before, after] } else { [old.as_str(), new.as_str()] };
-        let count = |text: &str| text.lines().filter(|line| has_mark(line, &[mark])).count();
-        count(new) > count(old)
+        count_marked(new, &[mark]) > count_marked(old, &[mark])
     });
     mark.map(|mark| mark.trim_end_matches('*'))
 }
 
-/// True if a line has one of these marks as a word. A mark that ends in `*` also begins longer words. A method
-/// of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
-fn has_mark(line: &str, marks: &[&str]) -> bool {
+/// The number of lines with one of these marks.
+fn count_marked(code: &str, marks: &[&str]) -> usize {
+    lines(code).filter(|(_, rest)| has_mark(rest, marks)).count()
+}
+
+/// True if the first line of the code has one of these marks as a word. A mark that ends in `*` also begins longer
+/// words. A method of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
+fn has_mark(rest: &str, marks: &[&str]) -> bool {
+    let line = rest.split('\n').next().unwrap_or_default();
     let continues = |before: &str, mark: &str| {
         before.ends_with(|c: char| is_in_name(c) || c == '$' || (c == '.' && mark.contains('(')))
             || ["def ", "define ", "function "].iter().any(|word| before.ends_with(word))
@@ -231,12 +256,20 @@ fn has_mark(line: &str, marks: &[&str]) -> bool {
     marks.iter().any(|mark| {
         let start = mark.trim_end_matches('*');
         let is_whole = start.len() == mark.len() && start.ends_with(is_in_name);
-        line.match_indices(start).any(|(at, _)| {
+        let (name, arguments) = start.split_once('(').unwrap_or((start, ""));
+        line.match_indices(name).any(|(at, _)| {
             let is_longer = start.starts_with(is_in_name) && continues(&line[..at], start)
                 || is_whole && line[at + start.len()..].starts_with(is_in_name);
-            !is_longer
+            !is_longer && (name == start || begins_with(&rest[at + name.len()..], arguments))
         })
     })
+}
+
+/// True if brackets follow in the code that begin like these arguments. Blanks and line breaks may be around the
+/// bracket.
+fn begins_with(rest: &str, arguments: &str) -> bool {
+    let inner = rest.trim_start_matches(is_blank).strip_prefix('(');
+    inner.is_some_and(|inner| inner.trim_start_matches(is_blank).starts_with(arguments))
 }
 
 #[cfg(test)]

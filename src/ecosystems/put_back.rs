@@ -595,6 +595,11 @@ mod tests {
             ("src/db.rb", "raise \"please specify a name\" if x.nil? && 1\n"),
             ("src/db.rb", "=begin\n=end\ndef test_connection\n  1\nend\n"),
             ("src/Db.java", "@PropertySource(\"a\")\nclass Db {\n    int a = 1;\n}\n"),
+            (
+                "src/db.py",
+                "import pytest\n\n@a\ndef b():\n    c(1)\n\n@a(1)\nclass D:\n    def test_e():\n        pass\n",
+            ),
+            ("src/Db.java", "@Test void a() {\n    b();\n}\nint c = 1;\n"),
             ("src/Db.cs", "return weights[Factor] - 1;\n"),
         ] {
             let done = of(path, Some(base), Some(&base.replace('1', "2")));
@@ -607,6 +612,19 @@ mod tests {
             ),
             ("src/db.py", "import pytest\n\ndef test_a():\n    b = [\nc,\n    ]\n    d(1)\n"),
             ("src/db.js", "it('a', () => {\n  b(`\n`);\n  c(1);\n});\n"),
+            ("src/db.js", "it (\n  // a\n  'a', () => {\n    b(1);\n  });\n"),
+            (
+                "src/db.py",
+                "import pytest\n\n@a(\n    (1, 2),\n)\n# b\ndef test_a(c, d):\n    e(c)\n",
+            ),
+            (
+                "src/Db.java",
+                "@ParameterizedTest\n@CsvSource({\n    \"2\"\n})\nvoid b(int c) {\n    d(c, 1);\n}\n",
+            ),
+            (
+                "src/Db.java",
+                "@CsvSource(\"\"\"\n    1\n    \"\"\")\n/* a\n */\n@Test void b(int c) {\n    d(c);\n}\n",
+            ),
             ("src/db.rb", "describe A do\n  it \"b\" do\n    c 1\n  end\nend\n"),
             ("src/Db.cs", "a = @\"\\\" + \"/*\";\n[Fact]\nvoid b() {\n    c(1);\n}\n/* */\n"),
             ("src/Db.kt", "a = \"\"\"\\\"\"\"\n@Test\nfun b() {}\nc(1)\n"),
