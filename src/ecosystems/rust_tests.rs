@@ -1,5 +1,6 @@
 //! The tests in a Rust file. They are found among the tokens of the file, so that no text in a string or a
 //! comment, and no unusual layout, changes what counts as a test.
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -65,24 +66,41 @@ pub fn code(text: &str) -> Option<String> {
 fn tokens(text: &str) -> Option<TokenStream> {
     // The lexer keeps a copy of each text until this call.
     extra::invalidate_current_thread_spans();
-    // rustc may skip such a first line, but the lexer does not.
-    let start = text.trim_start_matches('\u{feff}');
-    if start.starts_with("#!") && !start.starts_with("#![") {
-        return None;
-    }
-    let tokens: TokenStream = text.parse().ok()?;
+    let tokens: TokenStream = without_shebang(text)?.parse().ok()?;
     let mut open = vec![tokens.clone().into_iter()];
     while let Some(innermost) = open.last_mut() {
         match innermost.next() {
             Some(TokenTree::Group(_)) if open.len() > DEEPEST => return None,
             Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
-            // Before the edition 2021 this is a name and a string, which may end at another place.
-            Some(TokenTree::Literal(text)) if text.to_string().starts_with("cr") => return None,
+            Some(TokenTree::Literal(text)) if may_end_elsewhere(&text.to_string()) => return None,
             Some(_) => {}
             None => drop(open.pop()),
         }
     }
     Some(tokens)
+}
+
+/// The text with blanks in place of a first line that names an interpreter. rustc skips this line, but the lexer
+/// does not. Returns `None` if the line may be code: `#!` may also begin an attribute, even after a comment.
+fn without_shebang(text: &str) -> Option<Cow<'_, str>> {
+    let start = text.trim_start_matches('\u{feff}');
+    let Some(line) = start.strip_prefix("#!").and_then(|rest| rest.lines().next()) else {
+        return Some(text.into());
+    };
+    match line.trim_start().as_bytes() {
+        [b'[', ..] => Some(text.into()),
+        [b'/', c, ..] if !b"/*".contains(c) => {
+            let rest = &start[2 + line.len()..];
+            Some((" ".repeat(text.len() - rest.len()) + rest).into())
+        }
+        _ => None,
+    }
+}
+
+/// True for a raw text of C (`cr"…"`) that may end at another place before the edition 2021, where it is a name and
+/// a string.
+fn may_end_elsewhere(literal: &str) -> bool {
+    literal.starts_with("cr#") || literal.starts_with("cr\"") && literal.ends_with("\\\"")
 }
 
 /// The modules, macros and code around some items.
@@ -398,6 +416,11 @@ mod tests {
             ),
             ("m! { #[test] fn a() {} fn b() {} }", "#[test] fn a() {}", 't'),
             ("mod b { #![x] #[cfg(test)] mod t {} }", "#[cfg(test)] mod t {}", 'T'),
+            (
+                "\u{feff}#! /bin/x -a'\n#[test] fn a() { cr\"\\d\" }",
+                "#[test] fn a() { cr\"\\d\" }",
+                'T',
+            ),
         ] {
             assert_eq!(found(text), [(part, kind)], "{text}");
         }
@@ -447,9 +470,11 @@ mod tests {
         for text in [
             "fn a() {",
             "/*",
-            "cr\"\"",
+            "cr#\"\"#",
+            "cr\"\\\"",
             "fn a() {}\n#[cfg(any())]\n",
-            "#!/x\nfn a() {}",
+            "#!//x\n[a]\nfn a() {}",
+            "#!x\nfn a() {}",
             &deep(200_000),
         ] {
             assert!(parts(text).is_none(), "{}", &text[..text.len().min(20)]);
