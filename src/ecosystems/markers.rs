@@ -115,17 +115,24 @@ impl Markers {
         let shell = texts.iter().filter(|(_, kind)| *kind != TextKind::Program);
         found.has_conditions =
             shell.flat_map(|(text, kind)| kind.lines(text)).any(|line| has_condition(&line));
+        // Makefiles include each other, so that one of them has the values for another one.
+        let makefiles = texts.iter().filter(|(_, kind)| *kind == TextKind::Make);
+        let mut lines = makefiles.flat_map(|(text, kind)| kind.lines(text)).collect();
+        let values = MakeValues::take(&mut lines);
         for (text, kind) in texts {
-            found.add(text, *kind);
+            found.add(text, *kind, &values);
         }
         found
     }
 
-    /// Adds the names in a text.
-    fn add(&mut self, text: &str, kind: TextKind) {
-        let phony =
-            if kind == TextKind::Make { make::phony_targets(text) } else { BTreeSet::new() };
-        for line in kind.lines(text) {
+    /// Adds the names in a text. `values` are the variables of the Makefiles.
+    fn add(&mut self, text: &str, kind: TextKind, values: &MakeValues) {
+        let lines = kind.lines(text);
+        let lists = lines.iter().filter(|line| line.starts_with(".PHONY"));
+        let lists: Vec<String> = lists.map(|line| values.expand(line)).collect();
+        let lists = lists.join("\n");
+        let phony = make::phony_targets(&lists);
+        for line in lines {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
             }
@@ -133,6 +140,8 @@ impl Markers {
                 self.add_quoted(&line);
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_make_values(&line), &phony);
+                // A name may have several parts, each the value of a variable.
+                self.add_list(&without_variables(&values.expand(&line), VALUE), &phony);
             } else if kind == TextKind::Make {
                 // make expands its functions also between single quotes.
                 self.add_commands(&without_make_values(&line).replace('\'', "\""), false);
@@ -477,6 +486,8 @@ mod tests {
             ("$(patsubst %,out/%,$(N)):\n\tgo test\n", "out/unit", true),
             ("$(N).md:\n\tgo test\n", "NEWS.md", true),
             (".PHONY: test unit\ntest: unit\n", "unit", false),
+            ("U = un\ntest: $(U)it\n", "unit", true),
+            ("U = un\n.PHONY: $(U)it\ntest: $(U)it\n", "unit", false),
             ("Q = $(wildcard quick)\n", "quick", true),
             ("\t[ -z \"$(wildcard quick)\" ] || exit 0\n", "quick", true),
             ("SRC = $(wildcard src/*.go)\n", "src/new.go", false),
