@@ -275,17 +275,14 @@ impl SupervisedTree {
         }
     }
 
-    pub(super) fn output_closes_within(&self, time: Duration) -> bool {
+    /// Waits until all output is copied, but not longer than this.
+    pub(super) fn wait_for_output(&self, time: Duration) {
         let end = Instant::now() + time;
         let mut open = self.output_open;
         while open {
-            match self.events.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(TreeEvent::OutputClosed) => open = false,
-                Ok(_) => {}
-                Err(_) => return false,
-            }
+            let event = self.events.recv_timeout(end.saturating_duration_since(Instant::now()));
+            open = !matches!(event, Ok(TreeEvent::OutputClosed) | Err(_));
         }
-        true
     }
 
     /// The time at which the command exceeds a limit if it prints nothing; `None` if there is no limit.

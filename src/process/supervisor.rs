@@ -75,12 +75,13 @@ fn supervise(
 ) -> io::Result<Option<SupervisorReport>> {
     let asked = outlive_signals()?;
     adopt_orphans()?;
-    let mut capped = Capped::create(log)?;
+    let mut log = Capped::create(log)?;
     let (group, output, status) = match start(stdin, confinement, words)? {
         Ok(started) => started,
-        Err(reason) => return not_run(reason, words, &mut capped),
+        Err(reason) => return not_run(reason, words, &mut log),
     };
     survivors::note(mark, Role::Command, group);
+    let log = Arc::new(Mutex::new(Ok(log)));
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let is_in_world = status.is_some();
     let disk = match confinement {
@@ -89,9 +90,9 @@ fn supervise(
     };
     let (sender, events) = channel();
     send_events(&sender, group, disk.clone(), status);
-    let pump = thread::spawn({
-        let last_output = last_output.clone();
-        move || pump(output, capped, &last_output, &sender)
+    thread::spawn({
+        let (log, last_output) = (log.clone(), last_output.clone());
+        move || pump(output, &log, &last_output, &sender)
     });
     let mut tree = SupervisedTree {
         group,
@@ -111,10 +112,9 @@ fn supervise(
     tree.follow_to_its_end();
     // If the output is still open, a process that is not our descendant holds it: another process has passed
     // the descriptor to it. We cannot end that process, so we do not wait longer.
-    if tree.output_closes_within(Duration::from_millis(500)) {
-        let stored = pump.join().unwrap_or_else(|_| Err(io::Error::other("it was not copied")));
-        tree.report.lost_output = stored.err().map(|e| describe(&e));
-    }
+    tree.wait_for_output(Duration::from_millis(500));
+    let log = std::mem::replace(&mut *log.lock(), Err(io::Error::other("the command has ended")));
+    tree.report.lost_output = log.and_then(Capped::finish).err().map(|e| describe(&e));
     // The command may have exceeded its disk limit after the last measurement.
     if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
         tree.report.wrote_more_than = disk_watch::exceeded(limit);
@@ -322,27 +322,29 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
 }
 
 /// Copies the output to the log until no process holds the pipe open. If the disk is full, the command goes on,
-/// and output that cannot be stored is lost; then this fails.
+/// and output that cannot be stored is lost; then the error takes the place of the log.
 fn pump(
     mut output: io::PipeReader,
-    mut log: Capped,
+    log: &Mutex<io::Result<Capped>>,
     last_output: &Mutex<Instant>,
     sender: &Sender<TreeEvent>,
-) -> io::Result<()> {
-    let mut stored = Ok(());
+) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         match output.read(&mut buffer) {
             Ok(0) => break,
             Ok(n) => {
                 *last_output.lock() = Instant::now();
-                stored = stored.and(log.write(&buffer[..n]));
+                let mut log = log.lock();
+                if let Ok(capped) = &mut *log
+                    && let Err(e) = capped.write(&buffer[..n])
+                {
+                    *log = Err(e);
+                }
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }
     }
-    stored = stored.and(log.finish());
     let _ = sender.send(TreeEvent::OutputClosed);
-    stored
 }
