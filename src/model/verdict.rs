@@ -330,15 +330,15 @@ impl Baseline {
         }
     }
 
-    /// True if a candidate passed whose report has more tests than the base's, and the base was judged over build
-    /// outputs of an earlier judging: a build tool may have found that nothing has changed, and run no test.
+    /// True if a candidate passed, the report of any candidate has more tests than the base's, and the base was judged
+    /// over build outputs of an earlier judging: a build tool may have found that nothing has changed, and run no test.
     pub fn may_lack_tests(&self, entries: &[Entry]) -> bool {
         let tests = |results: &Results| results.report().map_or(0, |report| report.total);
         let own = tests(&self.results);
-        let mut passing = entries.iter().filter(|entry| entry.passed());
         self.inherited
             && self.results.is_claim()
-            && passing.any(|entry| tests(&entry.results) > own)
+            && entries.iter().any(Entry::passed)
+            && entries.iter().any(|entry| tests(&entry.results) > own)
     }
 
     /// The command that could not be started on the base, nor on any of the candidates that got as far as

@@ -102,19 +102,23 @@ fn the_bases_files_are_older_than_all_that_is_written_later() {
 }
 
 fn tests_that_did_not_run_again_on_the_base_are_expected_all_the_same() {
-    let world = sealed();
-    world.write(".gitignore", "stamp\n");
-    world.commit("outputs are ignored");
-    world.attempts(&["echo fewer >> src/lib.txt"]);
-    let test = "! test -e stamp || exit 0; touch stamp; passed=3; \
-                if grep -q fewer src/lib.txt; then passed=1; fi; echo \"=== $passed passed in 0.10s ===\"";
-    // The second judging begins with the base's stamp.
-    for _ in 0..2 {
-        let verdict =
-            world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(3).json();
-        assert_eq!(verdict["decision"], "missing-tests", "{verdict:#}");
+    let test = "! test -e stamp || exit 0; touch stamp; ! grep -q silent src/lib.txt || exit 0
+                passed=3; if grep -q fewer src/lib.txt; then passed=1; fi
+                echo \"=== $passed passed in 0.10s ===\"; ! grep -q wrong src/lib.txt";
+    let silent = "echo silent >> src/lib.txt; echo more >> src/lib.txt";
+    for attempts in [&["echo fewer >> src/lib.txt"][..], &["echo wrong >> src/lib.txt", silent]] {
+        let world = sealed();
+        world.write(".gitignore", "stamp\n");
+        world.commit("outputs are ignored");
+        world.attempts(attempts);
+        // The second judging begins with the base's stamp.
+        for _ in 0..2 {
+            let verdict =
+                world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(3).json();
+            assert_eq!(verdict["decision"], "missing-tests", "{verdict:#}");
+        }
+        world.assert_clean();
     }
-    world.assert_clean();
 }
 
 /// The lines that commands added to a file in `shared` since the last call, sorted.
