@@ -240,6 +240,21 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
+/// Accepts that a file does not exist.
+pub trait IfExists<T> {
+    /// Turns the error that a file does not exist into `None`.
+    fn if_exists(self) -> io::Result<Option<T>>;
+}
+
+impl<T, E: Into<io::Error>> IfExists<T> for std::result::Result<T, E> {
+    fn if_exists(self) -> io::Result<Option<T>> {
+        match self.map_err(Into::into) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            done => done.map(Some),
+        }
+    }
+}
+
 /// A hint for an I/O error; `None` for a full disk, whose hint names a command and is added later.
 fn advice(e: &io::Error) -> Option<&'static str> {
     use io::ErrorKind::*;

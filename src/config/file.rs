@@ -1,5 +1,4 @@
 //! Reads `.frites.toml`, one of the layers of the configuration.
-use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -7,7 +6,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Value};
 
 use crate::config::{Config, FILE, Origin, find_key, keys};
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::regular;
 
 /// A file's text, for turning offsets into lines and columns.
@@ -36,12 +35,10 @@ impl ConfigFile<'_> {
 
 impl Config {
     pub(super) fn read_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = match regular::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(e).context(|| format!("could not read '{}'", path.display())),
-        };
-        self.read_bytes(&bytes, path)
+        let bytes = regular::read(path)
+            .if_exists()
+            .context(|| format!("could not read '{}'", path.display()))?;
+        bytes.map_or(Ok(()), |bytes| self.read_bytes(&bytes, path))
     }
 
     /// Fails if these bytes are not a valid `.frites.toml`, with the error that [`Config::load`] would give

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode};
 use rustix::io::Errno;
 
+use crate::error::IfExists;
 use crate::fs::directory::DIRECTORY;
 
 /// Once a path for a message has this many bytes, no more names are added to it.
@@ -24,11 +25,9 @@ const MOST_OPEN: usize = 16;
 /// If a path cannot be deleted, goes on with the other paths, and returns the first error at the end. A deep
 /// directory is moved up before it is emptied, so trees of any depth need few file descriptors.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(meta) if !meta.is_dir() => return fs::remove_file(path),
-        Ok(_) => {}
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => return Err(e),
+    let Some(meta) = fs::symlink_metadata(path).if_exists()? else { return Ok(()) };
+    if !meta.is_dir() {
+        return fs::remove_file(path);
     }
     let name = CString::new(path.as_os_str().as_bytes())?;
     let top = open_directory(rustix::fs::CWD, &name).map_err(|e| failed(path, e))?;
@@ -36,10 +35,7 @@ pub fn delete_tree(path: &Path) -> io::Result<()> {
     deletion.run(path);
     match deletion.first_error {
         Some(error) => Err(error),
-        None => match fs::remove_dir(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        },
+        None => fs::remove_dir(path).if_exists().map(drop),
     }
 }
 

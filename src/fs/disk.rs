@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 
 /// The largest number of files that are synced at the same time. A journaling file system writes all of them
 /// with one commit.
@@ -37,15 +37,13 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
 fn sync_one(path: &Path) -> Result<()> {
     // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for a writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let sync = || {
+    let sync = || -> io::Result<()> {
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
         let kind = file.metadata()?.file_type();
         if kind.is_file() || kind.is_dir() { file.sync_all() } else { Ok(()) }
     };
-    match sync() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        synced => synced.context(|| format!("could not write '{}'", path.display())),
-    }
+    let synced = sync().if_exists().map(drop);
+    synced.context(|| format!("could not write '{}'", path.display()))
 }
 
 /// The number (`f_type`) of a file system in memory.

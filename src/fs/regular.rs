@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::error::IfExists;
+
 /// With these flags, opening a file never makes the caller wait, whatever kind of file it is.
 const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
@@ -66,10 +68,7 @@ pub fn create_own(path: &Path) -> io::Result<File> {
 pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
     let mut tries = 0;
     loop {
-        match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(e) => return Err(e.into()),
-        }
+        rustix::fs::unlinkat(&directory, name, AtFlags::empty()).if_exists()?;
         tries += 1;
         match open_in(&directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
             // Another process has made a file after ours was removed: e.g. two processes that judge the same

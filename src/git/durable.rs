@@ -2,11 +2,10 @@
 //! the disk before the landing is reported.
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::error::{IoContext, Result};
+use crate::error::{IfExists, IoContext, Result};
 use crate::fs::disk;
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
@@ -62,12 +61,8 @@ impl Repo {
 /// exist.
 fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<Vec<PathBuf>> {
     let failed = || format!("could not read '{}'", directory.display());
-    let listing = match fs::read_dir(directory) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listing => listing.context(failed)?,
-    };
     let mut young = Vec::new();
-    for entry in listing {
+    for entry in fs::read_dir(directory).if_exists().context(failed)?.into_iter().flatten() {
         let entry = entry.context(failed)?;
         // The file is gone: a git has moved it into a pack, or deleted it.
         let Ok(meta) = entry.metadata() else { continue };

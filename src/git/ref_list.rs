@@ -17,7 +17,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IfExists, Result};
 use crate::fs::{directory, regular};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
@@ -144,10 +144,8 @@ impl Repo {
         let mut found = ListedRefs::default();
         let git_dir = self.common_dir();
         found.read_files(CWD, git_dir.join(prefix), prefix, git_dir).map_err(unreadable)?;
-        match regular::read(&git_dir.join("packed-refs")) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            read => found.add_packed(&read.map_err(unreadable)?, prefix),
-        }
+        let packed = regular::read(&git_dir.join("packed-refs")).if_exists().map_err(unreadable)?;
+        found.add_packed(&packed.unwrap_or_default(), prefix);
         Ok(found)
     }
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::removals::Removals;
 use crate::fs::trash::{self, Bin};
@@ -128,13 +128,9 @@ impl<'a> Checkouts<'a> {
         })?;
         // git copies the patterns of the user's sparse checkout. Delete them, so that all tracked files are
         // checked out.
-        match fs::remove_file(worktree.admin.join("info/sparse-checkout")) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(e)
-                    .context(|| format!("could not prepare '{}'", worktree.admin.display()));
-            }
-            _ => {}
-        }
+        fs::remove_file(worktree.admin.join("info/sparse-checkout"))
+            .if_exists()
+            .context(|| format!("could not prepare '{}'", worktree.admin.display()))?;
         Ok(RoomedWorktree { worktree, room })
     }
 

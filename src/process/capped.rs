@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::IfExists;
 use crate::fs::regular;
 use crate::model::agent_output::{self, LEFT_OUT};
 use crate::model::plain;
@@ -103,10 +104,9 @@ impl Follower {
         loop {
             let file = match &mut self.file {
                 Some(file) => file,
-                None => match regular::open_own(&self.log) {
-                    Ok(file) => self.file.insert(file),
-                    Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(bytes),
-                    Err(e) => return Err(e),
+                None => match regular::open_own(&self.log).if_exists()? {
+                    Some(file) => self.file.insert(file),
+                    None => return Ok(bytes),
                 },
             };
             self.read += file.read_to_end(&mut bytes)? as u64;

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::regular;
 use crate::model::candidate::State;
 use crate::model::name::Name;
@@ -312,11 +312,10 @@ pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> R
 /// Reads all events, oldest first. They are not checked, although an attempt can write to the log. Lines that
 /// are not JSON objects, such as incomplete lines, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
-    let bytes = match regular::read(file) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
-    };
+    let bytes = regular::read(file)
+        .if_exists()
+        .context(|| format!("could not read '{}'", file.display()))?
+        .unwrap_or_default();
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 

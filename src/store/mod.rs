@@ -13,13 +13,12 @@ pub mod records;
 pub mod select;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::error::{Cause, Error, IoContext, Result};
+use crate::error::{Cause, Error, IfExists, IoContext, Result};
 use crate::fs::removals::Removals;
 use crate::fs::tree;
 use crate::fs::{
@@ -252,12 +251,8 @@ impl Store {
     pub fn run_directories(&self) -> Result<Vec<Name>> {
         let path = self.dir.runs();
         let failed = || format!("could not list '{}'", path.display());
-        let listing = match std::fs::read_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            listing => listing.context(failed)?,
-        };
         let mut names = Vec::new();
-        for entry in listing {
+        for entry in std::fs::read_dir(&path).if_exists().context(failed)?.into_iter().flatten() {
             names.extend(entry.context(failed)?.file_name().to_str().and_then(|n| n.parse().ok()));
         }
         Ok(names)
@@ -278,10 +273,6 @@ fn busy(run: &Name) -> Error {
 
 /// Removes a file. It is not an error if the file does not exist.
 pub fn remove(file: &Path) -> Result<()> {
-    match std::fs::remove_file(file) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            Err(e).context(|| format!("could not remove '{}'", file.display()))
-        }
-        _ => Ok(()),
-    }
+    let removed = std::fs::remove_file(file).if_exists().map(drop);
+    removed.context(|| format!("could not remove '{}'", file.display()))
 }

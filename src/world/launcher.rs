@@ -16,6 +16,7 @@ use rustix::io::FdFlags;
 use rustix::process::Signal;
 use rustix::thread::CapabilitySet;
 
+use crate::error::IfExists;
 use crate::process;
 use crate::process::supervisor::outlive_signals;
 use crate::process::world_spec::{INIT_VERB, WorldSpec};
@@ -99,12 +100,8 @@ fn refuse_cgroup_namespaces() -> io::Result<()> {
 /// (namespaces(7), inotify(7)): the files with the limits in the current user namespace, and the limits.
 fn limits_of_user() -> io::Result<Vec<(PathBuf, u64)>> {
     let mut limits = Vec::new();
-    let files = match fs::read_dir("/proc/sys/user") {
-        // The system has no such limits.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(limits),
-        listed => listed?,
-    };
-    for file in files {
+    // Not every system has such limits.
+    for file in fs::read_dir("/proc/sys/user").if_exists()?.into_iter().flatten() {
         let path = file?.path();
         if let Ok(most) = fs::read_to_string(&path)?.trim().parse() {
             limits.push((path, most));

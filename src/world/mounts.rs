@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
+use crate::error::IfExists;
 use crate::process::world_spec::{Mount, WorldSpec};
 use crate::world::confining::{Refusal, Step};
 use crate::world::devices::{self, open_path, reopened};
@@ -213,20 +214,15 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
 /// "Volatile mount"). The mark warns that files of the layer may be incomplete after a loss of power. That
 /// does not matter here, because these files are thrown away or are copies.
 fn forget_volatile(work: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(work.join("work/incompat")) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    fs::remove_dir_all(work.join("work/incompat")).if_exists().map(drop)
 }
 
 /// Changes the mode of the directory `work` that the kernel makes in the overlay's work directory. The kernel
 /// gives that directory the mode 0, so this user could not remove the directory later. The kernel itself
 /// ignores the mode. If the upper layer belongs to another user, the directory does not exist.
 fn open_work(work: &str) -> io::Result<()> {
-    match fs::set_permissions(format!("{work}/work"), fs::Permissions::from_mode(0o700)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    let mode = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(format!("{work}/work"), mode).if_exists().map(drop)
 }
 
 /// Fails if an overlay is read-only, and unmounts it. The system mounts an overlay read-only, without an

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::ByteSlice;
 use rustix::fs::{AtFlags, FileType, Mode};
 
+use crate::error::IfExists;
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
 use crate::model::oid::Oid;
@@ -96,11 +97,8 @@ pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -
         } else {
             Ok(())
         };
-        match copied {
-            // The path is gone; it may have been a temporary file of git.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            other => other?,
-        }
+        // If the path is gone, it may have been a temporary file of git.
+        copied.if_exists()?;
     }
     Ok(())
 }
@@ -131,13 +129,13 @@ pub(super) fn read(
     let all = list_readable(dir, leaves_out, unread).into_iter();
     for (path, _) in all.filter(|(_, kind)| kind.is_file()) {
         let at = dir.join(&path);
-        match regular::read_own_at_most(&at, left) {
-            Ok(bytes) => {
+        match regular::read_own_at_most(&at, left).if_exists() {
+            Ok(Some(bytes)) => {
                 left -= bytes.len() as u64;
                 found.insert(path, bytes);
             }
             // git removes files at any time.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Ok(None) => {}
             Err(_) => unread.push(at),
         }
     }
@@ -194,8 +192,8 @@ fn open_in_place(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 
 /// Every object id in the files of the administrative entry `admin`, without its index. git deletes these files
 /// together with the worktree, and they may be the only ones that name an object: an autostash, a ref of a
-/// bisection, or a commit that was amended. Some of these objects
-/// may not exist. All files count, because each version of git has files of its own.
+/// bisection, or a commit that was amended. Some of these objects may not exist. All files count, because each
+/// version of git has files of its own.
 pub fn named(admin: &Path) -> BTreeSet<Oid> {
     let is_left_out = |path: &Path| is_of_the_repository(path) || is_of_an_index(path);
     let found = read(admin, is_left_out, &mut Vec::new());

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{IoContext, Result};
+use crate::error::{IfExists, IoContext, Result};
 use crate::fs::regular;
 use crate::git::own_dir::files;
 use crate::model::hex::hex;
@@ -33,10 +33,7 @@ pub(super) fn bring_back(from: &Path, store: &Path) -> Result<()> {
 }
 
 fn copy(from: &Path, digest: &str, store: &Path, target: &Path) -> io::Result<()> {
-    let mut file = match regular::open_own(from) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
+    let Some(mut file) = regular::open_own(from).if_exists()? else { return Ok(()) };
     fs::create_dir_all(store)?;
     let readable = Permissions::from_mode(0o644);
     let mut copied = tempfile::Builder::new().permissions(readable).tempfile_in(store)?;

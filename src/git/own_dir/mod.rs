@@ -18,7 +18,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::{atomic, regular};
 use crate::git::filters::STORE_OF_LFS;
@@ -155,11 +155,8 @@ impl OwnGitDir {
         }
         let note = self.room.join(UNREAD);
         if parts.is_empty() {
-            return match fs::remove_file(&note) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-                _ => Ok(()),
-            }
-            .context(|| format!("could not delete '{}'", note.display()));
+            let removed = fs::remove_file(&note).if_exists().map(drop);
+            return removed.context(|| format!("could not delete '{}'", note.display()));
         }
         atomic::write(&note, parts.join("; ").as_bytes())
     }
@@ -190,10 +187,8 @@ impl OwnGitDir {
         }
         fs::write(dir.join(ALTERNATES), format!("../{SHARED_OBJECTS}\n"))?;
         for name in COPIED_FILES {
-            match regular::read(&common.join(name)) {
-                Ok(bytes) => fs::write(dir.join(name), bytes)?,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
+            if let Some(bytes) = regular::read(&common.join(name)).if_exists()? {
+                fs::write(dir.join(name), bytes)?;
             }
         }
         for name in COPIED_DIRECTORIES {

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use gix::bstr::ByteSlice;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::tree::path_bytes;
 use crate::git::cli::{Git, nul_separated};
@@ -202,7 +202,7 @@ impl Seeds {
         for (path, from) in &self.found {
             let to = path.on_disk(into);
             let relative = to.strip_prefix(into).unwrap_or(&to);
-            let attempt = || -> io::Result<bool> {
+            let mut attempt = || -> io::Result<bool> {
                 let directory = relative.parent().unwrap_or(relative);
                 if fs::symlink_metadata(from).is_err()
                     || (ready != directory && !make_directories(&self.root, into, directory)?)
@@ -213,19 +213,13 @@ impl Seeds {
                 ready = directory.to_owned();
                 copy(from, &to, |target| redirect(target, path), &mut clones)
             };
-            if unless_vanished(attempt).context(|| format!("could not seed '{}'", to.display()))? {
+            // If a file is missing, a seed vanished while it was copied.
+            let done = attempt().if_exists();
+            if done.context(|| format!("could not seed '{}'", to.display()))? == Some(true) {
                 got.push(path.clone());
             }
         }
         Ok(got)
-    }
-}
-
-/// Calls `attempt`. If a file is missing, because a seed vanished while it was copied, returns false.
-fn unless_vanished(attempt: impl FnOnce() -> io::Result<bool>) -> io::Result<bool> {
-    match attempt() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        other => other,
     }
 }
 

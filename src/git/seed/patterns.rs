@@ -1,12 +1,11 @@
 //! Patterns for seeds, in the syntax of `.gitignore`.
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::regular;
 
 /// A file in the checkout with patterns for files to copy. Other tools read it, too. Only files that git
@@ -63,11 +62,10 @@ impl Patterns {
     /// Reads the patterns of a file. A line that is not a pattern is skipped with a note and is no error,
     /// because the file may be written for other tools.
     pub fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
-        let bytes = match regular::read(file) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
-        };
+        let bytes = regular::read(file)
+            .if_exists()
+            .context(|| format!("could not read '{}'", file.display()))?
+            .unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = Vec::new();
         for (at, line) in text.lines().enumerate() {

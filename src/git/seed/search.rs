@@ -1,11 +1,10 @@
 //! Searches for seeds in the user's checkout.
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{IoContext, Result};
+use crate::error::{IfExists, IoContext, Result};
 use crate::fs::tree;
 use crate::git::cli::nul_separated;
 use crate::git::repo::Repo;
@@ -119,9 +118,10 @@ impl SeedSearch<'_> {
         {
             return Ok(());
         }
-        let listing = match fs::read_dir(real) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            other => other.context(|| format!("could not list '{}'", real.display()))?,
+        let listing = fs::read_dir(real).if_exists();
+        let Some(listing) = listing.context(|| format!("could not list '{}'", real.display()))?
+        else {
+            return Ok(());
         };
         let mut is_empty = true;
         for entry in listing.flatten() {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::error::IfExists;
 use crate::fs::regular;
 use crate::model::pattern::matches;
 
@@ -78,11 +79,8 @@ impl Copies {
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            match self.copy_setting(&from.join(&name), &to.join(&name), depth - 1) {
-                // The entry is a dangling link.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                copied => copied?,
-            }
+            // Nothing exists if the entry is a dangling link.
+            self.copy_setting(&from.join(&name), &to.join(&name), depth - 1).if_exists()?;
         }
         Ok(())
     }

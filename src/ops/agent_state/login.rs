@@ -7,12 +7,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::agents::{self, StateVariable};
+use crate::error::IfExists;
 use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::{atomic, regular};
 use crate::model::hex::hex;
@@ -72,16 +72,12 @@ impl CopiedLogin {
 
     /// Removes the copy. If the agent has refreshed the tokens in the copy, puts them into the user's login.
     pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
-        let (above, name) = match self.open_above(root) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Settled::Kept),
-            opened => opened?,
+        let Some((above, name)) = self.open_above(root).if_exists()? else {
+            return Ok(Settled::Kept);
         };
         let opened = regular::open_own_in(&above, name);
         let bytes = opened.and_then(|file| regular::read_at_most(file, LARGEST));
-        match rustix::fs::unlinkat(&above, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(e) => return Err(e.into()),
-        }
+        rustix::fs::unlinkat(&above, name, AtFlags::empty()).if_exists()?;
         match bytes {
             Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
             // The copy is unchanged, it no longer exists (the agent has logged out), or it is not a regular
