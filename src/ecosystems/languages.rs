@@ -1,5 +1,4 @@
 //! The languages of a base: where its source files are, and whether a new file can only be source.
-
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::new_file::{KnownCode, NewFile};
 use crate::ecosystems::paths::{directories_above, directory_of, file_name, have_same_extension};

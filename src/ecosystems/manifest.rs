@@ -147,7 +147,8 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
 
 /// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to its own brace
 /// if `end` is a brace. A section is put back, too, if it differs in more than lines for which `names_package` is
-/// true, because the other lines may be code. Returns `None` for a new manifest, and if the number of sections is not the base's.
+/// true, because the other lines may be code. Returns `None` for a new manifest, and if the number of sections is not
+/// the base's.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,

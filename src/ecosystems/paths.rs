@@ -58,7 +58,7 @@ pub fn is_in(path: &str, directory: &str) -> bool {
     directory_of(path).split('/').any(|part| part == directory)
 }
 
-/// True in the name of a variable, a function or a module.
+/// True for a character of the name of a variable, a function or a module.
 pub fn is_in_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }

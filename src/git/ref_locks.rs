@@ -212,9 +212,9 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
     since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
 }
 
-/// True if a process has this lock open, so that it certainly does not belong to a killed git. A git that
-/// filters files or waits for its editor can hold a lock for any time; it closes the lock once that is complete.
-/// False if that cannot be told.
+/// True if a process has this lock file open: then the lock certainly does not belong to a killed git. A git that
+/// filters files writes its lock for any time. False if the lock is complete, because git then closes it (as while
+/// its editor is open), and if this cannot be told.
 pub(super) fn is_held(lock: &Path) -> bool {
     let Ok(lock) = lock.canonicalize() else { return false };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

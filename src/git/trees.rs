@@ -190,15 +190,10 @@ pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeD
     Some(found)
 }
 
-/// The paths that may still be listed from trees that others made. A few small objects can stand for any
-/// number of paths, because a tree can name another tree many times, and for long ones.
+/// Limits how many paths are listed from trees that others made. A tree can name another tree many times, so a few
+/// small objects can stand for any number of paths, and for very long ones.
 pub(super) struct PathBudget {
     bytes: usize,
-}
-
-impl PathBudget {
-    /// The bytes that each path counts in addition to its own.
-    const PER_PATH: usize = 256;
 }
 
 impl Default for PathBudget {
@@ -208,6 +203,9 @@ impl Default for PathBudget {
 }
 
 impl PathBudget {
+    /// The bytes that each path counts in addition to its own.
+    const PER_PATH: usize = 256;
+
     /// Counts a path of this length; `None` if that is one too many.
     pub fn take(&mut self, length: usize) -> Option<()> {
         self.bytes = self.bytes.checked_sub(PathBudget::PER_PATH + length)?;
@@ -220,7 +218,8 @@ const MOST_LEVELS: usize = 2048;
 
 /// The reason why `to` (a tree or a commit) is not used. Either git would not write a tree in it: its entries
 /// are not sorted, or it has one name twice. Git's commands read different files from such a tree, so the tree
-/// that is judged could differ from the tree that lands. Or it has so many paths that git-frites could not list them all. Trees that are at the same path in `from` are not checked.
+/// that is judged could differ from the tree that lands. Or it has so many paths that git-frites could not list them
+/// all. Trees that are at the same path in `from` are not checked.
 pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     let reader = (repo, &repo.gix());
     let mut budget = PathBudget::default();

@@ -33,8 +33,8 @@ impl StartGate {
     }
 
     /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not started, and
-    /// returns the candidate. Returns `None` if the candidate's command may start, and if the setup of its
-    /// worktree failed: then there is no command that waits.
+    /// returns the candidate. Returns `None` if the candidate's command may start. Also returns `None`, at once, if the
+    /// setup of its worktree failed, because then no command waits.
     pub fn refuse(
         &self,
         session: &Session,

@@ -90,7 +90,7 @@ pub fn land(
         plan.distrust("the conflicts are not resolved");
     }
     let mut message = plan.commit_message(session, options)?;
-    if !fresh.no_switch && changes_hook(session, &plan, &head, options, fresh.commit)? {
+    if !fresh.no_switch && check_checkout(session, &plan, &head, options, fresh.commit)? {
         message.hooks = HooksToRun::None;
     }
     if fresh.commit {
@@ -113,9 +113,9 @@ pub fn land(
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts })
 }
 
-/// True if a commit in the user's checkout would run an attempt's version of a hook. Fails if the landing would
-/// overwrite files there, or if git would run another program of the attempt.
-fn changes_hook(
+/// Fails if the landing would overwrite files in the user's checkout, or if git would run another program of the
+/// attempt. Returns true if a commit there would run an attempt's version of a hook.
+fn check_checkout(
     session: &Session,
     plan: &Plan,
     head: &ResolvedTarget,

@@ -84,7 +84,7 @@ impl Plan {
         session: &Session,
         target: &ResolvedTarget,
         tree: &Oid,
-        report: (&str, &JudgingLogs),
+        named_logs: (&str, &JudgingLogs),
         changes_tests: bool,
     ) -> Result<Results> {
         let Session { repo, store, ui, .. } = session;
@@ -92,14 +92,14 @@ impl Plan {
             return Ok(Results::default());
         };
         let commit = commit::neutral_commit(repo, tree, &target.tip)?;
-        let (mut results, its_world) = judge_commit(session, run, verdict, &commit, report)?;
+        let (mut results, its_world) = judge_commit(session, run, verdict, &commit, named_logs)?;
         *world = Some(its_world);
         let Verdict { baseline: Some(base), terms, .. } = &*verdict else { return Ok(results) };
         let settings = &terms.settings;
         if contradict_tree(&mut results.clone(), base, settings, changes_tests) {
             if of_target.is_none() {
                 let name = target.name();
-                ui.note(format!("{}: its tests are compared with those of {name}", report.0));
+                ui.note(format!("{}: its tests are compared with those of {name}", named_logs.0));
                 let commit =
                     commit::neutral_commit(repo, &repo.commit(target.state())?.tree, &target.tip)?;
                 let logs = store.target_logs(&run.run).judging(None);
