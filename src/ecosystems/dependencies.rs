@@ -228,16 +228,9 @@ fn of_document(document: &Value) -> Vec<(String, String)> {
 /// True for keys under which documents list dependencies.
 fn lists_dependencies(key: &str) -> bool {
     key.to_ascii_lowercase().contains("dependenc")
-        || matches!(
-            key,
-            "imports"
-                | "package"
-                | "packages"
-                | "packages-dev"
-                | "require"
-                | "require-dev"
-                | "requires"
-        )
+        || "imports package packages packages-dev require require-dev requires"
+            .split(' ')
+            .any(|known| known == key)
 }
 
 /// No package has a longer name or version. A longer one in a file would be copied for each fact about it.
@@ -306,7 +299,9 @@ impl Origins {
                         // Dart writes there where the package comes from.
                         let name = value["name"].as_str().unwrap_or_default();
                         self.insert(package.0, "", format!("{name} {}", origin(value)));
-                    } else if !ABOUT.contains(&key.as_str()) && value.as_str() != Some(package.0) {
+                    } else if !ABOUT.split_whitespace().any(|known| known == key)
+                        && value.as_str() != Some(package.0)
+                    {
                         self.add_programs(key, value, package.0);
                         let fact = format!("{key}: {value}").replace(package.1, "*");
                         self.insert(package.0, "", fact);
@@ -438,21 +433,15 @@ impl Origins {
 }
 
 /// Keys whose values describe a package, or are addresses from which nothing is installed.
-const ABOUT: [&str; 13] = [
-    "abandoned",
-    "authors",
-    "category",
-    "deprecated",
-    "description",
-    "funding",
-    "homepage",
-    "keywords",
-    "license",
-    "notification-url",
-    "support",
-    "time",
-    "version",
-];
+const ABOUT: &str = "
+    abandoned authors category deprecated description funding homepage keywords license
+    notification-url support time version";
+
+/// The other keys for which [`changes_with_version`] is true.
+const CHANGING: &str = "
+    checksum conditions conflict contenthash cpu deprecated dist engines extras files groups hasbin
+    hash hashes integrity libc markers os python-versions requested resolved sdist source specifier
+    suggest version wheels";
 
 /// True for keys of a lock file whose values may change with the package's version: e.g. its checksum, its
 /// address, its platforms and its dependencies.
@@ -460,58 +449,17 @@ fn changes_with_version(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     lists_dependencies(&key)
         || ["peer", "optional", "dev", "resolution-"].iter().any(|start| key.starts_with(start))
-        || matches!(
-            key.as_str(),
-            "checksum"
-                | "conditions"
-                | "conflict"
-                | "contenthash"
-                | "cpu"
-                | "deprecated"
-                | "dist"
-                | "engines"
-                | "extras"
-                | "files"
-                | "groups"
-                | "hasbin"
-                | "hash"
-                | "hashes"
-                | "integrity"
-                | "libc"
-                | "markers"
-                | "os"
-                | "python-versions"
-                | "requested"
-                | "resolved"
-                | "sdist"
-                | "source"
-                | "specifier"
-                | "suggest"
-                | "version"
-                | "wheels"
-        )
+        || CHANGING.split_whitespace().any(|known| known == key)
 }
 
 /// The place that a requirement takes its package from; empty for the default registry.
 fn origin(requirement: &Value) -> String {
-    const KEYS: [&str; 11] = [
-        "file",
-        "git",
-        "hg",
-        "index",
-        "package",
-        "path",
-        "registry",
-        "registry-index",
-        "source",
-        "svn",
-        "url",
-    ];
+    const KEYS: &str = "file git hg index package path registry registry-index source svn url";
     match requirement {
         Value::String(text) => place_of(text),
         _ => KEYS
-            .iter()
-            .filter_map(|key| Some(format!("{key} {}\n", requirement.get(*key)?.as_str()?)))
+            .split(' ')
+            .filter_map(|key| Some(format!("{key} {}\n", requirement.get(key)?.as_str()?)))
             .collect(),
     }
 }

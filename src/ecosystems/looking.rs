@@ -22,39 +22,11 @@ const LOOKING: &str = "
 
 /// Pairs of a program and the word after it. With this word, the program only looks at the files that it
 /// names.
-const LOOKING_IF: [&str; 31] = [
-    "bash -n",
-    "cargo bench",
-    "cargo build",
-    "cargo check",
-    "cargo clippy",
-    "cargo doc",
-    "cargo fmt",
-    "cargo install",
-    "cargo nextest",
-    "cargo test",
-    "dart analyze",
-    "dart format",
-    "deno check",
-    "deno fmt",
-    "deno lint",
-    "docker build",
-    "dotnet build",
-    "dotnet format",
-    "go build",
-    "go fmt",
-    "go install",
-    "go test",
-    "go vet",
-    "node --check",
-    "perl -c",
-    "php -l",
-    "ruby -c",
-    "sh -n",
-    "swift build",
-    "zig build",
-    "zig fmt",
-];
+const LOOKING_IF: &str = "
+    bash -n, cargo bench, cargo build, cargo check, cargo clippy, cargo doc, cargo fmt,
+    cargo install, cargo nextest, cargo test, dart analyze, dart format, deno check, deno fmt,
+    deno lint, docker build, dotnet build, dotnet format, go build, go fmt, go install, go test,
+    go vet, node --check, perl -c, php -l, ruby -c, sh -n, swift build, zig build, zig fmt";
 
 /// Programs whose name may begin with the name of a target system: `arm-none-eabi-gcc`.
 const CROSS_COMPILERS: [&str; 8] = ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"];
@@ -66,26 +38,26 @@ const COLLECTING: &str = "
 
 /// Pairs of a program and the word after it. With this word, the program runs the tests in a directory that
 /// it names.
-const COLLECTING_IF: [&str; 4] = ["bun test", "deno test", "mix test", "node --test"];
+const COLLECTING_IF: &str = "bun test, deno test, mix test, node --test";
 
 /// True if a program, followed by the word `next`, only looks at the files that it names.
 pub fn looks_only(program: &str, next: &str) -> bool {
-    is_among(program, next, LOOKING, &LOOKING_IF)
+    is_among(program, next, LOOKING, LOOKING_IF)
 }
 
 /// True if a program, followed by the word `next`, runs the tests in a directory that it names.
 pub fn collects_tests(program: &str, next: &str) -> bool {
-    is_among(program, next, COLLECTING, &COLLECTING_IF)
+    is_among(program, next, COLLECTING, COLLECTING_IF)
 }
 
 /// True for `/usr/bin/gcc-12`, `arm-none-eabi-gcc` and `$CC` if `programs` contains `gcc` and `cc`.
-fn is_among(program: &str, next: &str, programs: &str, with_next: &[&str]) -> bool {
+fn is_among(program: &str, next: &str, programs: &str, with_next: &str) -> bool {
     let name = file_name(program).trim_matches(['$', '{', '}']).to_ascii_lowercase();
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-".contains(c));
     let last = name.rsplit(['-', '}']).next().unwrap_or(name);
     let name = if CROSS_COMPILERS.contains(&last) { last } else { name };
     programs.split_whitespace().any(|known| known == name || known == program)
-        || with_next.contains(&format!("{name} {next}").as_str())
+        || with_next.split(',').any(|pair| pair.trim() == format!("{name} {next}"))
 }
 
 #[cfg(test)]
