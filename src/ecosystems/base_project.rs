@@ -27,7 +27,7 @@ use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
 use crate::error::Result;
 use crate::git::ignored::ignored;
-use crate::git::repo::Repo;
+use crate::git::repo::{Repo, follow_links};
 use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
@@ -37,9 +37,6 @@ use crate::model::path::TreePath;
 /// The maximum number of files for which one search looks, because a search takes longer the more names it
 /// looks for.
 const MOST_NAMES: usize = 100;
-
-/// The maximum number of symbolic links that are followed for one path, as in Linux.
-const MOST_LINKS: usize = 40;
 
 /// A base, with the files that the oracle's commands run.
 pub struct BaseProject<'t> {
@@ -493,9 +490,10 @@ impl<'t> BaseProject<'t> {
             }
             let pairs = roots.iter().flat_map(|root| links.iter().map(move |link| (root, link)));
             let found = pairs.filter_map(|(root, link)| {
-                Some((link.clone(), self.target_of(link, links, root)?))
+                let target = self.target_of(link, links, root).transpose()?;
+                Some(target.map(|target| (link.clone(), target)))
             });
-            Ok(found.collect())
+            found.collect()
         });
         Ok(found?)
     }
@@ -641,42 +639,22 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// Returns the path to which a symbolic link of the base leads, directly or through other links
-    /// (path_resolution(7)), if the base is at `root`, an absolute path. In a sealed world it is at the path of the
-    /// checkout, so a link may leave the base and come back. Returns `None` if the link ends outside of the base
-    /// or leads in a circle.
-    fn target_of(&self, link: &str, links: &BTreeSet<String>, root: &str) -> Option<String> {
-        let mut parts: Vec<String> = root.split('/').skip(1).map(str::to_owned).collect();
-        let mut rest: Vec<String> = link.rsplit('/').map(str::to_owned).collect();
-        let mut followed = 0;
+    /// Returns the path to which a symbolic link of the base leads, directly or through other links, if the base is at
+    /// `root`, an absolute path: in a sealed world it is at the path of the checkout.
+    fn target_of(
+        &self,
+        link: &str,
+        links: &BTreeSet<String>,
+        root: &str,
+    ) -> Result<Option<String>> {
         let below = format!("{root}/");
-        let path_of = |parts: &[String]| format!("/{}", parts.join("/"));
-        while let Some(part) = rest.pop() {
-            match part.as_str() {
-                "" | "." => continue,
-                ".." => drop(parts.pop()),
-                _ => parts.push(part),
+        follow_links(root, link, |at| match at.strip_prefix(&below) {
+            Some(inside) if links.contains(inside) => self.repo.link_at(&self.commit, inside),
+            Some(_) => Ok(None),
+            None => {
+                Ok(fs::read_link(at).ok().and_then(|to| to.into_os_string().into_string().ok()))
             }
-            let path = path_of(&parts);
-            let target = match path.strip_prefix(&below) {
-                Some(inside) if links.contains(inside) => {
-                    let target = self.repo.bytes_at(&self.commit, inside)?;
-                    String::from_utf8(target).ok()?
-                }
-                None if let Ok(target) = fs::read_link(&path) => target.to_str()?.to_owned(),
-                _ => continue,
-            };
-            followed += 1;
-            if followed > MOST_LINKS {
-                return None;
-            }
-            if target.starts_with('/') {
-                parts.clear();
-            }
-            parts.pop();
-            rest.extend(target.rsplit('/').map(str::to_owned));
-        }
-        path_of(&parts).strip_prefix(&below).map(str::to_owned)
+        })
     }
 }
 

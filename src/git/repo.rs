@@ -318,29 +318,15 @@ impl Repo {
     /// there. `None` if a link leads out of the tree, or if the links form a loop. `tree` is a tree or a
     /// commit.
     pub fn place_by_links(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
-        let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
-        let mut found: Vec<String> = Vec::new();
-        let mut links = 0;
-        while let Some(part) = left.pop() {
-            match part.as_str() {
-                "" | "." => continue,
-                ".." if found.pop().is_some() => continue,
-                ".." => return Ok(None),
-                _ => found.push(part),
-            }
-            let Some(target) = self.link_at(tree, &found.join("/"))? else { continue };
-            links += 1;
-            if target.starts_with('/') || links > MOST_LINKS {
-                return Ok(None);
-            }
-            found.pop();
-            left.extend(target.rsplit('/').map(str::to_owned));
-        }
-        Ok(Some(found.join("/")))
+        // No link can lead back into a directory of this name.
+        follow_links("/\0", path, |at| match at.strip_prefix("/\0/") {
+            Some(inside) => self.link_at(tree, inside),
+            None => Ok(None),
+        })
     }
 
     /// The target of a symbolic link in a tree; `None` if the path is not a symbolic link.
-    fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
+    pub fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
         match self.entry(tree, path.into())? {
             Some((EntryMode::Link, id)) => {
                 let target = self.blob(&to_oid(id))?;
@@ -735,4 +721,40 @@ pub fn is_partial_clone(gix: &gix::Repository) -> bool {
     let remotes = config.plumbing().sections_by_name("remote");
     config.string("extensions.partialClone").is_some()
         || remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
+}
+
+/// The path below `root`, an absolute path, to which `path` below it leads after symbolic links are followed
+/// (path_resolution(7)). A link may leave `root` and come back. `None` if the links end outside of `root` or lead in a
+/// circle. `target` returns the target of the link at an absolute path; `None` if there is no link.
+pub fn follow_links(
+    root: &str,
+    path: &str,
+    target: impl Fn(&str) -> Result<Option<String>>,
+) -> Result<Option<String>> {
+    let mut found: Vec<String> = root.split('/').skip(1).map(str::to_owned).collect();
+    let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        match part.as_str() {
+            "" | "." => continue,
+            ".." => {
+                found.pop();
+                continue;
+            }
+            _ => found.push(part),
+        }
+        let Some(target) = target(&format!("/{}", found.join("/")))? else { continue };
+        links += 1;
+        if links > MOST_LINKS {
+            return Ok(None);
+        }
+        if target.starts_with('/') {
+            found.clear();
+        }
+        found.pop();
+        left.extend(target.rsplit('/').map(str::to_owned));
+    }
+    let place = format!("/{}", found.join("/"));
+    let inside = place.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    Ok(inside.map(|inside| inside.trim_start_matches('/').to_owned()))
 }
