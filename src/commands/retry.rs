@@ -96,7 +96,7 @@ fn require_yes(
         Some(true) => Ok(()),
         Some(false) => Err(Error::no("nothing was run")
             .hint(format!("another command: `git frites retry {candidate} -- CMD`"))),
-        None => Err(Error::usage("the same command needs --yes where nobody can be asked")
+        None => Err(Error::usage("without a terminal, the same command needs --yes")
             .hint("run it: add --yes to what you typed")
             .hint(format!("or another: `git frites retry {candidate} -- CMD`"))),
     }

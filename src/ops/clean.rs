@@ -331,8 +331,8 @@ pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Re
         return Ok(());
     }
     let lines = notes.lines().join("; ");
-    Err(Error::no(format!("{candidate} holds what cannot be captured: {lines}"))
-        .hint("move it away; `git frites clean` with `--discard` removes it for good"))
+    Err(Error::no(format!("{candidate} has files that cannot be captured: {lines}"))
+        .hint("move them away; `git frites clean` with `--discard` removes them for good"))
 }
 
 /// Fails if the current directory is inside the worktree, because neither git nor a shell works in a deleted

@@ -102,7 +102,7 @@ fn open_at(path: &Path) -> Result<Repo> {
         Err(error) if may_hold_attempts(path) => {
             let what = format!("could not open the mirror '{}': {}", path.display(), error.message);
             return Err(Error::fatal(what).hint(
-                "attempts may lie in it that are stored nowhere else: repair it, or move it away",
+                "it may hold attempts that are stored nowhere else: repair it, or move it away",
             ));
         }
         Err(_) => {}

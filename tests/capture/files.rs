@@ -936,7 +936,7 @@ fn name_that_git_refuses_is_flagged_and_kept() {
         "{}",
         answer.stderr
     );
-    world.frites(["clean"]).refuses(1, "holds what cannot be captured");
+    world.frites(["clean"]).refuses(1, "has files that cannot be captured");
     assert!(world.worktree("1/c1/git~1").exists());
 }
 

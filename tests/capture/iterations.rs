@@ -270,7 +270,7 @@ fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name()
     assert_eq!(lines(&judge(4), correct), 1);
     let refused = world.frites(["apply", "1/c1"]).refuses(1, "nothing verified to land");
     assert!(
-        refused.stderr.contains("hint: its attempt did not end well, so it is not judged: correct it, and then `git frites capture 1/c1`"),
+        refused.stderr.contains("hint: its command did not succeed, so it is not judged: correct it, and then `git frites capture 1/c1`"),
         "{}",
         refused.stderr
     );

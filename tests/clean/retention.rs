@@ -214,7 +214,7 @@ fn expired_worktrees_go_in_the_background_at_most_once_per_interval() {
     world.frites(["diff", "1"]).expect(0);
     poll(|| told().contains("freed"));
     assert_eq!(there(&world, &["1/c1", "1/c2", "2/c1"]), [false, true, true], "{}", told());
-    assert!(told().contains("2/c1 holds what cannot be captured: "), "{}", told());
+    assert!(told().contains("2/c1 has files that cannot be captured: "), "{}", told());
     assert_eq!(world.git(["show", "refs/frites/1/c1:x"]), "x");
     // Not again within the hour.
     let first = told();

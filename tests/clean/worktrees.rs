@@ -159,7 +159,11 @@ fn worktree_that_cannot_be_captured_is_kept_and_others_are_cleaned() {
         let kept = world.worktree("1/c2");
         let files = files_below(&kept);
         let answer = world.frites(["clean", "1"]).refuses(1, words);
-        assert!(answer.stderr.contains("1/c2 holds what cannot be captured"), "{}", answer.stderr);
+        assert!(
+            answer.stderr.contains("1/c2 has files that cannot be captured"),
+            "{}",
+            answer.stderr
+        );
         assert!(
             answer.out().contains("removed 1/c1 (") && answer.out().contains("removed 1/c3 ("),
             "{}",

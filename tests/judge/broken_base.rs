@@ -31,7 +31,7 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
         ] {
             assert!(answer.stderr.contains(&hint), "{hint}\n{}", answer.stderr);
         }
-        let told = format!("run 1: {name} fails on the base (exit 4), so that a candidate has to");
+        let told = format!("run 1: {name} fails on the base (exit 4), so a candidate has to");
         assert!(answer.stderr.contains(&told), "{}", answer.stderr);
         assert!(!answer.stderr.contains("--repair"), "{}", answer.stderr);
     }
@@ -128,7 +128,7 @@ fn base_that_does_not_build_is_told_in_one_line_and_the_attempts_go_on() {
     let world = World::new();
     let run = ["run", "-n", "1", "--build", "grep -q TWO src/lib.txt", "--test", "true"];
     let answer = world.frites(run.iter().chain(&["--", "sh", "-ec", SMALL])).expect(0);
-    let told = "run 1: build fails on the base (exit 1), so that a candidate has to repair it";
+    let told = "run 1: build fails on the base (exit 1), so a candidate has to repair it";
     assert!(answer.stderr.contains(told), "{}", answer.stderr);
     let hint = "hint: or leave it out: `git frites judge 1 --build '' --test 'true'`, or for every run \
                 `git config frites.oracle.build ''`\n";

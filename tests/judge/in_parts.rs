@@ -86,7 +86,10 @@ fn judge_can_be_sharded_and_combined_by_replay() {
     let whole = world.frites(["judge", "--json", "--no-cache", "--test", test]).expect(0).json();
     // That clone has no commands of its own, so none can be the same.
     let refused = world.frites_in(&clone, ["judge", "--replay"]);
-    refused.refuses(128, "1/c1 was judged on other terms than this side's: its test command is `");
+    refused.refuses(
+        128,
+        "1/c1 was judged on other terms than those given here: its test command is `",
+    );
     let replay = ["judge", "--json", "--replay", "--test", test];
     let there = world.frites_in(&clone, replay).expect(0).json();
     for key in ["decision", "recommended", "rationale", "ranking", "passed", "failed", "oracle"] {
@@ -98,7 +101,7 @@ fn judge_can_be_sharded_and_combined_by_replay() {
     world.frites(["judge", "--candidate", "c2", "--test", "true"]).expect(0);
     world.frites(["judge", "--replay"]).refuses(
         128,
-        "1/c2 was judged on other terms than this side's: its test command is `true`",
+        "1/c2 was judged on other terms than those given here: its test command is `true`",
     );
     world.frites(["judge", "--candidate", "c9"]).refuses(128, "c9");
     world.frites(["clean", "--forget", "--discard", "1"]).expect(0);
@@ -140,7 +143,7 @@ fn outcomes_are_compared_with_the_terms_of_the_side_that_decides() {
     push_results(&world, &clone);
     let refused = world.frites(["judge", "--replay"]).expect(128);
     for words in [
-        "fatal: 1/c1 was judged on other terms than this side's: its test command is `true`, and here `grep -qx 5 new`\n",
+        "fatal: 1/c1 was judged on other terms than those given here: its test command is `true`, and here `grep -qx 5 new`\n",
         "hint: judge it here: `git frites judge 1 --candidate c1`\n",
         "hint: or decide on its terms: `git frites judge --replay 1 --test 'true'`\n",
     ] {
@@ -163,7 +166,7 @@ fn outcomes_are_compared_with_the_terms_of_the_side_that_decides() {
         (["--protect", "tests"], "its oracle.protect is [], and here [\"tests\"]"),
         (["--lint", "true"], "it has no lint command, and here it is `true`"),
     ] {
-        let words = format!("run 1 was judged on other terms than this side's: {words}");
+        let words = format!("run 1 was judged on other terms than those given here: {words}");
         let options = ["judge", "--replay", "--test", "true"].into_iter().chain(option);
         world.frites(options).refuses(128, &words);
     }
@@ -173,7 +176,7 @@ fn outcomes_are_compared_with_the_terms_of_the_side_that_decides() {
     fetch(&world, &clone);
     world.frites_in(&clone, ["judge", "--replay"]).refuses(
         128,
-        "run 1 was judged on other terms than this side's: its test command is `true`",
+        "run 1 was judged on other terms than those given here: its test command is `true`",
     );
     world.assert_clean();
 }
@@ -192,7 +195,7 @@ fn outcomes_with_other_seeds_do_not_count() {
     push_results(&world, &clone);
     world
         .frites(["judge", "--replay"])
-        .refuses(128, "1/c1 was judged on other terms than this side's: its seeds differ");
+        .refuses(128, "1/c1 was judged on other terms than those given here: its seeds differ");
     crate::common::write(&clone.join(".env"), "here\n");
     world.frites_in(&clone, ["judge", "-q", "--candidate", "c1"]).expect(0);
     push_results(&world, &clone);

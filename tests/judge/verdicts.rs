@@ -506,7 +506,7 @@ fn judge_replay_decides_without_running_anything() {
     );
     world.frites(["judge", "--replay", "--test", "true"]).refuses(
         128,
-        "run 1 was judged on other terms than this side's: its test command is `echo",
+        "run 1 was judged on other terms than those given here: its test command is `echo",
     );
     world.assert_clean();
 }

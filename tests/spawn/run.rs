@@ -713,7 +713,7 @@ fn run_merges_as_configured_and_cleans_up_after_itself() {
     world.sh(&world.worktree("1/c2"), "mkfifo pipe").expect(0);
     let answer = world.frites(["apply", "--merge", "--clean", "1/c1"]).expect(0);
     assert!(
-        answer.stderr.contains("warning: 1/c2 stays: 1/c2 holds what cannot be captured"),
+        answer.stderr.contains("warning: 1/c2 stays: 1/c2 has files that cannot be captured"),
         "{}",
         answer.stderr
     );

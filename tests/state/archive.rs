@@ -59,7 +59,8 @@ fn clone_with_only_the_refs_shows_judges_and_lands() {
     }
     assert_eq!(there(&["diff", "1/wrong@1", "--name-only"]).expect(0).out(), "one\n");
     // The clone has no commands of its own.
-    there(&["judge", "--replay"]).refuses(128, "run 1 was judged on other terms than this side's");
+    there(&["judge", "--replay"])
+        .refuses(128, "run 1 was judged on other terms than those given here");
     let replay = ["judge", "--replay", "--json", "--test", "test -e new"];
     assert_eq!(there(&replay).expect(0).json(), verdict);
     assert_eq!(there(&["judge", "-q", "--test", "test -e new"]).expect(0).out(), "1/small\n");

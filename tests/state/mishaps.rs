@@ -320,7 +320,7 @@ fn directories_nested_deeper_than_any_path_are_named_kept_and_then_deleted() {
     let answer = world.frites(["diff", "1/c1"]).expect(0);
     assert!(answer.stderr.contains("warning: 1/c1: not captured: 'd/d/d/"), "{}", answer.stderr);
     assert!(answer.stderr.contains("(its path is too long)"), "{}", answer.stderr);
-    world.frites(["clean", "1/c1"]).refuses(1, "1/c1 holds what cannot be captured");
+    world.frites(["clean", "1/c1"]).refuses(1, "1/c1 has files that cannot be captured");
     assert!(world.worktree("1/c1/README").exists());
     world.frites(["clean", "--discard", "1/c1"]).expect(0);
     assert!(!world.worktree("1/c1").exists());

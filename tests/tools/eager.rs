@@ -244,7 +244,7 @@ fn where_the_base_passes_nobody_is_stopped() {
     waiting.wait_for("right c1", 1);
     waiting.open("c2");
     let ended = ended(run, 0);
-    assert!(ended.stderr.contains("the base passes, so nobody is stopped"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("the base passes, so no attempt is stopped"), "{}", ended.stderr);
     assert_eq!(ended.json()["candidates"][1]["state"], "succeeded");
 }
 

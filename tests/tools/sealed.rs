@@ -417,14 +417,14 @@ fn outcomes_of_different_worlds_are_never_mixed() {
     let replay = ["judge", "--replay", "--json", "--test", "true"];
     world.frites(replay).refuses(
         128,
-        "1/c2 was judged on other terms than this side's: its commands ran unconfined, in the open \
+        "1/c2 was judged on other terms than those given here: its commands ran unconfined, in the open \
          world, and those of other outcomes in sealed worlds",
     );
     // The deciding side may insist on a world, too.
     world.set_env("FRITES_SANDBOX_MODE", "landlock");
     world.frites(replay).refuses(
         128,
-        "1/c1 was judged on other terms than this side's: its commands ran in sealed worlds, and \
+        "1/c1 was judged on other terms than those given here: its commands ran in sealed worlds, and \
          here sandbox.mode is landlock",
     );
     world.set_env("FRITES_SANDBOX_MODE", "required");
@@ -434,7 +434,7 @@ fn outcomes_of_different_worlds_are_never_mixed() {
     // So does a part beside a verdict that was reached here.
     world.set_env("FRITES_SANDBOX_MODE", "off");
     part(&world, "c2");
-    world.frites(replay).refuses(128, "1/c2 was judged on other terms than this side's");
+    world.frites(replay).refuses(128, "1/c2 was judged on other terms than those given here");
     world.set_env("FRITES_SANDBOX_MODE", "sealed");
     let verdict = world.frites(["judge", "--test", "true"]).expect(0).out();
     assert!(verdict.contains("the commands ran in sealed worlds\n"), "{verdict}");

@@ -88,7 +88,7 @@ fn parts(terms: &SharedTerms, part: Option<&Part>, share: Option<Shard>) -> Resu
         (None, None) => {
             return Err(Error::usage("which parts are to be judged?").hint(SHARD_RULE).hint(
                 format!(
-                    "`git frites shard list {}` lists parts, to be judged one by one",
+                    "`git frites shard list {}` lists the parts, which can be judged one by one",
                     terms.run
                 ),
             ));

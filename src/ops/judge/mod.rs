@@ -164,10 +164,7 @@ fn warn_of_replaced_lists(session: &Session) {
     for key in [keys::ORACLE_SOURCE.name, keys::ORACLE_PROTECT.name] {
         let Some(set) = session.config.all().get(key) else { continue };
         let Some(replaced) = &set.replaced else { continue };
-        session.ui.warn(format!(
-            "{key}: the list of {replaced} does not count: {} has one in its place",
-            set.place
-        ));
+        session.ui.warn(format!("{key}: the list in {} replaces that in {replaced}", set.place));
     }
 }
 

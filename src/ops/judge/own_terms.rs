@@ -105,8 +105,10 @@ impl OwnTerms {
         };
         let here = self.terms.judge_command(&run.run, &options);
         let refusal = |difference: &str| {
-            Error::fatal(format!("{what} was judged on other terms than this side's: {difference}"))
-                .hint(format!("judge it here: `{here}`"))
+            Error::fatal(format!(
+                "{what} was judged on other terms than those given here: {difference}"
+            ))
+            .hint(format!("judge it here: `{here}`"))
         };
         if let Some(mode) = self.unsettled {
             let world = theirs.settings.commands.world;

@@ -204,7 +204,7 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
     let cross = if stored.terms.settings.cross { " --cross" } else { "" };
     let options = format!("{cross} --rank {}", rules.rank);
     Err(Error::fatal(format!(
-        "by {} the verdict of run {} depends on {}, whose results nobody has confirmed so far",
+        "ranked by {}, the verdict of run {} depends on {}, whose results are not confirmed yet",
         rules.rank,
         stored.run,
         and(&names)

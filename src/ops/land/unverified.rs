@@ -100,7 +100,7 @@ pub(super) fn unverified(
         .hint(match entry {
             Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address, Some(entry)),
             Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
-                "its attempt did not end well, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
+                "its command did not succeed, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
                 acceptance_hint(&candidate)
             ),
             Some(entry) if entry.results.stopped_at().is_some() => {

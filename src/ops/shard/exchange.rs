@@ -168,7 +168,7 @@ impl<'a> Exchange<'a> {
                 && !repo.is_ancestor(&theirs, &ours)?
             {
                 self.session.ui.warn(format!(
-                    "'{}' has other terms for run {} than it was opened with here; those of this side count",
+                    "'{}' has other terms for run {} than this repository, whose terms count",
                     self.place(),
                     self.run
                 ));
@@ -388,8 +388,9 @@ pub fn current_terms(
             Some(exchange) => (format!(" at '{}'", exchange.place()), " --remote R"),
             None => (String::new(), ""),
         };
-        Error::fatal(format!("run {name} was not opened for judging in parts{place}"))
-            .hint(format!("where its worktrees are: `git frites shard open{option} {name}`"))
+        Error::fatal(format!("run {name} was not opened for judging in parts{place}")).hint(
+            format!("open it where its worktrees are: `git frites shard open{option} {name}`"),
+        )
     })
 }
 

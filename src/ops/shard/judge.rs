@@ -89,7 +89,7 @@ impl<'s> ShardJudge<'s, '_> {
         let run = &self.terms.run;
         Err(match self.terms.trees.iter().find(|tree| tree.same.contains(name)) {
             Some(first) => Error::fatal(format!(
-                "{run}/{name} has the tree of {run}/{}, under whose name it is judged",
+                "{run}/{name} has the same tree as {run}/{}, and is judged under that name",
                 first.candidate
             ))
             .hint(format!("`git frites shard judge {run}/{}`", first.candidate)),

@@ -484,7 +484,7 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
         }
         _ if *stage != Stage::Test => {
             ui.note(format!(
-                "run {run}: {stage} fails on the base ({outcome}), so that a candidate has to repair it"
+                "run {run}: {stage} fails on the base ({outcome}), so a candidate has to repair it"
             ));
             if matches!(stage, Stage::Build | Stage::Lint) {
                 let without = format!(" --{stage} ''");
