@@ -330,9 +330,9 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// Returns the checks among these files: no code of the base loads them, but something else runs them: a
-    /// recipe, a setting, or a command that gets their directory as an argument. `lines` are the lines of the
-    /// base that contain the file name of one of the files, or its module name and a word that loads modules.
+    /// Returns the checks among these files. No code of the base loads a check. A recipe, a setting, or a
+    /// command that gets the check's directory as an argument runs it. `lines` are the lines of the base
+    /// that contain the file name of one of the files, or its module name and a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -437,7 +437,7 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let more = self.lines.find(LineSearch::of(test_data::words_of_use(path)))?;
-        // Data may have the name for another reason than that a test reads the file.
+        // A test that is data may contain the name without reading the file.
         let is_code = tests.all(|(test, _)| test_data::is_data(test))
             && more.iter().any(|(test, line)| is_imported_in(test, line, path));
         Ok(!is_code && !is_used(&more))
@@ -576,8 +576,9 @@ impl<'t> BaseProject<'t> {
         })
     }
 
-    /// True if `is` is true for a line with one of these words, which is in a file of the base that is no
-    /// document, or in the commands and the files that they run (then without a file).
+    /// True if `is` is true for any of two kinds of lines: the lines of the base with one of these words,
+    /// except in documents; and the lines of the commands and of the files that they run, for which `is`
+    /// gets no file.
     fn any_line(
         &self,
         words: Vec<String>,

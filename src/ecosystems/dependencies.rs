@@ -107,8 +107,8 @@ impl<'p> PackageFile<'p> {
     }
 
     /// True if a change affects more than the version of a package: for example its origin, or the programs in
-    /// its entry of a lock file. Also true if a new package does not come from the registry and may replace an
-    /// installed package, for a lock file that is not read as a whole, and for one that tools run as code, if it
+    /// its entry of a lock file. Also true if a new package does not come from the registry and may replace
+    /// an installed package; if the lock file cannot be read as a whole; or if tools run it as code and it
     /// contains more than data.
     fn moves_package(&self, before: Option<&str>, after: &str) -> bool {
         let origins = |text: &str| {

@@ -136,8 +136,8 @@ pub struct TestParts {
 pub struct TestPart {
     /// The place in the text, with attributes.
     pub range: Range<usize>,
-    /// Stands for what encloses the part: modules with their conditions, macros, code. Two texts have a part in
-    /// the same scope if this number is the same.
+    /// A number for the code around the part: modules with their conditions, macros, other code. Parts of
+    /// two texts are in the same scope if they have the same number.
     pub scope: u64,
     /// A name that only one part of the scope has; parts that are not separable may have any name.
     pub name: String,

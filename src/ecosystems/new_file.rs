@@ -182,7 +182,7 @@ pub struct NewModule<'p> {
     /// The first part of the path that the base does not have.
     first: &'p str,
     /// True if this part is a directory with the name of a source file of the base beside it: `lib/a/` beside
-    /// `lib/a.rb`. Then a name that is this part alone is the name of the base's file.
+    /// `lib/a.rb`. Then a line that names only this part names the base's file.
     is_part: bool,
 }
 
@@ -204,10 +204,10 @@ impl<'p> NewModule<'p> {
         [self.first, file_name(self.path)]
     }
 
-    /// True if a line of a test loads a module that this one may replace. Then the loaded name begins with
-    /// the first new part of this module's path (and goes on, if the base has a module of that name), or the
-    /// name has several parts and the path ends with them. A name that is the whole path counts only in an
-    /// indented line, where the test may go on without the module.
+    /// True if a line of a test loads a module that this one may replace. The loaded name then begins with
+    /// the first new part of this module's path, and has further parts if the base has a module of that
+    /// name. Or it has several parts, and the path ends with them. A name that is the whole path counts
+    /// only in an indented line, where the test may go on without the module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         line.split(';').any(|statement| {
             let mut words = statement.split(|c| !is_in_name(c)).filter(|word| !word.is_empty());

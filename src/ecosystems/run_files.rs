@@ -29,7 +29,7 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// The maximum number of words for which one word stands.
+/// The maximum number of words to which one word is expanded.
 const MOST_WORDS: usize = 100;
 
 /// The maximum number of recipes and scripts that were followed before a rule with `%` is sought: such rules
@@ -581,9 +581,9 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Follows texts that a command writes to a file as the commands of a script, unless the file is none by
-    /// its name. Then a text of several lines is data, but a path in it still names a file. Files among
-    /// `words` count as copied.
+    /// Follows texts that a command writes to a file, as the commands of a script. If the file's name is
+    /// not that of a script, a text of several lines is data, but a path in it still names a file. Files
+    /// among `words` count as copied.
     fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
         self.copied(words, output, place);
         let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
@@ -762,7 +762,8 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
             .filter_map(|top| resolved(top, rest))
             .collect();
     }
-    // A name that is built from variables stands for all files like it, if it says where and of what kind.
+    // A name with unknown variables stands for all files that match it, if its directory and its language
+    // are known.
     let pattern = as_pattern(text);
     let is_vague = directory_of(&pattern).contains('*') || language_of(&pattern).is_none();
     // In a text, `[NAME...]` is no pattern of names. As a pattern it would stand for one character.

@@ -139,8 +139,8 @@ impl Repo {
         gix::odb::alternate::resolve(objects, &self.common_dir).unwrap_or_default()
     }
 
-    /// From now on, our own calls in this repository's worktrees confine the filters that git starts, in the way
-    /// that `choose` gives; `None` if the system cannot confine them. `choose` is called only if the
+    /// From now on, our own calls in this repository's worktrees confine the filters that git starts.
+    /// `choose` returns the way to confine them, or `None` if the system cannot. It is called only if the
     /// configuration names filters. A filter of a later configuration is not confined.
     pub fn confine_filters(&self, choose: impl FnOnce() -> Option<FilterConfinement>) {
         if let Some(filters) = ConfinedFilters::of(&self.gix(), &self.common_dir, choose) {

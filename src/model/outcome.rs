@@ -167,8 +167,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A reason why a command may have failed that lies not in the tree, but in the place where the command ran.
-/// It is found in the command's output or by comparing files.
+/// A fault of the place where a command ran, and not of the tree, that may have made the command fail. It
+/// is found in the command's output or by comparing files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Obstacle {

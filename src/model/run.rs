@@ -7,8 +7,8 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// `run.toml`: what was asked of the run. It is written when the run is spawned, and again when a candidate
-/// is added.
+/// `run.toml`: the user's request for the run. It is written when the run is spawned, and again when a
+/// candidate is added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Run {

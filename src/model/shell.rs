@@ -340,11 +340,12 @@ fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec
             next = at + 1;
             read = LineRead::default();
         }
-        // A document after another one begins after it; the last one is put into the line first.
+        // Several here documents follow one another. The last one is inserted first, so that the other
+        // places stay right.
         let mut documents = Vec::new();
         for (place, word) in read.documents {
             let end = lines[next..].iter().position(|line| line.trim_start_matches('\t') == word);
-            // Without an end it is none: `$((1<<n))`.
+            // A `<<` without an end begins no here document: `$((1<<n))`.
             let Some(length) = end else { continue };
             documents.push((place, format!("{}\n", lines[next..next + length].join("\n"))));
             next += length + 1;

@@ -202,7 +202,8 @@ impl<'a> CaptureInputs<'a> {
         (commits, others)
     }
 
-    /// The members of `commits` that neither the base nor the previous capture reaches, without ancestors of others.
+    /// The members of `commits` that neither the base nor the previous capture reaches, except ancestors of
+    /// other members.
     fn unsaved_commits(&self, commits: &BTreeSet<Oid>) -> Result<Vec<Oid>> {
         if commits.is_empty() {
             return Ok(Vec::new());

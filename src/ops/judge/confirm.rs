@@ -49,8 +49,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// Ignores all claims, and returns the entries with claims that can then still change the recommendation by
-/// these rules.
+/// The entries with claims whose confirmed results could change the recommendation by these rules, as long
+/// as no claim counts.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());
