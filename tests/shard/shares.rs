@@ -106,7 +106,7 @@ fn equal_trees_are_one_part_and_share_its_outcome() {
     world.attempts(&["seq 3 > new", "seq 3 > new", "seq 5 > new"]);
     let open = ["shard", "open", "--remote", "origin", "--test", "! grep -qx 5 new", "1"];
     assert_eq!(world.frites(open).expect(0).out(), "3\n");
-    on_node(&world, &url, &["judge", "1/c2"]).refuses(128, "1/c2 has the tree of 1/c1");
+    on_node(&world, &url, &["judge", "1/c2"]).refuses(128, "1/c2 has the same tree as 1/c1");
     on_node(&world, &url, &["judge", "1/c9"]).refuses(128, "1/c9 is not part");
     on_node(&world, &url, &["judge", "1", "1/1"]).expect(0);
     let json = replay(&world, &["--json"]).expect(0).json();
