@@ -231,7 +231,7 @@ fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
     let before = world.frites(["status", "--json"]).expect(0).out();
     let refused = world.frites(["judge", "--replay", "--rank", "cross"]).refuses(
         128,
-        "by cross the verdict of run 1 depends on c2 and c3, whose results nobody has",
+        "ranked by cross, the verdict of run 1 depends on c2 and c3, whose results are not confirmed",
     );
     assert!(
         refused.stderr.contains("`git frites judge 1 --cross --rank cross`"),
