@@ -136,7 +136,8 @@ pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     // An attribute stands before the item that it marks, with the same indentation.
     let mut in_head = false;
     // The number of brackets that are open in the test, and in its last attribute.
-    let (mut open, mut open_in_head) = (0, 0);
+    let mut open = 0;
+    let mut open_in_head = 0;
     for (line, (line_code, rest)) in text.lines().zip(lines(&all_code)) {
         let is_inside = open > 0 || line_code.starts_with(INSIDE);
         let code = line_code.trim_start_matches(is_blank);

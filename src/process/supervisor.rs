@@ -91,7 +91,8 @@ fn supervise(
     let (sender, events) = channel();
     send_events(&sender, group, disk.clone(), status);
     thread::spawn({
-        let (log, last_output) = (log.clone(), last_output.clone());
+        let log = log.clone();
+        let last_output = last_output.clone();
         move || pump(output, &log, &last_output, &sender)
     });
     let mut tree = SupervisedTree {
