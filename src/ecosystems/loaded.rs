@@ -22,18 +22,8 @@ pub const BESIDE_MODULES: [&str; 7] =
 const DECLARING: &str = "mod ";
 
 /// Words in a line of a test that loads a module by its name.
-const IMPORTS: [&str; 10] = [
-    "alias",
-    "from",
-    "import",
-    "import_module",
-    "include",
-    "package",
-    "require",
-    "require_relative",
-    "use",
-    "using",
-];
+const IMPORTS: &str = "
+    alias from import import_module include package require require_relative use using";
 
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -212,7 +202,7 @@ pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
     is_test_path(test)
         && have_same_language(path, test)
         && !is_comment(line)
-        && IMPORTS.iter().any(|word| place_of_word(line, word).is_some())
+        && IMPORTS.split_whitespace().any(|word| place_of_word(line, word).is_some())
         && (place_of_word(line, module).is_some()
             || !loads_by_name && place_of_word(line, directory).is_some())
 }

@@ -68,20 +68,9 @@ pub const ASKING: [&str; 15] = [
 
 /// The options and variables that list directories. Tools look for a file in these directories, one after
 /// another.
-const SEARCH_PATHS: [&str; 12] = [
-    "-I",
-    "-classpath",
-    "-cp",
-    "-sourcepath",
-    "CLASSPATH",
-    "NODE_PATH",
-    "PERL5LIB",
-    "PERLLIB",
-    "PYTHONPATH",
-    "RUBYLIB",
-    "VPATH",
-    "vpath",
-];
+const SEARCH_PATHS: &str = "
+    -I -classpath -cp -sourcepath CLASSPATH NODE_PATH PERL5LIB PERLLIB PYTHONPATH RUBYLIB VPATH
+    vpath";
 
 /// The words before the directory in which a command runs, besides those of `BEFORE_DIRECTORIES`.
 const BEFORE_PLACES: [&str; 4] = ["--chdir", "-I", "chdir", "cwd"];
@@ -254,7 +243,8 @@ impl Markers {
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
         let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
         lines.any(|line| {
-            let Some(at) = SEARCH_PATHS.iter().filter_map(|word| line.find(word)).min() else {
+            let Some(at) = SEARCH_PATHS.split_whitespace().filter_map(|word| line.find(word)).min()
+            else {
                 return false;
             };
             let words = line[at..].split(|c| !is_in_path(c));

@@ -12,23 +12,10 @@ use crate::model::refname::RefName;
 
 /// The problems of git-fsck(1) that fetched objects may have: a mirror fetches the whole history of the base,
 /// and old commits and trees may have them. None of them changes what git reads from a tree.
-const HARMLESS_PROBLEMS: [&str; 15] = [
-    "badDate",
-    "badDateOverflow",
-    "badEmail",
-    "badName",
-    "badTimezone",
-    "extraHeaderEntry",
-    "missingEmail",
-    "missingNameBeforeEmail",
-    "missingSpaceBeforeDate",
-    "missingSpaceBeforeEmail",
-    "missingTaggerEntry",
-    "multipleAuthors",
-    "nulInCommit",
-    "zeroPaddedDate",
-    "zeroPaddedFilemode",
-];
+const HARMLESS_PROBLEMS: &str = "
+    badDate badDateOverflow badEmail badName badTimezone extraHeaderEntry missingEmail
+    missingNameBeforeEmail missingSpaceBeforeDate missingSpaceBeforeEmail missingTaggerEntry
+    multipleAuthors nulInCommit zeroPaddedDate zeroPaddedFilemode";
 
 /// Another repository, or a bundle.
 pub struct Remote<'r> {
@@ -99,7 +86,7 @@ impl<'r> Remote<'r> {
         // git cannot check objects in a partial clone: those that they name may be missing.
         let checks = !is_partial_clone(&self.repo.gix());
         let mut call = self.git().call("-c").arg(format!("fetch.fsckObjects={checks}"));
-        for problem in HARMLESS_PROBLEMS {
+        for problem in HARMLESS_PROBLEMS.split_whitespace() {
             call = call.arg("-c").arg(format!("fetch.fsck.{problem}=ignore"));
         }
         let call = call.arg("fetch").args(options).args(["--end-of-options", &self.place]);

@@ -11,21 +11,10 @@ use crate::fs::scratch;
 pub const TRACES: &str = "git_frites::git::trace";
 
 /// The variables that say where git's traces go.
-const TRACE_DESTINATIONS: [&str; 13] = [
-    "GIT_TRACE",
-    "GIT_TRACE2",
-    "GIT_TRACE2_EVENT",
-    "GIT_TRACE2_PERF",
-    "GIT_TRACE_CURL",
-    "GIT_TRACE_FSMONITOR",
-    "GIT_TRACE_PACKET",
-    "GIT_TRACE_PACKFILE",
-    "GIT_TRACE_PACK_ACCESS",
-    "GIT_TRACE_PERFORMANCE",
-    "GIT_TRACE_REFS",
-    "GIT_TRACE_SETUP",
-    "GIT_TRACE_SHALLOW",
-];
+const TRACE_DESTINATIONS: &str = "
+    GIT_TRACE GIT_TRACE2 GIT_TRACE2_EVENT GIT_TRACE2_PERF GIT_TRACE_CURL GIT_TRACE_FSMONITOR
+    GIT_TRACE_PACKET GIT_TRACE_PACKFILE GIT_TRACE_PACK_ACCESS GIT_TRACE_PERFORMANCE GIT_TRACE_REFS
+    GIT_TRACE_SETUP GIT_TRACE_SHALLOW";
 
 /// True if a `GIT_TRACE*` variable sends git's traces to standard error.
 pub fn traces_to_stderr() -> bool {
@@ -34,7 +23,7 @@ pub fn traces_to_stderr() -> bool {
 
 /// The variables whose values make git send traces to standard error.
 fn stderr_traces() -> impl Iterator<Item = &'static str> {
-    TRACE_DESTINATIONS.into_iter().filter(|name| {
+    TRACE_DESTINATIONS.split_whitespace().filter(|name| {
         let value = std::env::var(name).unwrap_or_default();
         ["1", "2", "true"].iter().any(|stderr| value.eq_ignore_ascii_case(stderr))
     })

@@ -20,48 +20,13 @@ const HARMLESS: [&str; 2] = ["CACHEDIR.TAG", ".DS_Store"];
 const HARMLESS_BEGINNINGS: [&str; 2] = [".nfs", ".fuse_hidden"];
 
 /// Files and directories that build tools look for in every directory above a project.
-const SOUGHT_ABOVE: [&str; 40] = [
-    ".babelrc",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".config/nextest.toml",
-    ".coveragerc",
-    ".eslintrc.json",
-    ".mvn",
-    ".npmrc",
-    ".pnpmfile.cjs",
-    ".python-version",
-    ".tool-versions",
-    ".yarnrc.yml",
-    "BUILD.bazel",
-    "Cargo.toml",
-    "Directory.Build.props",
-    "Directory.Build.targets",
-    "Gemfile",
-    "MODULE.bazel",
-    "WORKSPACE",
-    "babel.config.js",
-    "clippy.toml",
-    "conftest.py",
-    "deno.json",
-    "eslint.config.js",
-    "global.json",
-    "go.mod",
-    "go.work",
-    "jest.config.js",
-    "node_modules",
-    "nuget.config",
-    "package.json",
-    "pnpm-workspace.yaml",
-    "pyproject.toml",
-    "pytest.ini",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    "setup.cfg",
-    "tox.ini",
-    "tsconfig.json",
-    "uv.toml",
-];
+const SOUGHT_ABOVE: &str = "
+    .babelrc .cargo/config .cargo/config.toml .config/nextest.toml .coveragerc .eslintrc.json .mvn
+    .npmrc .pnpmfile.cjs .python-version .tool-versions .yarnrc.yml BUILD.bazel Cargo.toml
+    Directory.Build.props Directory.Build.targets Gemfile MODULE.bazel WORKSPACE babel.config.js
+    clippy.toml conftest.py deno.json eslint.config.js global.json go.mod go.work jest.config.js
+    node_modules nuget.config package.json pnpm-workspace.yaml pyproject.toml pytest.ini
+    rust-toolchain rust-toolchain.toml setup.cfg tox.ini tsconfig.json uv.toml";
 
 /// All foreign files in git-frites's directories: above the rooms, and inside the rooms next to the
 /// checkouts. A room is the directory that is made for one checkout. `home` is the directory of one
@@ -101,7 +66,7 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
 pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     let mut found = BTreeMap::new();
     for dir in home.ancestors().skip(2) {
-        for path in SOUGHT_ABOVE.iter().map(|name| dir.join(name)) {
+        for path in SOUGHT_ABOVE.split_whitespace().map(|name| dir.join(name)) {
             let Ok(meta) = fs::metadata(&path) else { continue };
             let stamp = [
                 meta.ino().cast_signed(),

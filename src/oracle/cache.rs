@@ -41,28 +41,9 @@ use crate::store::logs::{self, JudgingLogs};
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Variables that describe the terminal or the session, and do not affect the results of commands.
-const OF_THE_TERMINAL: [&str; 20] = [
-    "PWD",
-    "OLDPWD",
-    "SHLVL",
-    "_",
-    "TERM",
-    "TERMINFO",
-    "COLORTERM",
-    "COLUMNS",
-    "LINES",
-    "WINDOWID",
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "STY",
-    "GPG_TTY",
-    "LS_COLORS",
-    "PAGER",
-    "EDITOR",
-    "VISUAL",
-    "NO_COLOR",
-    "CLICOLOR_FORCE",
-];
+const OF_THE_TERMINAL: &str = "
+    PWD OLDPWD SHLVL _ TERM TERMINFO COLORTERM COLUMNS LINES WINDOWID DISPLAY WAYLAND_DISPLAY STY
+    GPG_TTY LS_COLORS PAGER EDITOR VISUAL NO_COLOR CLICOLOR_FORCE";
 
 /// Name prefixes of more variables that describe the terminal or the session. `FRITES_*` variables are left
 /// out as well, because the configuration that they set is already part of the key.
@@ -379,7 +360,7 @@ fn environment(policy: &Policy) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, value) in policy.environment(&env::ALL, &[]) {
         let name = name.as_bytes();
-        let is_of_the_terminal = OF_THE_TERMINAL.iter().any(|n| n.as_bytes() == name)
+        let is_of_the_terminal = OF_THE_TERMINAL.split_whitespace().any(|n| n.as_bytes() == name)
             || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()));
         if !is_of_the_terminal {
             found.insert(name.escape_ascii().to_string(), digest(value.as_bytes()));
