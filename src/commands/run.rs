@@ -21,11 +21,14 @@ use crate::integrity::quarantine::Suspect;
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::count::{count, some_of};
+use crate::model::flag::{self, Flag, FlagKind};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
+use crate::model::rationale::and;
 use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
+use crate::model::test_comparison::left_out;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::beside::Beside;
 use crate::ops::clean;
@@ -85,7 +88,7 @@ pub struct RunArgs {
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
     /// Merge a verified winner into the current branch, unless it changes what decides how the next run
-    /// is judged  [default: run.merge]
+    /// is judged, or runs fewer tests  [default: run.merge]
     #[arg(help_heading = "Landing", long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set
@@ -323,6 +326,7 @@ impl<'a> PlannedRun<'a> {
         let merged = merge_into.as_ref().zip(verdict.winner()).map(|(branch, winner)| {
             refuse_changed_deciders(session, run, &verdict, winner)?;
             refuse_unread_programs(session, run, &verdict, winner)?;
+            refuse_fewer_tests(run, &verdict, winner)?;
             refuse_planted_settings(session, run, winner)?;
             merge(session, run, branch)
         });
@@ -488,6 +492,23 @@ fn refuse_unread_programs(
     let changed = ChangedPrograms::find(session, run.root(), tree, &address)?;
     let Some(reason) = changed.setting.or(changed.hook) else { return Ok(()) };
     Err(left_to_a_person(&address, format!("{reason}, so it was not merged")))
+}
+
+/// Fails if the winner's own tests leave out tests of the base. It passed with the base's tests, but its tree
+/// does not have them all, and a person has to agree to that.
+fn refuse_fewer_tests(run: &Run, verdict: &Verdict, winner: &Name) -> Result<()> {
+    let Some(entry) = verdict.entry(winner) else { return Ok(()) };
+    let is_fewer =
+        |flag: &Flag| matches!(flag.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. });
+    let flags: Vec<Flag> = entry.flags.iter().cloned().filter(is_fewer).collect();
+    let left_out = verdict.baseline.as_ref().map(|base| left_out(base, entry));
+    let clauses = [flag::in_words(&flags), left_out.unwrap_or_default()].concat();
+    if clauses.is_empty() {
+        return Ok(());
+    }
+    let address = format!("{}/{winner}", run.run);
+    let reason = format!("{address} was not merged, because it {}", and(&clauses));
+    Err(left_to_a_person(&address, reason))
 }
 
 /// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would

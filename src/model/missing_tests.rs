@@ -68,6 +68,15 @@ pub fn contradicted(
     Expected::of(base)?.contradiction(result.tests.as_ref())
 }
 
+/// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on the candidate.
+/// The report of `own` can be any report of the same kind; no setting is asked.
+pub fn fewer(base: &Baseline, own: &TestReport) -> Option<(u64, u64)> {
+    match Expected::of(base)?.contradiction(Some(own)) {
+        Some(Outcome::MissingTests { reported, expected }) => Some((reported, expected)),
+        _ => None,
+    }
+}
+
 /// True if tests that are missing by a report count.
 pub fn are_compared(settings: &JudgeSettings) -> bool {
     settings.needs_base() && !settings.commands.trust_exit

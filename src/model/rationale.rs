@@ -10,7 +10,7 @@ use crate::model::name::Name;
 use crate::model::outcome::{CANNOT_TELL, Obstacle, Outcome, Stage, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::{MakerCounts, Rules, all_passing, combined_lines};
-use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_comparison::{Comparison, left_out};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
@@ -474,8 +474,8 @@ pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
 /// The flags of the recommended candidate, as a reason to look at it.
 fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> String {
     let flags = flag::in_words(&winner.flags);
-    let more = base.and_then(|base| MoreSkipped::of(base, winner)).map(|more| more.in_words());
-    let clauses: Vec<String> = flags.into_iter().chain(more).collect();
+    let left_out = base.map(|base| left_out(base, winner)).unwrap_or_default();
+    let clauses = [flags, left_out].concat();
     if kind == DecisionKind::NoOracle || clauses.is_empty() {
         return String::new();
     }

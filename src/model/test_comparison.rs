@@ -2,6 +2,7 @@
 use serde::Serialize;
 
 use crate::model::count::{count, some_of};
+use crate::model::missing_tests;
 use crate::model::test_report::TestReport;
 use crate::model::verdict::{Baseline, Entry};
 
@@ -91,14 +92,44 @@ impl MoreSkipped {
         skips_more.then_some(MoreSkipped { base: base.skipped, candidate: own.skipped, tests })
     }
 
-    /// The tests as a clause without its subject.
-    pub fn in_words(&self) -> String {
+    fn in_words(&self) -> String {
         let MoreSkipped { base, candidate, tests } = self;
         match tests.len() as u64 {
             0 => format!("skips {}, where the base skips {base}", count(*candidate, "test")),
             n => format!("skips {} that the base runs: {}", count(n, "test"), some_of(tests)),
         }
     }
+}
+
+/// The tests of the base that did not run on a candidate that passes with its own tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FewerTests {
+    /// The number of tests that ran on the base.
+    pub base: u64,
+    /// The number of these tests that ran on the candidate.
+    pub candidate: u64,
+}
+
+impl FewerTests {
+    /// `None` if the candidate does not pass, if as many tests ran as on the base, or if the reports do not
+    /// show it.
+    pub fn of(base: &Baseline, entry: &Entry) -> Option<FewerTests> {
+        let (_, own) = reports(base, entry)?;
+        let (candidate, base) = missing_tests::fewer(base, own)?;
+        entry.results.passed().then_some(FewerTests { base, candidate })
+    }
+}
+
+/// Clauses without their subject about the tests of the base that a candidate's own tests leave out.
+pub fn left_out(base: &Baseline, entry: &Entry) -> Vec<String> {
+    // Skipped tests are missing tests, too, but the words about them say more.
+    if let Some(more) = MoreSkipped::of(base, entry) {
+        return vec![more.in_words()];
+    }
+    let fewer = FewerTests::of(base, entry).map(|fewer| {
+        format!("runs only {} of the base's {}", fewer.candidate, count(fewer.base, "test"))
+    });
+    fewer.into_iter().collect()
 }
 
 /// The reports of the base and of a candidate, if they are of the same kind.

@@ -14,7 +14,7 @@ use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::{is_not_compared, why_judged_twice};
 use crate::model::terms::JudgeSettings;
-use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_comparison::{Comparison, FewerTests, MoreSkipped, left_out};
 use crate::model::usage::UsageSum;
 use crate::model::verdict::{Baseline, DecisionKind, Entry, Verdict, doubt_about_attempts};
 use crate::ui::style::{Styles, Tone};
@@ -103,6 +103,9 @@ pub fn as_json(verdict: &Verdict) -> Value {
         }
         if let Some(more) = base.and_then(|base| MoreSkipped::of(base, entry)) {
             value["candidates"][at]["more_skipped"] = json!(more);
+        }
+        if let Some(fewer) = base.and_then(|base| FewerTests::of(base, entry)) {
+            value["candidates"][at]["fewer_tests"] = json!(fewer);
         }
     }
     value
@@ -307,7 +310,7 @@ fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> Comparison
     let beware = entry.passed_own_tests_only()
         || (!entry.flags.is_empty() && entry.base_tests.is_none())
         || !entry.dropped.is_empty()
-        || base.is_some_and(|base| MoreSkipped::of(base, entry).is_some());
+        || base.is_some_and(|base| !left_out(base, entry).is_empty());
     ComparisonRow {
         mark: "",
         verified: false,

@@ -9,7 +9,7 @@ use crate::model::outcome::{Results, StageResult};
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::{why_judged_twice, why_unusable, without_own_tests};
-use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_comparison::{Comparison, left_out};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::{comparison, effort_words};
@@ -99,7 +99,7 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
             }
         }
     }
-    lines.extend(MoreSkipped::of(base, entry).map(|more| format!("{name} {}", more.in_words())));
+    lines.extend(left_out(base, entry).iter().map(|clause| format!("{name} {clause}")));
     lines
 }
 

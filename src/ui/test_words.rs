@@ -3,7 +3,7 @@
 use crate::model::count::count;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::rationale::no_failure;
-use crate::model::test_comparison::{Comparison, MoreSkipped};
+use crate::model::test_comparison::{Comparison, left_out};
 use crate::model::test_report::{TestReport, shortened, some_tests};
 use crate::model::verdict::{Baseline, Entry};
 use crate::ui::table;
@@ -38,8 +38,7 @@ pub fn summary(result: &StageResult) -> Option<String> {
 /// Remarks on a candidate's tests, for a table. The list of failing tests comes last, because a remark after
 /// the list would read like one of the tests.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
-    let more_skipped = base.and_then(|base| MoreSkipped::of(base, entry));
-    let mut words: Vec<String> = more_skipped.map(|more| more.in_words()).into_iter().collect();
+    let mut words = base.map(|base| left_out(base, entry)).unwrap_or_default();
     words.extend(entry.results.stopped_at().and_then(without_failure));
     if let Some([_, ..]) = entry.results.failing_tests()
         && let Some(report) = entry.results.report()

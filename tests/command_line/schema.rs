@@ -585,12 +585,13 @@ fn judged_across(checker: &mut Checker) {
     let test = "{ echo '<testsuite>'; for t in tests/*.t; do echo \"<testcase name='$t'>\"; sh $t || echo '<failure/>'; \
         echo '</testcase>'; done; echo '</testsuite>'; } > r.xml; ! grep -q failure r.xml";
     world.write("tests/a.t", "true\n");
+    world.write("tests/z.t", "true\n");
     world.write("m.rs", "1\n");
     world.commit("tests");
     world.git(["config", "frites.oracle.junit", "r.xml"]);
     world.attempts(&[
         "echo 'grep -q 2 m.rs' > tests/a.t; printf '2\\n#[test]\\nfn t() {}\\n' > m.rs; echo 'grep -q 2 m.rs' > tests/b.t",
-        "echo 'grep -q [23] m.rs' > tests/a.t; echo 3 > m.rs",
+        "echo 'grep -q [23] m.rs' > tests/a.t; echo 3 > m.rs; rm tests/z.t",
     ]);
     let words = ["judge", "--cross", "--json", "--test", test];
     let verdict = checker.answer("judge", 0, world.frites(words));

@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use serde_json::json;
+
 use crate::common::processes::{living, marked};
 use crate::common::{World, answer, kill, make_executable, poll, write};
 
@@ -370,6 +372,31 @@ fn status_shows_the_progress_of_a_running_run() {
         .refuses(128, "run 1 is still at work in another process");
     fs::write(&gated.gate, "").unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn run_leaves_a_change_with_fewer_tests_to_a_person() {
+    let world = World::new();
+    world.write("tests/a.t", "ok 1 - a\n");
+    world.write("tests/b.t", "ok 2 - b\n");
+    world.commit("tests");
+    let tip = world.git(["rev-parse", "main"]);
+    // The base's tests pass on the change. But its own tree runs only one of them, and that tree would land.
+    let test = "echo TAP version 13; cat tests/*.t; echo 1..$(cat tests/*.t | wc -l)";
+    for (hide, why) in [
+        ("mv tests/b.t tests/b.off", "runs only 1 of the base's 2 tests"),
+        ("sed -i 's/$/ # SKIP no/' tests/b.t", "skips 1 test"),
+    ] {
+        let script = format!("echo x >> src/lib.txt; {hide}");
+        let words = ["run", "-n", "1", "--merge", "--test", test, "--", "sh", "-c", &script];
+        let answer = world.frites(words).expect(1);
+        let said = &answer.stderr;
+        assert!(said.contains("/c1 was not merged, because it ") && said.contains(why), "{said}");
+        assert_eq!(world.git(["rev-parse", "main"]), tip);
+    }
+    let entry = world.frites(["judge", "--json", "1", "--replay"]).expect(0).json();
+    assert_eq!(entry["candidates"][0]["fewer_tests"], json!({"base": 2, "candidate": 1}));
+    world.assert_clean();
 }
 
 #[test]
