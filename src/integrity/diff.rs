@@ -97,7 +97,7 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         }
         let old = before.0.get(fact);
         let new = after.0.get(fact);
-        let text = |value: Option<&FactValue>| value.and_then(|v| v.text.clone());
+        let text = |value: Option<&FactValue>| value.and_then(FactValue::text).map(str::to_owned);
         found.push(Difference {
             fact: fact.clone(),
             words: in_words(fact, old, new),
@@ -137,7 +137,7 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         |what: String| if place.is_empty() { what } else { format!("{what} of {}", quote(place)) };
     if name == UNREADABLE {
         let what = if *kind == FactKind::Config { "the configuration" } else { "git's answer" };
-        return match new.and_then(|v| v.text.as_deref()) {
+        return match new.and_then(FactValue::text) {
             Some(why) => format!("{} cannot be read: {why}", at(what.to_owned())),
             None => format!("{} can be read again", at(what.to_owned())),
         };
@@ -165,9 +165,9 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
         scope @ ("global" | "system" | "worktree") => format!("{scope} config '{name}'"),
         place => format!("config '{name}' of {}", quote(place)),
     };
-    match new.and_then(|v| v.text.as_deref()) {
-        Some(value) if may_be_shown(name, value) => {
-            format!("{setting} was set to '{}'", shortened(value))
+    match new.map(|v| v.texts.join("\n")) {
+        Some(value) if may_be_shown(name, &value) => {
+            format!("{setting} was set to '{}'", shortened(&value))
         }
         Some(_) => format!("{setting} was set"),
         None => format!("{setting} was removed"),
@@ -177,7 +177,7 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
 /// Describes a move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic
 /// ref. A value of `None` means that the ref did not exist.
 pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
-    let value = |text: &str| FactValue { digest: text.to_owned(), text: Some(text.to_owned()) };
+    let value = |text: &str| FactValue { digest: text.to_owned(), texts: vec![text.to_owned()] };
     ref_in_words(name, from.map(value).as_ref(), to.map(value).as_ref())
 }
 
@@ -186,14 +186,14 @@ fn ref_in_words(name: &str, old: Option<&FactValue>, new: Option<&FactValue>) ->
         Some(branch) => format!("branch '{branch}'"),
         None => format!("ref '{name}'"),
     };
-    let text = |v: &FactValue| v.text.as_deref().map(target).unwrap_or_default();
+    let text = |v: &FactValue| v.text().map(target).unwrap_or_default();
     match (old, new) {
         (None, Some(new)) => format!("{subject} was added at {}", text(new)),
         (Some(old), None) => {
-            let at = old.text.as_deref().unwrap_or_default();
+            let at = old.text().unwrap_or_default();
             format!("{subject} was deleted; it was at {at}")
         }
-        (Some(old), Some(new)) if old.text != new.text => {
+        (Some(old), Some(new)) if old.texts != new.texts => {
             format!("{subject} moved from {} to {}", text(old), text(new))
         }
         _ => format!("{subject} was changed"),

@@ -41,9 +41,17 @@ pub struct Fact {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct FactValue {
     pub(super) digest: String,
-    /// The value itself, or a message about it; `None` if the digest is enough. For a setting that may be a
-    /// secret, the text is never written to a file.
-    pub(super) text: Option<String>,
+    /// The value itself, or a message about it; empty if the digest is enough. A setting has all its values in
+    /// their order. If a setting may be a secret, its texts are never written to a file.
+    #[serde(default)]
+    pub(super) texts: Vec<String>,
+}
+
+impl FactValue {
+    /// The text; of several values of a setting the last one, because git uses that one if it needs one value.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.texts.last().map(String::as_str)
+    }
 }
 
 /// The name of the fact that something could not be read. The text of this fact is the error.

@@ -10,6 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice;
+
 use crate::config;
 use crate::error::Result;
 use crate::fs::regular;
@@ -67,7 +69,7 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
         let place =
             checkout.root.as_deref().map(|root| place_of(root, context.home)).unwrap_or_default();
         if !place.is_empty() {
-            found.put(FactKind::Worktree, "", &place, String::new(), None);
+            found.put(FactKind::Worktree, "", &place, String::new(), vec![]);
         }
         let file = checkout.git_dir.join("config.worktree");
         if home.is_none_or(|home| home.git_dir != checkout.git_dir) && file.is_file() {
@@ -78,7 +80,7 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
             match regular::read(&file) {
                 Ok(_) => {
                     let digest = file_digest(&file).unwrap_or_default();
-                    found.put(FactKind::OwnFile, &place, config::FILE, digest, None);
+                    found.put(FactKind::OwnFile, &place, config::FILE, digest, vec![]);
                 }
                 Err(error) => {
                     let why = format!("{}: {}", file.display(), crate::error::describe(&error));
@@ -131,8 +133,7 @@ impl Fingerprint {
 
     /// The last value of a setting in the scope or repository that [`Fact::place`] names.
     fn setting(&self, fact: &Fact) -> Option<String> {
-        let text = self.0.get(fact)?.text.as_deref()?;
-        text.rsplit('\n').next().map(str::to_owned)
+        self.0.get(fact)?.text().map(str::to_owned)
     }
 
     /// The effective value of a setting: its value in the scope with the highest priority that has it.
@@ -152,8 +153,8 @@ impl Fingerprint {
             .iter()
             .map(|(fact, value)| {
                 let keeps_text = fact.kind != FactKind::Config || names_a_program(&fact.name);
-                let text = if keeps_text { value.text.clone() } else { None };
-                (fact, FactValue { digest: value.digest.clone(), text })
+                let texts = if keeps_text { value.texts.clone() } else { Vec::new() };
+                (fact, FactValue { digest: value.digest.clone(), texts })
             })
             .collect();
         serde_json::to_vec(&facts).unwrap_or_default()
@@ -165,19 +166,12 @@ impl Fingerprint {
         Some(Fingerprint(facts.into_iter().collect()))
     }
 
-    fn put(
-        &mut self,
-        kind: FactKind,
-        place: &str,
-        name: &str,
-        digest: String,
-        text: Option<String>,
-    ) {
-        self.0.insert(Fact::new(kind, place, name), FactValue { digest, text });
+    fn put(&mut self, kind: FactKind, place: &str, name: &str, digest: String, texts: Vec<String>) {
+        self.0.insert(Fact::new(kind, place, name), FactValue { digest, texts });
     }
 
     fn put_unreadable(&mut self, kind: FactKind, place: &str, why: String) {
-        self.put(kind, place, UNREADABLE, why.clone(), Some(why));
+        self.put(kind, place, UNREADABLE, why.clone(), vec![why]);
     }
 
     /// Adds the settings in `list`, the output of `git config --list -z`. `scoped` is true if git was called
@@ -187,28 +181,28 @@ impl Fingerprint {
             Ok(list) => list,
             Err(e) => return self.put_unreadable(FactKind::Config, place, e.message),
         };
-        let mut values: BTreeMap<(String, String), String> = BTreeMap::new();
-        let text = String::from_utf8_lossy(&list);
-        let mut fields = text.split_terminator('\0');
-        while let Some(first) = fields.next() {
+        let mut values: BTreeMap<(String, String), Vec<&[u8]>> = BTreeMap::new();
+        let mut fields = list.split(|byte| *byte == 0);
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        while let Some(first) = fields.next().filter(|field| !field.is_empty()) {
             let (scope, record) =
-                if scoped { (first, fields.next().unwrap_or_default()) } else { ("", first) };
-            let (key, value) = record.split_once('\n').unwrap_or((record, "true"));
+                if scoped { (first, fields.next().unwrap_or_default()) } else { (&b""[..], first) };
+            let (key, value) = record.split_once_str(b"\n").unwrap_or((record, b"true"));
             // Settings with the scope `command` are those that this call passes itself, by `-c` and
             // GIT_CONFIG_COUNT.
             let place = match scope {
-                "command" => continue,
-                "" | "local" => place.to_owned(),
-                other => other.to_owned(),
+                b"command" => continue,
+                b"" | b"local" => place.to_owned(),
+                other => text(other),
             };
-            let all = values.entry((place, key.to_owned())).or_default();
-            if !all.is_empty() {
-                all.push('\n');
-            }
-            all.push_str(value);
+            values.entry((place, text(key))).or_default().push(value);
         }
-        for ((place, key), value) in values {
-            self.put(FactKind::Config, &place, &key, digest(value.as_bytes()), Some(value));
+        for ((place, key), values) in values {
+            // One digest of joined values would be the same for another list: a value may contain any
+            // separator.
+            let digests: Vec<String> = values.iter().map(|value| digest(value)).collect();
+            let texts = values.into_iter().map(text).collect();
+            self.put(FactKind::Config, &place, &key, digests.join(" "), texts);
         }
     }
 
@@ -251,7 +245,7 @@ impl Fingerprint {
             if let (true, false, Some(digest)) =
                 (is_file, name.ends_with(".sample"), file_digest(&path))
             {
-                self.put(FactKind::Hook, place, &name, digest, None);
+                self.put(FactKind::Hook, place, &name, digest, vec![]);
             }
         }
     }
@@ -266,7 +260,7 @@ impl Fingerprint {
                 continue;
             }
             if let Some(digest) = file_digest(&path) {
-                self.put(FactKind::Info, place, &quoted(tree::path_bytes(name)), digest, None);
+                self.put(FactKind::Info, place, &quoted(tree::path_bytes(name)), digest, vec![]);
             }
         }
     }
@@ -289,7 +283,7 @@ impl Fingerprint {
                 Some((_, target)) => format!("ref: {target}"),
                 None => value.trim_end().to_owned(),
             };
-            self.put(FactKind::Ref, "", name, value.clone(), Some(value));
+            self.put(FactKind::Ref, "", name, value.clone(), vec![value]);
         }
     }
 }
@@ -378,4 +372,33 @@ fn file_digest(path: &Path) -> Option<String> {
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();
     let content = regular::read(path).map_or_else(|e| e.kind().to_string(), |bytes| digest(&bytes));
     Some(format!("{:o} {link} {content}", meta.mode()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The digest, and the effective value, of the list `frites.x.y` with these values.
+    fn list(values: &[&[u8]]) -> (String, String) {
+        let records = values.iter().map(|value| [b"local\0frites.x.y\n", *value, b"\0"].concat());
+        let mut found = Fingerprint::default();
+        found.settings(Ok(records.collect::<Vec<_>>().concat()), true, "");
+        let fact = Fact::new(FactKind::Config, "", "frites.x.y");
+        let digest = found.digest(&fact).expect("there").to_owned();
+        (digest, found.effective(&fact).expect("there"))
+    }
+
+    #[test]
+    fn lists_have_the_same_digest_only_if_all_their_values_are_the_same() {
+        let (two, last) = list(&[b"a", b"b"]);
+        assert_eq!(last, "b");
+        let (joined, whole) = list(&[b"a\nb"]);
+        assert_eq!(whole, "a\nb");
+        let others: [&[&[u8]]; 4] = [&[b"b", b"a"], &[b"", b"a", b"b"], &[two.as_bytes()], &[b"b"]];
+        let mut digests: Vec<String> = others.iter().map(|values| list(values).0).collect();
+        digests.extend([two, joined, list(&[b"\xfe"]).0, list(&[b"\xff"]).0]);
+        digests.sort();
+        digests.dedup();
+        assert_eq!(digests.len(), 8);
+    }
 }
