@@ -73,7 +73,7 @@ impl Overrides {
     }
 
     /// True while calls are redirected to another directory.
-    pub(super) fn is_redirected(&self) -> bool {
+    pub fn is_redirected(&self) -> bool {
         self.stand_in.read().is_some()
     }
 

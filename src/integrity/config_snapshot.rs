@@ -15,9 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bstr::ByteSlice;
+use parking_lot::Mutex;
+use tempfile::TempDir;
 
 use crate::error::{IoContext, Result};
-use crate::fs::regular;
+use crate::fs::{regular, scratch};
 use crate::git::overrides::Overrides;
 use crate::git::repo::Repo;
 
@@ -44,6 +46,25 @@ const LFS: &str = "lfs";
 #[derive(Debug)]
 pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
+}
+
+/// The snapshot that our calls use while an include may be planted, with its directory.
+#[derive(Debug, Default)]
+pub struct IncludeGuard(Mutex<Option<(ConfigSnapshot, TempDir)>>);
+
+impl IncludeGuard {
+    /// From now on, our calls use a snapshot if an include may be planted, and the repository's configuration
+    /// otherwise. Takes no snapshot if they use one already, as in a watch.
+    pub(super) fn set(&self, repo: &Repo, is_planted: bool) -> Result<()> {
+        let mut guard = self.0.lock();
+        if !is_planted {
+            *guard = None;
+        } else if !repo.overrides().is_redirected() {
+            let directory = scratch::directory()?;
+            *guard = Some((take(repo, directory.path())?, directory));
+        }
+        Ok(())
+    }
 }
 
 /// Takes a snapshot of the configuration, in a new directory in `parent`. `parent` must not be removed before

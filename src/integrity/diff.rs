@@ -31,6 +31,7 @@ impl Difference {
             FactKind::OwnFile => true,
             FactKind::Config => {
                 self.fact.name.starts_with("frites.")
+                    || self.fact.is_include()
                     || self.fact.name == UNREADABLE && !self.is_readable_again()
             }
             _ => false,

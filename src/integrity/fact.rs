@@ -63,6 +63,13 @@ impl Fact {
         Fact { kind, place: place.to_owned(), name: name.to_owned() }
     }
 
+    /// True for a setting that includes another file. It can bring any setting later: once the file exists, or
+    /// once the condition of an `includeIf` is true.
+    pub fn is_include(&self) -> bool {
+        let sections = ["include.", "includeif."];
+        self.kind == FactKind::Config && sections.iter().any(|s| self.name.starts_with(s))
+    }
+
     /// True if the fact is part of [`super::fingerprint::configuration`].
     pub fn is_configuration(&self) -> bool {
         matches!(self.kind, FactKind::Config | FactKind::OwnFile | FactKind::Worktree)

@@ -28,6 +28,9 @@ use crate::model::path::quoted;
 /// A fingerprint covers at most this many entries of one directory, and at most this many submodules.
 const MOST_ENTRIES: usize = 500;
 
+/// The [`Fact::place`] of settings that git keeps for one worktree, and git's name of their scope.
+const OF_WORKTREE: &str = "worktree";
+
 /// All facts at one time, with their values.
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
@@ -65,6 +68,12 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
         found.settings(list, true, "");
     }
     let mut files: Vec<(String, PathBuf)> = Vec::new();
+    // git reads this file only with `extensions.worktreeConfig`, which a command like `git sparse-checkout` may
+    // switch on later.
+    let ignored = home.map(|home| home.git_dir.join("config.worktree"));
+    let is_read = found.0.keys().any(|fact| fact.place == OF_WORKTREE);
+    files
+        .extend(ignored.filter(|file| !is_read && file.is_file()).map(|f| (OF_WORKTREE.into(), f)));
     for checkout in &checkouts {
         let place =
             checkout.root.as_deref().map(|root| place_of(root, context.home)).unwrap_or_default();
@@ -138,7 +147,7 @@ impl Fingerprint {
 
     /// The effective value of a setting: its value in the scope with the highest priority that has it.
     pub fn effective(&self, fact: &Fact) -> Option<String> {
-        const SCOPES: [&str; 4] = ["worktree", "", "global", "system"];
+        const SCOPES: [&str; 4] = [OF_WORKTREE, "", "global", "system"];
         if !SCOPES.contains(&fact.place.as_str()) {
             return self.setting(fact);
         }

@@ -22,6 +22,7 @@ pub mod watched_commands;
 use std::path::Path;
 
 use crate::git::repo::Repo;
+use crate::integrity::config_snapshot::IncludeGuard;
 use crate::oracle::pool;
 use crate::store::Store;
 use crate::ui::Ui;
@@ -35,6 +36,8 @@ pub struct IntegrityContext<'a> {
     pub home: Option<&'a Path>,
     /// The user interface, which reports changes.
     pub ui: &'a Ui,
+    /// Keeps our git calls from planted includes.
+    pub includes: &'a IncludeGuard,
 }
 
 impl<'a> IntegrityContext<'a> {

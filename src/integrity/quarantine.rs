@@ -56,9 +56,9 @@ pub struct Suspect {
     /// The digest of the fact after the change; `None` if the fact was gone. As long as the fact has this
     /// digest, the planted value is still there.
     pub digest: Option<String>,
-    /// For a setting that names a program: its value before the change, which our calls still use. For the
-    /// fact that the configuration could not be read: the whole configuration from before as JSON, which is
-    /// compared once the configuration can be read again.
+    /// For a setting that names a program: its value before the change, which our calls still use. For an
+    /// include, and for the fact that the configuration could not be read: the whole configuration from before
+    /// as JSON. It is compared with the configuration of later, which may have other settings.
     pub before: Option<String>,
     /// True if the change may configure git-frites itself. Then `judge` waits until a person accepts it.
     #[serde(rename = "configures_us")]
@@ -69,6 +69,11 @@ impl Suspect {
     /// True if the fact is a setting for an identity, a remote, maintenance or the like.
     pub fn is_harmless(&self) -> bool {
         self.fact.kind == FactKind::Config && diff::is_harmless(&self.fact.name)
+    }
+
+    /// The whole configuration from before the change, if [`Suspect::before`] has it.
+    pub(super) fn configuration_before(&self) -> Option<Fingerprint> {
+        Fingerprint::from_json(self.before.as_deref()?.as_bytes())
     }
 
     /// True if the fact still has the value that it had after the change.

@@ -43,8 +43,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
         let differences = suspects.into_iter().map(|s| s.words).collect();
         context.store.record_event(&run.run, &Event::Trusted { differences })?;
     }
-    overrides::update(context);
-    Ok(())
+    overrides::update(context)
 }
 
 /// Fails if somebody other than the user may have changed our own configuration: the commands in that
@@ -63,7 +62,7 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
             "the configuration of git-frites changed {}: {}{more}",
             first.moment, first.words
         ))
-        .hint("look at it: `git config --show-origin --get-regexp '^frites[.]'` and .frites.toml")
+        .hint("look at it: `git config --show-origin --get-regexp '^(frites|include|includeif)[.]'` and .frites.toml")
         .hint(format!(
             "accept it as it is now: `git frites judge --trust-config {}`",
             run.map_or(&first.moment.run, |run| &run.run)

@@ -120,7 +120,7 @@ impl IntegrityWatch {
         if let Some(now) = changed {
             self.before.replace_decisive(now);
             self.dir.save(&self.before, self.commands)?;
-            overrides::update(context);
+            overrides::update(context)?;
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ impl IntegrityWatch {
         drop(snapshot);
         let closed = dir.close(context.store);
         // Later calls use the current configuration, even if the directory could not be removed.
-        overrides::update(context);
+        overrides::update(context)?;
         closed.map(|()| report)
     }
 
@@ -186,7 +186,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
         }
         dir.close(context.store)?;
-        overrides::update(context);
+        overrides::update(context)?;
     }
     Ok(())
 }
@@ -291,8 +291,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     let Some(unread) = suspects.into_iter().find(|suspect| suspect.fact == unread) else {
         return Ok(());
     };
-    let before = unread.before.as_deref().and_then(|text| Fingerprint::from_json(text.as_bytes()));
-    let Some(before) = before else { return Ok(()) };
+    let Some(before) = unread.configuration_before() else { return Ok(()) };
     let now = fingerprint::configuration(context);
     if !now.has_readable_configuration() {
         return Ok(());
@@ -316,7 +315,7 @@ fn may_be_planted(fact: &Fact) -> bool {
 fn suspect(difference: &Difference, moment: &Moment, before: &Fingerprint) -> Suspect {
     let fact = &difference.fact;
     let is_program = fact.kind == FactKind::Config && names_a_program(&fact.name);
-    let earlier = match *fact == unreadable_configuration() {
+    let earlier = match *fact == unreadable_configuration() || fact.is_include() {
         true => String::from_utf8(before.of_configuration().to_json()).ok(),
         false if is_program => before.effective(fact),
         false => None,

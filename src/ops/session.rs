@@ -14,6 +14,7 @@ use crate::git::capture::excludes::Excludes;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::git::{diff, version, worktree};
+use crate::integrity::config_snapshot::IncludeGuard;
 use crate::integrity::{IntegrityContext, overrides, watch};
 use crate::model::env;
 use crate::model::layout::StateDir;
@@ -41,6 +42,8 @@ pub struct ReadSession {
     pub ui: Ui,
     /// The user's own checkout, never a candidate's worktree; `None` if there is none.
     home: Option<PathBuf>,
+    /// Keeps our git calls from planted includes.
+    includes: IncludeGuard,
 }
 
 /// The open repository with its configuration. Work of killed commands has been recovered.
@@ -66,6 +69,8 @@ pub struct Session {
     landed: OnceLock<(Oid, Oid)>,
     /// The lock that keeps other processes out of a mirror; `None` if the repository is not a mirror.
     mirror: Option<Lock>,
+    /// Keeps our git calls from planted includes.
+    includes: IncludeGuard,
 }
 
 impl ReadSession {
@@ -103,14 +108,14 @@ impl ReadSession {
         refuse_linked_state(store.dir())?;
         scratch::keep_in(&store.dir().scratch());
         let home = store.users_checkout()?;
-        Ok(ReadSession { repo, store, ui, home })
+        Ok(ReadSession { repo, store, ui, home, includes: IncludeGuard::default() })
     }
 
     /// Recovers the work of killed commands. Also returns a message for each judge checkout that cannot be
     /// deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // This comes first, because the calls of git below use the repository's configuration.
-        overrides::update(self.integrity());
+        overrides::update(self.integrity())?;
         confined_git::confine_filters(&self.repo);
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));
@@ -119,7 +124,8 @@ impl ReadSession {
     }
 
     fn integrity(&self) -> IntegrityContext<'_> {
-        IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
+        let Self { store, home, ui, includes, .. } = self;
+        IntegrityContext { store, home: home.as_deref(), ui, includes }
     }
 }
 
@@ -134,7 +140,8 @@ impl Session {
         let repo = Arc::new(repo);
         let store = Store::of(&repo);
         scratch::keep_in(&store.dir().scratch());
-        Session::of(ReadSession { repo, store, ui, home: None }, Some(lock))
+        let includes = IncludeGuard::default();
+        Session::of(ReadSession { repo, store, ui, home: None, includes }, Some(lock))
     }
 
     /// True if the repository is a mirror in the user's cache.
@@ -148,7 +155,7 @@ impl Session {
         let (_, undeleted) = opened.heal()?;
         let undeleted = Mutex::new(undeleted);
         let config = opened.config()?;
-        let ReadSession { repo, store, ui, home } = opened;
+        let ReadSession { repo, store, ui, home, includes } = opened;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
         let policy = policy(&config)?;
         let session = Session {
@@ -162,6 +169,7 @@ impl Session {
             undeleted,
             landed: OnceLock::new(),
             mirror,
+            includes,
         };
         watch::recover(session.integrity())?;
         if let Some(root) = session.config.get(keys::SPAWN_WORKTREE_ROOT) {
@@ -192,7 +200,8 @@ impl Session {
 
     /// The parts of the session that `integrity/` needs.
     pub fn integrity(&self) -> IntegrityContext<'_> {
-        IntegrityContext { store: &self.store, home: self.home.as_deref(), ui: &self.ui }
+        let Self { store, home, ui, includes, .. } = self;
+        IntegrityContext { store, home: home.as_deref(), ui, includes }
     }
 
     /// Records an event of a run. Only warns if that fails, because what the event is about exists by now.

@@ -700,6 +700,41 @@ fn spawn_does_not_run_a_planted_setup() {
     assert!(canary(&world).contains("bad "), "it would have run");
 }
 
+/// Settings that git does not use yet when the attempt has ended.
+#[test]
+fn settings_that_become_active_later_run_nothing() {
+    crate::common::in_the_open_world();
+    let world = world();
+    world.git(["branch", "topic"]);
+    let script = "echo 1 >>README; g=$(git rev-parse --git-common-dir); echo '* filter=p' >$g/info/attributes
+        printf '[frites \"hooks\"]\nbefore-clean = %s\n[filter \"p\"]\nclean = %s\nsmudge = %s\n' \
+            \"$BAD\" \"$BAD\" \"$BAD\" >$g/x
+        git config includeIf.onbranch:topic.path x; git config 'includeIf.onbranch:frites/**.path' x
+        git config -f $g/config.worktree frites.oracle.test true";
+    spawn(&world, "1", script).expect(0);
+    world.git(["config", "extensions.worktreeConfig", "true"]);
+    for branch in ["main", "topic"] {
+        world.git(["switch", "-q", branch]);
+        let _ = fs::remove_file(world.home().join("canary"));
+        for words in [&["judge", "--test", "true"][..], &["apply"], &["spawn", "-n", "1"]] {
+            let refused = world.frites(words).expect(128).stderr;
+            assert!(refused.contains("the configuration of git-frites changed while"), "{refused}");
+        }
+        world.sh(&world.worktree("1/c1"), &format!("echo {branch} >>README")).expect(0);
+        world.frites(["diff", "1"]).expect(0);
+        assert_nothing_ran(&world, branch);
+    }
+    let log = world.frites(["log", "1"]).expect(0).out();
+    for name in ["includeif.onbranch:topic.path", "includeif.onbranch:frites/**.path"] {
+        assert!(log.contains(&format!("config '{name}' was set to 'x'")), "{log}");
+    }
+    assert!(log.contains("worktree config 'frites.oracle.test' was set to 'true'"), "{log}");
+    let clean = world.frites(["clean", "1"]);
+    assert_nothing_ran(&world, &clean.stderr);
+    let _ = world.run(&world.repo, "git", ["add", "--renormalize", "."]);
+    assert!(canary(&world).contains("bad "), "it would have run");
+}
+
 #[test]
 fn changes_of_other_settings_do_not_stop_judge() {
     crate::common::in_the_open_world();
