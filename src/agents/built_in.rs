@@ -61,6 +61,13 @@ pub struct StateDirectory {
     pub conversations_left: Option<&'static str>,
 }
 
+impl StateDirectory {
+    /// The paths of the logins in the directory.
+    pub fn paths_of_logins(&self) -> impl Iterator<Item = &'static str> {
+        self.logins.iter().map(|(path, _)| *path)
+    }
+}
+
 /// The remedy for a missing network.
 const CONNECT: &str = "connect this machine to the network";
 

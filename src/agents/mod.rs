@@ -126,14 +126,6 @@ pub fn tokens(
     (!tokens.is_empty()).then_some((state, tokens))
 }
 
-/// The files with the user's logins, below `~`. A refreshed login has tokens that an attempt wrote, so judged code
-/// must not read it.
-pub fn login_files() -> Vec<String> {
-    let states = BUILT_IN.iter().flat_map(|agent| agent.state);
-    let files = states.flat_map(|state| state.logins.iter().map(|(path, _)| (state.default, path)));
-    files.map(|(directory, path)| format!("~/{directory}/{path}").replace("//", "/")).collect()
-}
-
 /// The value that a key of a built-in agent (`agents.claude.command`) has if nothing sets it.
 pub fn built_in_value(key: &str) -> Option<Vec<String>> {
     let (name, key) = key.strip_prefix("agents.")?.split_once('.')?;

@@ -20,6 +20,7 @@ trials! {
     a_resumed_attempt_finds_its_home_after_a_kill_and_after_an_interruption: [NAMESPACES];
     a_person_has_their_own_home_in_a_worktree: [NAMESPACES];
     the_verdict_names_a_path_that_attempts_may_write: [NAMESPACES];
+    the_verdict_names_a_login_that_commands_may_read: [NAMESPACES];
     a_path_that_no_judging_sees_does_not_void_the_verdict: [NAMESPACES];
     seeds_that_attempts_may_write_are_named: [NAMESPACES];
     a_seed_in_a_directory_for_temporary_files_is_named: [NAMESPACES];
@@ -240,6 +241,20 @@ fn the_verdict_names_a_path_that_attempts_may_write() {
     world.frites(["apply"]).refuses(1, "which attempts may write");
     let replayed = world.frites(["judge", "--replay"]).expect(3);
     assert!(replayed.out().contains(&words) || replayed.stderr.contains(&words));
+}
+
+fn the_verdict_names_a_login_that_commands_may_read() {
+    let world = world();
+    let login = world.home().join(".claude/.credentials.json");
+    fs::create_dir_all(login.parent().unwrap()).unwrap();
+    fs::write(&login, "{}").unwrap();
+    world.git(["config", "frites.agents.x.command", "sh -c 'echo more >> app'"]);
+    world.git(["config", "frites.agents.x.state", "claude"]);
+    world.frites(["spawn", "--agent", "x", "-p", "work"]).expect(0);
+    world.frites(["judge", "--test", "sh test.sh"]).expect(0);
+    world.git(["config", "frites.sandbox.hide", "!~/.claude/.credentials.json"]);
+    let verdict = world.frites(["judge", "--json", "--test", "sh test.sh"]).expect(3).json();
+    assert_eq!(verdict["terms"]["attempts_write"], json!([login.to_str().unwrap()]));
 }
 
 fn a_path_that_no_judging_sees_does_not_void_the_verdict() {

@@ -76,7 +76,9 @@ fn tracked_files_that_a_command_changes_in_a_plain_directory_are_named() {
 }
 
 fn nothing_that_commands_write_is_left() {
-    let world = sealed();
+    let mut world = sealed();
+    world.set_env("CLAUDE_CONFIG_DIR", world.home().join("elsewhere"));
+    write(&world.home().join("elsewhere/.credentials.json"), "token");
     fs::create_dir(world.home().join(".ssh")).unwrap();
     fs::write(world.home().join(".ssh/id"), "secret").unwrap();
     for login in [".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"] {
@@ -89,7 +91,7 @@ fn nothing_that_commands_write_is_left() {
     let before = user_files(&world);
     let script = r#"
         cat ~/.ssh/id && exit 7
-        cat ~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json | grep token && exit 7
+        cat ~/elsewhere/.credentials.json ~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json | grep token && exit 7
         rm -rf ~/.ssh ~/.gitconfig ~/shared/.. node_modules 2>/dev/null
         echo x > ~/dropped; echo x > /tmp/dropped-by-a-test; echo x > dropped
         git config --file .git/config core.hooksPath /evil

@@ -1,9 +1,9 @@
 //! Finds where the user's own agents keep their state, and faults that would stop an agent.
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::agents::built_in::{BuiltInAgent, StateDirectory};
+use crate::agents::built_in::{BUILT_IN, BuiltInAgent, StateDirectory};
 use crate::model::agent_stop::AgentFault;
 use crate::model::env;
 use crate::ops::session::Session;
@@ -54,7 +54,38 @@ impl UsersState {
 
     /// The user's files with logins, each with its path in the state directory.
     pub fn logins(&self, state: &StateDirectory) -> Vec<(PathBuf, &'static str)> {
-        files_in(self.directory(state), state.logins.iter().map(|(path, _)| *path))
+        files_in(self.directory(state), state.paths_of_logins())
+    }
+
+    /// The user's files with logins whose tokens git-frites may take over from the attempt's agent with these
+    /// state variables.
+    pub fn refreshed_logins(&self, variables: &[String]) -> Vec<PathBuf> {
+        let states = BUILT_IN.iter().flat_map(|agent| agent.state);
+        let states = states.filter(|state| variables.iter().any(|name| name == state.variable));
+        let logins = states.flat_map(|state| self.logins(state).into_iter().zip(state.logins));
+        let refreshed = logins.filter(|(_, (_, tokens))| !tokens.is_empty());
+        refreshed.map(|((file, _), _)| file).collect()
+    }
+
+    /// The files with the logins of all built-in agents, in the words of `sandbox.hide`: at their usual places,
+    /// and where the environment says. A refreshed login has tokens that an attempt wrote, so judged code must
+    /// not read it.
+    pub fn login_files(&self) -> Vec<String> {
+        let states = || BUILT_IN.iter().flat_map(|agent| agent.state);
+        let usual = states()
+            .flat_map(|state| files_in(Some(state.default.into()), state.paths_of_logins()));
+        let usual = usual.map(|(file, _)| Path::new("~").join(file));
+        let home = self.variable("HOME").unwrap_or_default();
+        let real = states().flat_map(|state| self.logins(state)).map(|(file, _)| {
+            file.strip_prefix(&home).map(|below| Path::new("~").join(below)).unwrap_or(file)
+        });
+        let mut found: Vec<String> = Vec::new();
+        for file in usual.chain(real).map(|file| file.to_string_lossy().into_owned()) {
+            if !found.contains(&file) {
+                found.push(file);
+            }
+        }
+        found
     }
 }
 

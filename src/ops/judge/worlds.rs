@@ -4,6 +4,7 @@ use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result};
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::world::WorldKind;
+use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
 use crate::oracle::pool::{self, CheckoutRoom};
 use crate::oracle::run::OracleOptions;
@@ -93,7 +94,10 @@ pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
 /// The settings of worlds of this kind; `None` for the open world.
 pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
-    let [hide, cut] = machine_paths::hidden_and_cut(config.get(keys::SANDBOX_HIDE));
+    let [hide, cut] = machine_paths::hidden_and_cut(
+        config.get(keys::SANDBOX_HIDE),
+        UsersState::of(session).login_files(),
+    );
     (kind != WorldKind::Open).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),
         write: config.get(keys::SANDBOX_WRITE),

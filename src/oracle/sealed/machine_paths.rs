@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::agents;
 use crate::config::value::Network;
 use crate::error::{IoContext, Result};
 use crate::fs::tree::nearest_real;
@@ -43,7 +42,7 @@ pub struct SandboxOptions {
 /// its place.
 pub const STAND_IN: &str = "checkout";
 
-/// The usual places of keys and tokens, which are hidden unless `sandbox.hide` names others.
+/// The usual places of the user's keys and tokens, which are hidden unless `sandbox.hide` names other paths.
 const KEYS_AND_TOKENS: [&str; 16] = [
     "~/.ssh",
     "~/.gnupg",
@@ -71,22 +70,23 @@ const NPM_SETTINGS: &str = "~/.npmrc";
 const SHOWN: char = '!';
 
 /// The hidden paths, and the paths of files that are shown without credentials. `configured` is
-/// `sandbox.hide`.
-pub fn hidden_and_cut(configured: Option<Vec<String>>) -> [Vec<String>; 2] {
-    let configured = configured.unwrap_or_else(|| vec![SHOWN.to_string()]);
-    let shows = |path: &str| configured.iter().any(|entry| entry.strip_prefix(SHOWN) == Some(path));
-    let not_shown = |paths: &[&str]| -> Vec<String> {
-        paths.iter().filter(|path| !shows(path)).map(|path| (*path).to_owned()).collect()
+/// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts: they are
+/// hidden whatever else is configured, unless they are named after [`SHOWN`].
+pub fn hidden_and_cut(configured: Option<Vec<String>>, logins: Vec<String>) -> [Vec<String>; 2] {
+    let is_default = configured.as_ref().is_none_or(|entries| {
+        !entries.is_empty() && entries.iter().all(|entry| entry.starts_with(SHOWN))
+    });
+    let configured = configured.unwrap_or_default();
+    let is_hidden = |path: &String| {
+        let mut entries = configured.iter();
+        !path.starts_with(SHOWN) && !entries.any(|e| e.strip_prefix(SHOWN) == Some(path.as_str()))
     };
-    if !configured.is_empty() && configured.iter().all(|entry| entry.starts_with(SHOWN)) {
-        let logins = agents::login_files();
-        let logins: Vec<&str> = logins.iter().map(String::as_str).collect();
-        return [not_shown(&[&KEYS_AND_TOKENS[..], &logins].concat()), not_shown(&[NPM_SETTINGS])];
-    }
-    let named: Vec<&str> = configured.iter().map(String::as_str).collect();
-    let mut hidden = not_shown(&named);
-    hidden.retain(|entry| !entry.starts_with(SHOWN));
-    [hidden, Vec::new()]
+    let (named, cut) = match is_default {
+        true => (KEYS_AND_TOKENS.map(String::from).to_vec(), vec![NPM_SETTINGS.to_owned()]),
+        false => (configured.clone(), Vec::new()),
+    };
+    let hidden = named.into_iter().chain(logins);
+    [hidden.filter(is_hidden).collect(), cut.into_iter().filter(is_hidden).collect()]
 }
 
 /// The directories that programs use for temporary files by default.
@@ -208,4 +208,25 @@ fn distinct(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     found.sort();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_are_hidden_unless_they_are_named_as_shown() {
+        for (configured, expected) in [
+            (&["~/.x"][..], &["~/.x", "~/.login"][..]),
+            (&["~/.x", "!~/.login"], &["~/.x"]),
+            (&[], &["~/.login"]),
+        ] {
+            let configured = configured.iter().map(|&path| path.to_owned()).collect();
+            let [hidden, _] = hidden_and_cut(Some(configured), vec!["~/.login".to_owned()]);
+            assert_eq!(hidden, expected);
+        }
+        let [hidden, cut] = hidden_and_cut(None, vec!["~/.login".to_owned()]);
+        assert_eq!(hidden.len(), KEYS_AND_TOKENS.len() + 1);
+        assert_eq!(cut, [NPM_SETTINGS]);
+    }
 }

@@ -8,6 +8,8 @@ use crate::git::seed::find::Seeds;
 use crate::git::seed::placed::PlacedSeeds;
 use crate::model::run::Run;
 use crate::model::separation::{AttemptAccess, Separation};
+use crate::ops::agent_state;
+use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
 use crate::oracle::pool;
 use crate::oracle::sealed::SealedCheckouts;
@@ -26,6 +28,7 @@ pub(super) fn attempts_write(
     let mut found = BTreeSet::new();
     let mut open = BTreeSet::new();
     let root = nearest_real(&seeds.root);
+    let users = UsersState::of(session);
     let mut copied = seeds.sources();
     for candidate in session.store.candidates(run) {
         let Some(access) = candidate.record()?.access else { continue };
@@ -33,6 +36,11 @@ pub(super) fn attempts_write(
         found.extend(access.writes.iter().filter(is_shown).cloned());
         if sealed.is_some() {
             found.extend(access.temporary.iter().filter(is_shown).cloned());
+            // `sandbox.hide` may show a login, into which git-frites writes tokens of the attempt.
+            let logins = users.refreshed_logins(&agent_state::variables(session, candidate));
+            let logins = logins.iter().filter(|file| file.exists()).map(|file| nearest_real(file));
+            let logins = logins.map(|file| file.to_string_lossy().into_owned());
+            found.extend(logins.filter(|file| is_shown(&file)));
         }
         let opened = writable(&access);
         if opened.iter().any(|path| path.starts_with(&root)) {
