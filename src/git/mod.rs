@@ -26,7 +26,7 @@ mod program;
 pub mod protect;
 mod ref_deletion;
 pub mod ref_list;
-mod ref_locks;
+pub mod ref_locks;
 pub mod reflog;
 pub mod refs;
 pub mod registration;

@@ -21,7 +21,7 @@ use crate::model::refname::RefName;
 /// The file in the common git directory that is called "the record" here. A process of ours that changes refs
 /// locks this file, and writes the names of the refs into it. The file is never removed: a process that waits
 /// for the lock of a removed file would get a lock that no other process sees.
-pub(super) const CHANGING: &str = "frites-changing-refs";
+pub const CHANGING: &str = "frites-changing-refs";
 
 const HEAD: &str = "HEAD";
 

@@ -261,12 +261,15 @@ fn nothing_of_an_attempt_is_seen_by_commands_that_judge() {
     let test = format!(
         "git rev-parse HEAD && ! git rev-parse -q --verify refs/frites/1/c1 &&
          git for-each-ref | grep refs/heads/main && ! git for-each-ref | grep frites &&
-         ! ls {}/*/* \"$(git rev-parse --git-common-dir)\"/worktrees/*/gitdir",
+         ! (cd \"$(git rev-parse --git-common-dir)\" && grep -r frites packed-refs info *refs) && ! ls {}/*/* \"$(git rev-parse --git-common-dir)\"/worktrees/*/gitdir",
         root.display()
     );
     let judge = || world.frites(["judge", "--no-cache", "--test", &test]).expect(0);
     judge();
     world.git(["pack-refs", "--all", "--prune"]);
+    world.git(["update-server-info"]);
+    fs::write(world.repo.join(".git/info/refs_Xy7Z1a"), "x\trefs/frites/1/c1\n").unwrap();
+    fs::write(world.repo.join(".git/frites-changing-refs"), "refs/frites/1/c1\n").unwrap();
     judge();
     world.assert_clean();
 }

@@ -27,6 +27,7 @@ use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
 use crate::git::layers::written::{CompleteIndex, wait_for_next_step};
 use crate::git::layers::{difference, inherited};
+use crate::git::ref_locks::CHANGING;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
@@ -498,31 +499,47 @@ impl<'a> SealedCheckouts<'a> {
         for refs in directories_of_our_refs(&room.git_dir()) {
             fs::create_dir_all(refs).context(failed)?;
         }
-        copy_packed_refs(git_dir, &room.git_dir()).context(failed)?;
+        copy_lists_of_refs(git_dir, &room.git_dir()).context(failed)?;
         CompleteIndex::hand_out(&room.index(), &own.join("index")).context(failed)
     }
 }
 
-/// Copies packed refs to the upper layer of a git directory, without our refs. The file is written in
-/// any case, because a git can pack refs while commands run.
-fn copy_packed_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
-    let packed = match fs::read(git_dir.join("packed-refs")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        packed => packed?,
-    };
+/// Copies the files that list refs to the upper layer of a git directory, without our refs. They are written
+/// in any case, because a git can pack refs while commands run. Lists that are no use for others become empty.
+fn copy_lists_of_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
+    fs::create_dir_all(upper.join("info"))?;
+    for name in ["packed-refs", "info/refs"] {
+        let list = match fs::read(git_dir.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            list => list?,
+        };
+        fs::write(upper.join(name), without_our_refs(&list))?;
+    }
+    fs::write(upper.join(CHANGING), "")?;
+    // git writes `info/refs` under such a name first, and a killed git leaves it.
+    for entry in fs::read_dir(git_dir.join("info")).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(b"refs_") {
+            fs::write(upper.join("info").join(entry.file_name()), "")?;
+        }
+    }
+    Ok(())
+}
+
+/// The lines of `packed-refs` or of `info/refs`, without those of our refs.
+fn without_our_refs(list: &[u8]) -> Vec<u8> {
     let mut is_hidden = false;
     let mut shown = Vec::new();
-    for line in packed.split_inclusive(|byte| *byte == b'\n') {
+    for line in list.split_inclusive(|byte| *byte == b'\n') {
         // A line that begins with `^` belongs to the annotated tag in the line before it.
         if !line.starts_with(b"^") {
-            let name = line.splitn(2, |byte| *byte == b' ').nth(1).unwrap_or_default();
+            let name = line.splitn(2, |byte| b" \t".contains(byte)).nth(1).unwrap_or_default();
             is_hidden = refs::OUR_REFS.iter().any(|refs| name.starts_with(refs.as_bytes()));
         }
         if !is_hidden {
             shown.extend_from_slice(line);
         }
     }
-    fs::write(upper.join("packed-refs"), shown)
+    shown
 }
 
 impl Drop for SealedCheckouts<'_> {
