@@ -249,7 +249,8 @@ fn a_login_stays_as_it_is_if_the_user_has_another_one_meanwhile_or_the_new_one_i
     let new = login("new");
     let write_new = format!(r#"echo '{new}' > "$CLAUDE_CONFIG_DIR/.credentials.json""#);
     let users = format!(r#"echo '{}' > "$LOGIN"; {write_new}"#, login("by hand"));
-    let cases: [(&str, &str, &str); 6] = [
+    let cases: [(&str, &str, &str); 7] = [
+        ("removed by the user", &format!(r#"rm "$LOGIN"; {write_new}"#), ""),
         ("changed by the user", &users, "by hand"),
         ("removed", r#"rm "$CLAUDE_CONFIG_DIR/.credentials.json""#, "old"),
         ("no JSON", r#"echo text > "$CLAUDE_CONFIG_DIR/.credentials.json""#, "old"),
@@ -278,7 +279,9 @@ fn a_login_stays_as_it_is_if_the_user_has_another_one_meanwhile_or_the_new_one_i
         let file = in_home(&world, ".claude/.credentials.json", &format!("{}\n", login("old")));
         world.set_env("LOGIN", &file);
         attempt(&world, "claude");
-        assert_eq!(read(&file), format!("{}\n", login(expected)), "{case}");
+        let left = fs::read_to_string(&file).unwrap_or_default();
+        let expected = if expected.is_empty() { "" } else { &format!("{}\n", login(expected)) };
+        assert_eq!(left, expected, "{case}");
     }
 }
 
@@ -299,6 +302,28 @@ fn a_refreshed_login_goes_back_after_a_kill_too() {
 
 #[test]
 fn no_link_of_an_attempt_leads_the_next_login_elsewhere() {
+/// The service may have made the user's own tokens invalid.
+#[test]
+fn a_refreshed_login_that_cannot_go_back_yet_stays_until_it_can() {
+    let script = r#"cd "$CLAUDE_CONFIG_DIR"; cat .credentials.json >> "$OLDPWD/README"
+        sed s/old/new/ .credentials.json > new; mv new .credentials.json"#;
+    let world = world_with(&[("claude", script)]);
+    let file = in_home(&world, ".claude/.credentials.json", &login("old"));
+    let lock = fs::File::open(world.home().join(".claude")).unwrap();
+    lock.lock().unwrap();
+    let spawn = ["spawn", "--agent", "claude", "-p", "x"];
+    let said = world.frites(spawn).expect(0).stderr;
+    assert!(said.contains("could not write to your login"), "{said}");
+    let copy = state(&world, "claude", "CLAUDE_CONFIG_DIR/.credentials.json");
+    assert!(read(&file).contains("old") && read(&copy).contains("new"));
+    // The agent's next command goes on with its own tokens.
+    world.frites(["retry", "1/claude-1", "--agent", "claude", "-p", "more"]).expect(0);
+    assert!(world.git(["show", "refs/frites/1/claude-1:README"]).contains("new"));
+    drop(lock);
+    world.frites(["clean", "1"]).expect(0);
+    assert!(read(&file).contains("new") && !copy.exists());
+}
+
     let script = r#"cd "$GEMINI_CLI_HOME"; rm -rf .gemini; ln -s "$HOME/else" .gemini"#;
     let world = world_with(&[("gemini", script)]);
     in_home(&world, ".gemini/oauth_creds.json", r#"{"access_token":"old"}"#);

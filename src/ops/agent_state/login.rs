@@ -36,12 +36,14 @@ pub(super) struct CopiedLogin {
     digest: String,
 }
 
-/// The effect that removing a copy had on the user's login.
+/// The effect that settling a copy had.
 pub(super) enum Settled {
-    /// The login is unchanged.
+    /// The user's login is unchanged, and the copy is gone.
     Kept,
-    /// This file of the user now has new tokens.
+    /// This file of the user now has new tokens, and the copy is gone.
     GivenBack(PathBuf),
+    /// The copy has new tokens, which could not be put into the user's login. So the copy is still there.
+    Left(io::Error),
 }
 
 /// The user's logins for one state directory, with their bytes.
@@ -62,6 +64,11 @@ impl CopiedLogin {
         root.join(&self.variable).join(&self.path)
     }
 
+    /// True if both are copies at the same path.
+    pub fn is_at_path_of(&self, other: &CopiedLogin) -> bool {
+        (&self.variable, &self.path) == (&other.variable, &other.path)
+    }
+
     /// Writes the copy. Does not follow links that an attempt may have left there.
     pub fn write(&self, root: &Path, bytes: &[u8]) -> io::Result<()> {
         let (above, name) = self.open_above(root)?;
@@ -70,20 +77,26 @@ impl CopiedLogin {
         file.write_all(bytes)
     }
 
-    /// Removes the copy. If the agent has refreshed the tokens in the copy, puts them into the user's login.
+    /// Removes the copy. If the agent has refreshed the tokens in the copy, first puts them into the user's login:
+    /// the service may accept no other tokens any more.
     pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
         let Some((above, name)) = self.open_above(root).if_exists()? else {
             return Ok(Settled::Kept);
         };
         let opened = regular::open_own_in(&above, name);
         let bytes = opened.and_then(|file| regular::read_at_most(file, LARGEST));
-        rustix::fs::unlinkat(&above, name, AtFlags::empty()).if_exists()?;
-        match bytes {
+        let given = match bytes {
             Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
             // The copy is unchanged, it no longer exists (the agent has logged out), or it is not a regular
             // file.
-            _ => Ok(Settled::Kept),
-        }
+            _ => Ok(None),
+        };
+        let settled = match given {
+            Ok(given) => given.map_or(Settled::Kept, Settled::GivenBack),
+            Err(e) => return Ok(Settled::Left(e)),
+        };
+        rustix::fs::unlinkat(&above, name, AtFlags::empty()).if_exists()?;
+        Ok(settled)
     }
 
     fn open_above(&self, root: &Path) -> io::Result<(OwnedFd, &Path)> {
@@ -99,28 +112,31 @@ impl CopiedLogin {
     }
 
     /// Puts the tokens in `bytes` into the user's file, if that file has not changed since the copy was made.
-    fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Settled> {
+    /// Returns the file's path, or `None` if no tokens were put into it.
+    fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Option<PathBuf>> {
         let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
-            return Ok(Settled::Kept);
+            return Ok(None);
         };
         let mut files = users.logins(state).into_iter();
         let Some((file, _)) = files.find(|(_, path)| *path == self.path) else {
-            return Ok(Settled::Kept);
+            return Ok(None);
         };
-        let real = file.canonicalize()?;
+        let real = match file.canonicalize() {
+            // The user has logged out.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            real => real?,
+        };
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         // If the lock is held, do not wait: another process may be writing tokens there, or an attempt may
         // hold the lock for ever on purpose.
-        if directory.try_lock().is_err() {
-            return Ok(Settled::Kept);
-        }
+        directory.try_lock()?;
         let (before, meta) = regular::read_with_metadata(&real)?;
         if digest(&before) != self.digest {
-            return Ok(Settled::Kept);
+            return Ok(None);
         }
-        let Some(after) = with_tokens(&before, bytes, tokens) else { return Ok(Settled::Kept) };
+        let Some(after) = with_tokens(&before, bytes, tokens) else { return Ok(None) };
         atomic::replace(&real, &after, &meta)?;
-        Ok(Settled::GivenBack(file))
+        Ok(Some(file))
     }
 }
 

@@ -167,8 +167,14 @@ impl StateDirectories<'_> {
             let path = path.display();
             session.ui.warn(format!("{candidate}: its agent '{agent}' runs without '{path}': it cannot be copied, or is too large"));
         }
-        let logins: Vec<(CopiedLogin, Vec<u8>)> =
+        let left = owner.logins(record).clone();
+        let mut logins: Vec<(CopiedLogin, Vec<u8>)> =
             variables.iter().flat_map(|variable| login::of_user(variable, &users)).collect();
+        // The agent goes on with its new tokens if they could not be put into the user's login yet.
+        logins.retain(|(login, _)| {
+            let is_left = left.iter().any(|left| left.is_at_path_of(login));
+            !is_left || fs::symlink_metadata(login.in_state(root)).is_err()
+        });
         // The record is written before the logins, so that after a kill, the next git-frites command can find
         // and remove them.
         owner.logins(record).extend(logins.iter().map(|(login, _)| login.clone()));
@@ -270,7 +276,8 @@ fn settle_all(session: &Session, candidate: CandidateRef<'_>, owners: &[Owner]) 
     }
 }
 
-/// Removes one owner's logins. The caller writes the record.
+/// Removes one owner's logins, except those whose new tokens could not be put into the user's logins. The caller
+/// writes the record.
 fn settle_of(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -286,6 +293,13 @@ fn settle_of(
     for login in logins {
         match login.settle(&root, &users) {
             Ok(Settled::Kept) => {}
+            Ok(Settled::Left(e)) => {
+                let path = login.in_state(&root);
+                let error = Error::io("could not write to your login".to_owned(), e);
+                let error = error.message;
+                session.ui.warn(format!("{candidate}: its agent has refreshed its login, and git-frites {error}; the new one stays in '{}' until the candidate's next command, or `clean`, tries again", path.display()));
+                owner.logins(record).push(login);
+            }
             Ok(Settled::GivenBack(file)) => {
                 let file = file.display();
                 session
