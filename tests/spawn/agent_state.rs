@@ -191,6 +191,23 @@ fn state_begins_with_copies_of_the_users_login_and_settings() {
 }
 
 #[test]
+fn person_beside_an_agent_sees_the_end_of_its_conversation_later() {
+    let wait = r#"cd "$CLAUDE_CONFIG_DIR"; mkdir -p projects/p; echo one > projects/p/s.jsonl
+        until test -e "$HOME/go"; do sleep 0.01; done; echo two >> projects/p/s.jsonl"#;
+    let world = world_with(&[("claude", wait)]);
+    let words = ["spawn", "--agent", "claude", "-p", "x"];
+    let mut spawn = world.command(&world.repo, "git-frites", words);
+    let mut spawn = spawn.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let talk = state(&world, "claude", "CLAUDE_CONFIG_DIR/projects/p/s.jsonl");
+    poll(|| fs::read_to_string(&talk).is_ok_and(|text| text == "one\n"));
+    let show = ["exec", "1/claude-1", "--", "sh", "-c", "cat $CLAUDE_CONFIG_DIR/projects/p/*"];
+    assert_eq!(world.frites(show).expect(0).out(), "one\n");
+    in_home(&world, "go", "");
+    assert!(spawn.wait().unwrap().success());
+    assert_eq!(world.frites(show).expect(0).out(), "one\ntwo\n");
+}
+
+#[test]
 fn person_beside_an_agent_leaves_it_its_login() {
     let wait = r#"until test -e "$HOME/go"; do sleep 0.01; done; cd "$CLAUDE_CONFIG_DIR"
         cat .credentials.json >> "$OLDPWD/README"; echo new > .credentials.json"#;
@@ -285,23 +302,6 @@ fn a_login_stays_as_it_is_if_the_user_has_another_one_meanwhile_or_the_new_one_i
     }
 }
 
-#[test]
-fn a_refreshed_login_goes_back_after_a_kill_too() {
-    let script = r#"cd "$CLAUDE_CONFIG_DIR"; sed s/old/new/ .credentials.json > new; mv new .credentials.json
-        kill -9 $(cat "$HOME/pid"); sleep 60"#;
-    let mut world = world_with(&[("claude", script)]);
-    world.set_env("FRITES_SPAWN_GUARD", "off");
-    let file = in_home(&world, ".claude/.credentials.json", &login("old"));
-    let spawn = r#"echo $$ > "$HOME/pid"; exec git-frites spawn --agent claude -p x"#;
-    assert_ne!(world.sh(&world.repo, spawn).code, 0);
-    assert_eq!(read(&file), login("old"));
-    set_agent(&world, "claude", "");
-    world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
-    assert!(read(&file).contains("\"new\""), "{}", read(&file));
-}
-
-#[test]
-fn no_link_of_an_attempt_leads_the_next_login_elsewhere() {
 /// The service may have made the user's own tokens invalid.
 #[test]
 fn a_refreshed_login_that_cannot_go_back_yet_stays_until_it_can() {
@@ -324,6 +324,23 @@ fn a_refreshed_login_that_cannot_go_back_yet_stays_until_it_can() {
     assert!(read(&file).contains("new") && !copy.exists());
 }
 
+#[test]
+fn a_refreshed_login_goes_back_after_a_kill_too() {
+    let script = r#"cd "$CLAUDE_CONFIG_DIR"; sed s/old/new/ .credentials.json > new; mv new .credentials.json
+        kill -9 $(cat "$HOME/pid"); sleep 60"#;
+    let mut world = world_with(&[("claude", script)]);
+    world.set_env("FRITES_SPAWN_GUARD", "off");
+    let file = in_home(&world, ".claude/.credentials.json", &login("old"));
+    let spawn = r#"echo $$ > "$HOME/pid"; exec git-frites spawn --agent claude -p x"#;
+    assert_ne!(world.sh(&world.repo, spawn).code, 0);
+    assert_eq!(read(&file), login("old"));
+    set_agent(&world, "claude", "");
+    world.frites(["run", "--resume", "1", "--test", "true"]).expect(0);
+    assert!(read(&file).contains("\"new\""), "{}", read(&file));
+}
+
+#[test]
+fn no_link_of_an_attempt_leads_the_next_login_elsewhere() {
     let script = r#"cd "$GEMINI_CLI_HOME"; rm -rf .gemini; ln -s "$HOME/else" .gemini"#;
     let world = world_with(&[("gemini", script)]);
     in_home(&world, ".gemini/oauth_creds.json", r#"{"access_token":"old"}"#);

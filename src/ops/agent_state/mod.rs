@@ -18,6 +18,7 @@ use crate::agents::{self, StateVariable};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::{delete_tree, nearest_real};
 use crate::model::FORMAT;
+use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::ops::agent_state::copies::Copies;
 use crate::ops::agent_state::login::{CopiedLogin, Settled};
@@ -40,9 +41,21 @@ struct AgentStateRecord {
     /// The copied logins that are in a person's state directories now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins_of_person: Vec<CopiedLogin>,
-    /// True if the last directories were prepared for a person, and no command of the attempt has run since.
-    #[serde(default)]
-    is_for_person: bool,
+    /// The moment at which a person's directories were made; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made_for_person: Option<AttemptMoment>,
+}
+
+/// A moment in an attempt's work, which changes when its command starts or ends. It is taken from the
+/// candidate's record: nothing is written here when git-frites is killed.
+#[derive(PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct AttemptMoment {
+    /// The time at which the last command started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started: Option<jiff::Timestamp>,
+    /// True while the command runs.
+    is_running: bool,
 }
 
 /// The directory of the state directories of persons, beside those of the attempt.
@@ -90,7 +103,6 @@ pub fn prepare(
     if !record.agents.contains(agent) {
         record.agents.push(agent.clone());
     }
-    record.is_for_person = false;
     StateDirectories { session, candidate, agent, owner: Owner::Attempt, is_made_anew: false }
         .make(&variables, &mut record)
 }
@@ -110,7 +122,11 @@ pub fn prepare_for_person(
     let _lock = candidate.lock()?;
     let mut record = read(candidate);
     settle_of(session, candidate, Owner::Person, &mut record);
-    let is_made_anew = !std::mem::replace(&mut record.is_for_person, true);
+    let attempt = candidate.record()?;
+    let is_running = attempt.state == State::Running;
+    let moment = Some(AttemptMoment { started: attempt.started, is_running });
+    let is_made_anew = record.made_for_person != moment;
+    record.made_for_person = moment;
     let mut variables = Vec::new();
     for agent in &record.agents.clone() {
         let (known, unknown): (Vec<_>, Vec<_>) = agents::state(&session.config, agent)
@@ -269,8 +285,6 @@ fn settle_all(session: &Session, candidate: CandidateRef<'_>, owners: &[Owner]) 
     for owner in owners {
         settle_of(session, candidate, *owner, &mut record);
     }
-    // A person may have got directories while the command ran, and they lack what it wrote since.
-    record.is_for_person = false;
     if let Err(error) = write_toml(&candidate.directory().agent_record(), &record) {
         session.ui.warn(error.message);
     }
@@ -329,6 +343,6 @@ fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
         agents: Vec::new(),
         logins: Vec::new(),
         logins_of_person: Vec::new(),
-        is_for_person: false,
+        made_for_person: None,
     })
 }
