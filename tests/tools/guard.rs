@@ -542,7 +542,8 @@ fn nothing_takes_the_place_of_a_directory_above_the_checkout_or_the_cache() {
 fn filters_can_write_to_the_store_of_git_lfs() {
     let world = guarded();
     let clean = "lfs=\"$(git rev-parse --git-common-dir)/lfs\"; cat > \"$lfs/stored\"; mkdir -p \"$lfs/objects\"
-        cp \"$lfs/stored\" \"$lfs/objects/$(sha256sum < \"$lfs/stored\" | cut -c1-64)\"; git hash-object \"$lfs/stored\"";
+        s=$(sha256sum < \"$lfs/stored\" | cut -c1-64); cp \"$lfs/stored\" \"$lfs/objects/$s\"
+        printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n' $s $(wc -c < \"$lfs/stored\")";
     world.git(["config", "filter.lfs.clean", clean]);
     world.git(["config", "filter.lfs.required", "true"]);
     world.write(".gitattributes", "*.bin filter=lfs\n");
@@ -551,16 +552,21 @@ fn filters_can_write_to_the_store_of_git_lfs() {
     let wrong = "0".repeat(64);
     let script = format!(
         "commit() {{ echo $1 > a.bin; git add a.bin; git commit -qm $1; }}; commit old; commit content
-        lfs=$(git rev-parse --git-common-dir)/lfs; cat $lfs/stored > seen; echo wrong > $lfs/objects/{wrong}"
+        lfs=$(git rev-parse --git-common-dir)/lfs; cat $lfs/stored > seen; echo wrong > $lfs/objects/{wrong}
+        echo unnamed > $lfs/objects/$(echo unnamed | sha256sum | cut -c1-64)"
     );
     world.frites(["spawn", "-n", "1", "--", "sh", "-euc", &script]).expect(0);
     assert_eq!(world.git(["show", "refs/frites/1/c1:seen"]), "content");
     let pointer = world.git(["show", "refs/frites/1/c1:a.bin"]);
-    assert_eq!(pointer.len(), 40, "{pointer}");
-    let store = world.repo.join(".git/lfs/objects");
+    assert!(pointer.ends_with("size 8"), "{pointer}");
+    // The filter itself stored the current content; the old one was taken from the attempt's store.
+    let stored = "cd .git/lfs/objects; find . -type f | sort; cat */*/*";
+    let stored = world.sh(&world.repo, stored).expect(0).out();
     let hash = world.sh(&world.repo, "echo old | sha256sum | cut -c1-64").expect(0).out();
-    assert_eq!(fs::read_to_string(store.join(hash.trim())).unwrap(), "old\n");
-    assert!(!store.join(wrong).exists());
+    let [first, second] = [&hash[..2], &hash[2..4]];
+    assert!(stored.contains(&format!("./{first}/{second}/{hash}")), "{stored}");
+    assert!(stored.contains("\nold\n") && !stored.contains("unnamed"), "{stored}");
+    assert!(!stored.contains(&wrong), "{stored}");
     // So can filters of a git of ours that writes into an attempt's worktree.
     let smudge = "cd \"$(git rev-parse --git-common-dir)\" && touch kept/new annex/new && cat";
     world.git(["config", "filter.lfs.clean", "cat"]);

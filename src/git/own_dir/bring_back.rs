@@ -94,7 +94,7 @@ impl OwnGitDir {
         self.fetch(repo, branch, &mut found)?;
         // Without a store in the repository, git-lfs makes one in the attempt's git directory.
         for from in [&self.room, &self.dir] {
-            lfs::bring_back(&from.join(STORE_OF_LFS), &repo.common_dir().join(STORE_OF_LFS))?;
+            lfs::bring_back(repo, &from.join(STORE_OF_LFS))?;
         }
         if let Some(tip) =
             found.refs.get(BStr::new(branch.as_str())).filter(|tip| repo.is_commit(tip))

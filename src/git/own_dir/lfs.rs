@@ -3,33 +3,63 @@
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use crate::error::{IfExists, IoContext, Result};
 use crate::fs::regular;
+use crate::git::filters::STORE_OF_LFS;
 use crate::git::own_dir::files;
+use crate::git::repo::{self, Repo, from_oid};
 use crate::model::hex::hex;
+use crate::model::oid::Oid;
+
+/// The directory in the store with the contents.
+const STORED: &str = "objects";
+
+/// The first line of a pointer, the file that is committed in place of a content.
+const VERSION: &str = "version https://git-lfs.github.com/spec/v1";
 
 /// The number of hex digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// Copies the contents in `from`, a store of git-lfs, that `store` does not have. A file counts only if its
-/// name is the SHA-256 of its content, so no attempt can plant another content in the user's store.
-pub(super) fn bring_back(from: &Path, store: &Path) -> Result<()> {
-    if !files::is_directory(from) {
+/// Copies the contents in `from`, a store of git-lfs, that the repository's store does not have. A file counts
+/// only if its name is the SHA-256 of its content, so no attempt can plant another content in the user's store,
+/// and if the repository has its pointer: judged code can read the store, so other files stay away. The objects
+/// of the attempt must have been fetched before.
+pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
+    let uses_lfs = |key| repo.gix().config_snapshot().string(key).is_some();
+    if !files::is_directory(from)
+        || !["filter.lfs.clean", "filter.lfs.process"].iter().any(uses_lfs)
+    {
         return Ok(());
     }
-    for (path, kind) in files::list(from, |path| !path.starts_with("objects")) {
+    let store = repo.common_dir().join(STORE_OF_LFS);
+    for (path, kind) in files::list(from, |path| !path.starts_with(STORED)) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let target = store.join(&path);
-        if kind.is_file() && name.len() == DIGITS && !target.exists() {
-            copy(&from.join(&path), name, store, &target)
+        let is_digest = name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !kind.is_file() || !is_digest {
+            continue;
+        }
+        let target: PathBuf = [STORED, &name[..2], &name[2..4], name].iter().collect();
+        let target = store.join(target);
+        let from = from.join(&path);
+        if !target.exists() && has_pointer(repo, &from, name) {
+            copy(&from, name, &store, &target)
                 .context(|| format!("could not copy to '{}'", target.display()))?;
         }
     }
     Ok(())
+}
+
+/// True if the repository has the pointer that a filter of git-lfs writes for a file with this digest.
+fn has_pointer(repo: &Repo, file: &Path, digest: &str) -> bool {
+    let Ok(meta) = fs::symlink_metadata(file) else { return false };
+    let pointer = format!("{VERSION}\noid sha256:{digest}\nsize {}\n", meta.len());
+    let id = Oid::parse(&repo::digest(pointer.as_bytes()));
+    let id = id.and_then(|id| from_oid(&id).ok());
+    id.is_some_and(|id| repo.gix().find_header(id).is_ok())
 }
 
 fn copy(from: &Path, digest: &str, store: &Path, target: &Path) -> io::Result<()> {
