@@ -125,7 +125,7 @@ impl Session {
     /// directory, unless something in it could not be read. Returns a warning if that directory has entries
     /// that are not files. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
-        let own = own_git(candidate);
+        let own = own_git(candidate)?;
         let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
         if candidate.record()?.state != State::Running {
             self.leave_own_git(candidate, own.as_ref())?;
@@ -136,7 +136,7 @@ impl Session {
     /// Does the same as [`Session::bring_back`] after the attempt's command has certainly ended, whatever its
     /// record says. Prints the warning instead of returning it.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        let own = own_git(candidate);
+        let own = own_git(candidate)?;
         let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
         if let Some(line) = special {
             self.ui.warn(format!("{candidate}: {line}"));
@@ -204,7 +204,7 @@ impl Session {
     /// A candidate's newest capture; `None` if the worktree may have other files than this capture.
     pub fn unchanged(&self, candidate: CandidateRef<'_>) -> Result<Option<Capture>> {
         let _lock = candidate.lock()?;
-        if own_git(candidate).is_some() {
+        if own_git(candidate)?.is_some() {
             return Ok(None);
         }
         let Some(previous) = candidate.latest()? else { return Ok(None) };
@@ -490,7 +490,7 @@ impl Session {
 }
 
 /// The candidate's own git directory, if it has one.
-fn own_git(candidate: CandidateRef<'_>) -> Option<OwnGitDir> {
+fn own_git(candidate: CandidateRef<'_>) -> Result<Option<OwnGitDir>> {
     OwnGitDir::at(&candidate.directory().own_git())
 }
 

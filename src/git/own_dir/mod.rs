@@ -73,7 +73,18 @@ const LEFT_OUT: [&str; 12] = [
 /// A line for people about the commits and files that could not be brought back, and that are only in the
 /// attempt's git directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
 pub fn unread(room: &Path) -> Option<String> {
-    regular::read_text(&room.join(UNREAD)).ok()
+    let note = room.join(UNREAD);
+    // What cannot be read may say that commits would be lost.
+    let text = text_of(&note);
+    text.unwrap_or_else(|e| Some(format!("'{}', which cannot be read: {e}", note.display())))
+}
+
+/// The text of a file in the room of an own git directory; `None` if there is no file.
+fn text_of(file: &Path) -> io::Result<Option<String>> {
+    match regular::read_text(file) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
 }
 
 /// Deletes the own git directory in `room`, if there is one. A kill leaves a directory without [`ENTRY`], because a
@@ -103,9 +114,10 @@ pub struct OwnGitDir {
 impl OwnGitDir {
     /// The own git directory in `room`; `None` if it does not exist, or if it is incomplete because
     /// [`OwnGitDir::make`] or [`delete`] was interrupted.
-    pub fn at(room: &Path) -> Option<OwnGitDir> {
-        let name = regular::read_text(&room.join(ENTRY)).ok()?;
-        Some(OwnGitDir::in_room(room, &name))
+    pub fn at(room: &Path) -> Result<Option<OwnGitDir>> {
+        let entry = room.join(ENTRY);
+        let name = text_of(&entry).context(|| format!("could not read '{}'", entry.display()))?;
+        Ok(name.map(|name| OwnGitDir::in_room(room, &name)))
     }
 
     fn in_room(room: &Path, entry: &str) -> OwnGitDir {
