@@ -1,6 +1,7 @@
 //! Capturing: a candidate's worktree is stored as a commit, and its record is brought up to date.
 use crate::error::{Cause, Error, Result};
 use crate::fs::atomic;
+use crate::fs::lock::Lock;
 use crate::fs::tree::is_real_directory;
 use crate::git::capture::excludes::HiddenPaths;
 use crate::git::capture::mtimes::NewTimes;
@@ -98,7 +99,20 @@ impl Session {
 
     fn capture_with(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
-        let _lock = candidate.lock()?;
+        self.capture_described(candidate, message, &candidate.lock()?)
+    }
+
+    /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock.
+    pub fn capture_locked(&self, candidate: CandidateRef<'_>, lock: &Lock) -> Result<Captured> {
+        self.capture_described(candidate, None, lock)
+    }
+
+    fn capture_described(
+        &self,
+        candidate: CandidateRef<'_>,
+        message: Option<&str>,
+        _lock: &Lock,
+    ) -> Result<Captured> {
         let captured = self.repo.retry_during_gc(|| {
             let special = self.bring_back(candidate)?;
             let captured = match self.capture_once(candidate, message) {

@@ -28,28 +28,16 @@ use crate::store::events::Event;
 use crate::ui::table;
 use crate::world::user_directories::work_of;
 
-/// Captures a worktree before its removal. Fails if a part of the worktree cannot be captured.
-fn captured_to_remove(session: &Session, candidate: CandidateRef<'_>) -> Result<Captured> {
-    let captured = session.capture(candidate).map_err(|e| {
+/// Checks the capture of a worktree that is to be removed. Fails if the worktree, or a part of it, could not
+/// be captured.
+fn require_captured(candidate: CandidateRef<'_>, captured: Result<Captured>) -> Result<Captured> {
+    let captured = captured.map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
         Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
             .hint("fix that and try again; `git frites clean` with `--discard` removes it with all unsaved work")
     })?;
     refuse_uncapturable(candidate, &captured.omissions)?;
     Ok(captured)
-}
-
-/// Captures a worktree unless `discard` is true, and then asks the hook `before-clean`. If the capture fails,
-/// the hook is not asked. If the hook ran, captures again, because the hook may have written files to the
-/// worktree.
-fn captured_and_allowed(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    discard: bool,
-) -> Result<Option<Captured>> {
-    let capture = || (!discard).then(|| captured_to_remove(session, candidate)).transpose();
-    let captured = capture()?;
-    if hooks::allow_removal(session, candidate)? { capture() } else { Ok(captured) }
 }
 
 /// A removal that has begun: the worktree is in the trash, and the branch is still there.
@@ -60,29 +48,25 @@ struct BegunRemoval<'a> {
     /// The disk space of the worktree when it was last measured; `None` if there was no worktree.
     bytes: Option<u64>,
     branch_deleted: bool,
+    /// The capture of all that was removed; `None` if that was discarded.
+    captured: Option<Captured>,
     _lock: Lock,
 }
 
-/// Removes a captured candidate's worktree, administrative entry and branch, and its own HOME. Fails if
-/// the newest capture does not reach the branch's tip.
+/// Captures a candidate, and removes its worktree, administrative entry and branch, and its own HOME. The
+/// caller has captured it, too, and has printed what a capture leaves out.
 pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    // The hook `before-clean` may have written files to the worktree, and so may another process meanwhile.
-    if hooks::allow_removal(session, candidate)? {
-        session.print_omissions(&captured_to_remove(session, candidate)?);
-    }
     let removal = begin_removal(session, candidate, false)?;
     delete_home(candidate);
     end_removal(session, &removal)
 }
 
-/// Captures a candidate and removes its worktree, administrative entry and branch, because its worktree is made
+/// Captures a candidate, and removes its worktree, administrative entry and branch, because its worktree is made
 /// again. Its own HOME stays. A worktree that a killed command was making again is removed without a capture.
 pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let is_half_made = candidate.record()?.is_remaking();
-    if let Some(captured) = captured_and_allowed(session, candidate, is_half_made)? {
-        session.print_omissions(&captured);
-    }
     let removal = begin_removal(session, candidate, is_half_made)?;
+    removal.captured.iter().for_each(|captured| session.print_omissions(captured));
     // Not earlier: after a refusal, a person may go on in the old worktree.
     let mut record = candidate.record()?;
     record.begin_remaking();
@@ -98,9 +82,9 @@ fn end_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<()> {
 }
 
 /// Removes some of a run's candidates as [`remove`] does, several at the same time. One transaction deletes
-/// all branches. The worktrees are left in the trash. Unless `discard` is true, each candidate is captured
-/// just before its removal. If one removal fails, the others go on. The result has the bytes freed for each
-/// candidate; `None` for a candidate that had neither worktree nor branch.
+/// all branches. The worktrees are left in the trash. If `discard` is true, nothing is captured. If one removal
+/// fails, the others go on. The result has the bytes freed for each candidate; `None` for a candidate that had
+/// neither worktree nor branch.
 ///
 /// With `forget`, `names` are all candidates of the run. If no removal fails, the caller then calls
 /// [`forget`], so no record is updated here.
@@ -117,15 +101,12 @@ pub fn remove_all(
     // the repository's lock.
     let is_short = discard && !hooks::is_asked_to_remove(session);
     let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
-    let begun = process::each_in_parallel(at_once, &candidates, |candidate| {
-        match captured_and_allowed(session, *candidate, discard) {
-            Ok(captured) => (captured, begin_removal(session, *candidate, discard)),
-            Err(error) => (None, Err(error)),
-        }
+    let mut begun = process::each_in_parallel(at_once, &candidates, |candidate| {
+        begin_removal(session, *candidate, discard)
     });
-    let (captured, mut begun): (Vec<_>, Vec<_>) = begun.into_iter().unzip();
-    captured.iter().flatten().for_each(|captured| session.print_omissions(captured));
     let mut removals: Vec<&mut BegunRemoval<'_>> = begun.iter_mut().flatten().collect();
+    let captured = removals.iter().filter_map(|removal| removal.captured.as_ref());
+    captured.for_each(|captured| session.print_omissions(captured));
     delete_branches(session, &mut removals);
     let forget = forget
         && removals.len() == names.len()
@@ -144,14 +125,19 @@ pub fn remove_all(
     begun.into_iter().map(finish).collect()
 }
 
-/// Begins a removal for [`remove`]: moves the worktree and its administrative entry into the trash,
-/// so that a kill cannot leave a half-deleted worktree behind.
+/// Begins a removal for [`remove`]: captures the worktree unless `discard` is true, asks the hook
+/// `before-clean`, and moves the worktree and its administrative entry into the trash, so that a kill cannot
+/// leave a half-deleted worktree behind. If the capture fails, the hook is not asked.
 fn begin_removal<'a>(
     session: &Session,
     candidate: CandidateRef<'a>,
     discard: bool,
 ) -> Result<BegunRemoval<'a>> {
     let Session { repo, store, .. } = session;
+    if !discard {
+        require_captured(candidate, session.capture(candidate))?;
+    }
+    hooks::allow_removal(session, candidate)?;
     let lock = candidate.lock()?;
     let root = candidate.worktree_root();
     let path = candidate.worktree();
@@ -162,18 +148,13 @@ fn begin_removal<'a>(
     refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
     let tip = repo.read_ref(&branch)?;
-    if let Some(tip) = &tip
-        && !discard
-    {
-        let saved = candidate.latest()?.map_or_else(|| candidate.run.base, |c| c.commit);
-        if !repo.is_ancestor(tip, &saved)? {
-            return Err(Error::no(format!(
-                "the branch '{}' has moved while it was cleaned",
-                branch.short()
-            ))
-            .hint("clean again"));
-        }
-    }
+    // The hook and other processes may have written files while this waited. The capture above was made without
+    // the repository lock, so that several are made at the same time; this one finds only what came after it.
+    let captured = if discard {
+        None
+    } else {
+        Some(require_captured(candidate, session.capture_locked(candidate, &lock))?)
+    };
     let mut bytes = None;
     match &worktree {
         Some(worktree) => {
@@ -184,7 +165,7 @@ fn begin_removal<'a>(
             worktree::require_ours(&root, &path, false)?;
         }
     }
-    Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, _lock: lock })
+    Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, captured, _lock: lock })
 }
 
 /// Deletes the branches of removals in one transaction. If another process has moved one of the branches

@@ -56,10 +56,10 @@ pub fn is_asked_to_remove(session: &Session) -> bool {
 }
 
 /// Asks the hook `before-clean` whether a candidate's worktree may be removed. Fails if the hook fails or is
-/// interrupted. Returns true if the hook ran; false if it is not configured or there is no worktree.
-pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
+/// interrupted. Does nothing if the hook is not configured or if there is no worktree.
+pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     if !is_asked_to_remove(session) || !candidate.worktree().exists() {
-        return Ok(false);
+        return Ok(());
     }
     let record = candidate.record()?;
     let mut fields = json!({
@@ -70,7 +70,7 @@ pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<b
     json::put_file(&mut fields, "worktree", &candidate.worktree());
     let run = &candidate.run.run;
     match run_hook(session, keys::HOOKS_BEFORE_CLEAN, run, Some(candidate.name), fields)? {
-        None => Ok(true),
+        None => Ok(()),
         Some(Failure { words, log, .. }) => Err(Error::no(format!(
             "hooks.before-clean refuses that {candidate} is removed: {words}"
         ))

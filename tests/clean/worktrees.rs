@@ -73,6 +73,26 @@ fn clean_captures_unsaved_work_first() {
 }
 
 #[test]
+fn what_is_written_while_clean_waits_is_captured() {
+    let mut world = World::new();
+    world.attempts(&["echo x >>README"]);
+    let log = world.home().join("log");
+    world.set_env("FRITES_LOG", "debug");
+    world.set_env("FRITES_LOG_FILE", &log);
+    let lock = world.repo.join(".frites/locks/repository");
+    let lock = fs::File::options().write(true).open(lock).unwrap();
+    lock.lock().unwrap();
+    let mut clean = world.command(&world.repo, "git-frites", ["clean", "1"]);
+    let mut clean = clean.stdout(Stdio::null()).spawn().unwrap();
+    poll(|| fs::read_to_string(&log).is_ok_and(|text| text.contains("waiting for a lock")));
+    write(&world.worktree("1/c1").join("late"), "precious");
+    drop(lock);
+    assert!(clean.wait().unwrap().success());
+    assert_removed(&world, "1/c1");
+    assert_eq!(world.git(["show", "refs/frites/1/c1:late"]), "precious");
+}
+
+#[test]
 fn judged_candidate_lands_after_clean() {
     let world = World::new();
     world.attempts(&["echo new > new"]);
