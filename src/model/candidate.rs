@@ -175,8 +175,7 @@ pub struct Candidate {
     /// The access that the attempt's commands had outside of its worktree. `None` if there was no command, or
     /// if the access is not known: in records of earlier versions, and of attempts on other machines.
     pub access: Option<AttemptAccess>,
-    /// True while the worktree is made again, after an interruption: the files in it are
-    /// incomplete.
+    /// True while the worktree is made again, after an interruption: there may be none yet, or an incomplete one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remaking: bool,
     /// The time at which the command started.

@@ -62,10 +62,9 @@ pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
 }
 
 /// Captures a candidate, and removes its worktree, administrative entry and branch, because its worktree is made
-/// again. Its own HOME stays. A worktree that a killed command was making again is removed without a capture.
+/// again. Its own HOME stays.
 pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
-    let is_half_made = candidate.record()?.is_remaking();
-    let removal = begin_removal(session, candidate, is_half_made)?;
+    let removal = begin_removal(session, candidate, false)?;
     removal.captured.iter().for_each(|captured| session.print_omissions(captured));
     // Not earlier: after a refusal, a person may go on in the old worktree.
     let mut record = candidate.record()?;

@@ -304,7 +304,7 @@ fn killed_resume_can_be_resumed() {
 }
 
 #[test]
-fn work_in_a_worktree_that_resume_could_not_remove_is_captured_before_its_removal() {
+fn work_in_a_worktree_that_resume_kept_or_made_is_captured_before_its_removal() {
     let gated = Gated::new();
     gated.kill(gated.start());
     fs::write(&gated.gate, "").unwrap();
@@ -312,8 +312,17 @@ fn work_in_a_worktree_that_resume_could_not_remove_is_captured_before_its_remova
     gated.world.frites_in(&old, ["run", "--resume", "1"]).refuses(1, "you are in the worktree");
     write(&old.join("by-hand"), "precious");
     fs::remove_dir_all(gated.world.worktree("1/c3")).unwrap();
+    gated.world.git(["config", "--global", "frites.spawn.setup", "echo >set-up; sleep 600"]);
+    let mut resume = gated.world.command(&gated.world.repo, "git-frites", ["run", "--resume", "1"]);
+    let mut resume = resume.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    poll(|| old.join("set-up").exists());
+    signal("-INT", &resume);
+    assert_eq!(resume.wait().unwrap().code(), Some(130));
+    gated.world.git(["config", "--global", "--unset", "frites.spawn.setup"]);
+    write(&old.join("later"), "precious");
     gated.world.frites(["run", "--resume", "1"]).expect(0);
-    assert_eq!(gated.world.git(["show", "refs/frites/1/c2^:by-hand"]), "precious");
+    assert_eq!(gated.world.git(["show", "refs/frites/1/c2^^:by-hand"]), "precious");
+    assert_eq!(gated.world.git(["show", "refs/frites/1/c2^:later"]), "precious");
     assert_eq!(gated.decided(), Gated::undisturbed());
 }
 

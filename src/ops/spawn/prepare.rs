@@ -291,8 +291,7 @@ fn run_setup(
     };
     let end = process::run(&job).map_err(|e| e.context("could not run the setup command"))?;
     if end.cancelled {
-        return Err(Error::no("interrupted while the worktrees were set up")
-            .hint("nothing was made; spawn again"));
+        return Err(Error::no("interrupted while the worktrees were set up"));
     }
     Ok((!end.outcome.passed()).then(|| format!("{}: {}", setup.stage, end.outcome)))
 }

@@ -142,7 +142,9 @@ pub fn start_again(
         store.note_fresh_start(run, name)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
-    add_worktrees(session, run, &names, &preparation)?;
+    add_worktrees(session, run, &names, &preparation).map_err(|e| {
+        e.hint("what was there is captured; the same command makes the worktrees again")
+    })?;
     attempts::run_attempts(session, run, commands, options, beside)
 }
 
