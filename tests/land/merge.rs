@@ -160,10 +160,17 @@ fn merge_into_a_branch_without_checkout_moves_only_refs() {
         world.files(),
         fs::read(world.repo.join(".git/index")).unwrap(),
     );
-    assert_eq!(
-        world.frites(["apply", "--merge", "--into", "release"]).expect(0).out(),
-        "release\n"
+    // A branch that gets a checkout while the merge is made does not move under it.
+    let late = world.home().join("late");
+    world.hook(
+        "commit-msg",
+        &format!("unset $(git rev-parse --local-env-vars)\ntest -e {0} || git -C {1} worktree add -q {0} release", late.display(), world.repo.display()),
     );
+    let into = ["apply", "--merge", "--into", "release"];
+    world.frites(into).refuses(128, "the branch 'release' is checked out in");
+    world.git(["worktree", "remove", late.to_str().unwrap()]);
+    fs::remove_file(world.repo.join(".git/hooks/commit-msg")).unwrap();
+    assert_eq!(world.frites(into).expect(0).out(), "release\n");
     assert_eq!(
         (
             world.git(["rev-parse", "HEAD"]),

@@ -60,11 +60,12 @@ pub fn execute(
         moves.push(Move { name: &mark, old: marked.as_ref(), new: commit });
         why = reason;
     }
+    let lock = target.require_unchanged(session, &intent.from)?;
     let Some(checkout) = &target.checkout else {
         repo.move_refs(&repo.git(), &moves, why)?;
+        drop(lock);
         return record_landed(session, intent, landed, None);
     };
-    let lock = target.require_unchanged(session, &intent.from)?;
     let git = advance::begin(&checkout.git)?;
     let conflicts = match landed {
         LandedAs::InConflict(conflicts, _) => Some(*conflicts),

@@ -106,6 +106,16 @@ fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
         .hint(format!("wait for it to end; `git frites status {}` shows how far it is", run.run)))
 }
 
+/// Fails if the branch is checked out somewhere: the files there would stay when the branch moves, and would then
+/// count as a change that takes the landing back.
+fn refuse_checked_out(session: &Session, branch: &RefName) -> Result<()> {
+    let Some(holder) = worktree::holder_of(&session.repo, branch, None)? else { return Ok(()) };
+    let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());
+    Err(Error::fatal(what).hint(
+        "go there, or name a branch that is checked out nowhere; a candidate is named RUN/CANDIDATE",
+    ))
+}
+
 /// The branch that a change lands on, and its checkout.
 pub struct ResolvedTarget {
     /// The branch; `HEAD` for a landing on a fresh branch.
@@ -181,16 +191,7 @@ impl ResolvedTarget {
             Error::fatal(format!("there is no branch '{short}'"))
                 .hint("`git branch` lists the branches")
         })?;
-        if let Some(holder) = worktree::holder_of(repo, branch, None)? {
-            return Err(Error::fatal(format!(
-                "the branch '{short}' is checked out in '{}'",
-                holder.display()
-            ))
-            .hint(
-                "go there, or name a branch that is checked out nowhere; a candidate is named \
-                 RUN/CANDIDATE",
-            ));
-        }
+        refuse_checked_out(session, branch)?;
         Ok(ResolvedTarget::new(branch.clone(), tip, None))
     }
 
@@ -258,22 +259,27 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { candidate: owner, ..target })
     }
 
-    /// Fails if the target's checkout has changed since the target was found, or if a command has started in it.
-    /// The merged tree may have been judged meanwhile. Until the result is dropped, no command starts in the
-    /// worktree of a candidate.
+    /// Fails if the target's checkout has changed since the target was found, if a command has started in it, or
+    /// if a branch without a checkout has got one. The merged tree may have been judged meanwhile. Until the
+    /// result is dropped, no command starts in the worktree of a candidate.
     pub fn require_unchanged(&self, session: &Session, from: &Position) -> Result<Option<Lock>> {
-        let Some(TargetCheckout { git, state, .. }) = &self.checkout else { return Ok(None) };
-        let Some((run, name)) = &self.candidate else {
+        let owner = self.candidate.as_ref();
+        let owner = owner.map(|(run, name)| session.store.candidate(run, name));
+        let Some(TargetCheckout { git, state, .. }) = &self.checkout else {
+            let lock = owner.map(CandidateRef::lock).transpose()?;
+            refuse_checked_out(session, &self.branch)?;
+            return Ok(lock);
+        };
+        let Some(candidate) = owner else {
             require_unchanged(&session.repo, from)?;
             return Ok(None);
         };
-        let candidate = session.store.candidate(run, name);
         let captured = session.capture(candidate)?;
         let lock = candidate.lock()?;
         refuse_running(candidate, candidate.record()?.state)?;
         let is_on_branch = worktree::head_branch(git.git_dir()).as_ref() == Some(&self.branch);
         let is_idle = is_on_branch && unfinished(git.git_dir()).is_none();
-        if !is_idle || captured.capture.map_or(run.base, |c| c.commit) != *state {
+        if !is_idle || captured.capture.map_or(candidate.run.base, |c| c.commit) != *state {
             return Err(Error::fatal(format!("{candidate} has changed meanwhile"))
                 .hint(format!("look at it with `git frites diff {candidate}`, then merge again")));
         }
