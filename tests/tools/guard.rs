@@ -223,9 +223,16 @@ fn objects_that_the_repository_borrows_cannot_be_changed() {
     assert_eq!(world.git_in(&borrower, ["show", "refs/frites/1/c1:README"]), "1");
 }
 
+/// The branch `in` becomes a directory, and `out/1` a file. `.git/packed-refs` has both `both` and `both/1`.
 fn a_later_round_finds_what_an_earlier_one_left() {
     let world = guarded();
-    let first = "set -eu; echo one >> README; git commit -qam one; git branch own; echo s > src/lib.txt; git stash -q";
+    let first = r#"
+        set -eu
+        echo one >> README; git commit -qam one; git branch own; git branch in; git branch out/1
+        packed=$(git rev-parse --git-common-dir)/packed-refs
+        for name in both both/1; do echo "$(git rev-parse HEAD) refs/heads/$name" >> $packed; done
+        echo s > src/lib.txt; git stash -q
+    "#;
     world.frites(["spawn", "-c", "a", "--", "sh", "-c", first]).expect(0);
     let worktree = world.worktree("1/a");
     fs::write(worktree.join("by-hand"), "1\n").unwrap();
@@ -236,13 +243,19 @@ fn a_later_round_finds_what_an_earlier_one_left() {
         test "$(git log --format=%s | tr '\n' ,)" = 'by hand,one,base,'
         test "$(git log -1 --format=%s own)" = one
         git stash pop -q; test "$(cat src/lib.txt)" = s
-        git commit -qam two; git branch -D own
+        git commit -qam two; git branch -D own; git branch -m in in/1; git branch -m out/1 out
     "#;
     world.frites(["retry", "1/a", "--", "sh", "-c", second]).expect(0);
     assert_eq!(world.git(["log", "--format=%s", "frites/run/1/a"]), "two\nby hand\none\nbase");
     let own =
         world.run(&worktree, "git", ["rev-parse", "-q", "--verify", "worktree/attempt/heads/own"]);
     assert_eq!(own.code, 1, "a branch that the attempt deleted is gone");
+    for name in ["heads/in/1", "heads/out", "heads/both", "heads+both+1"] {
+        world.git_in(
+            &worktree,
+            ["rev-parse", "-q", "--verify", &format!("worktree/attempt/{name}")],
+        );
+    }
     world.assert_clean();
 }
 

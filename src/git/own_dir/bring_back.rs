@@ -48,12 +48,12 @@ impl Found {
     /// The files for the worktree's administrative entry in the repository: the files of the attempt's copy
     /// of the entry, and the attempt's own refs.
     fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
-        self.entry.retain(|path, _| !path.starts_with(own_refs::SAVED));
+        self.entry.retain(|path, _| !own_refs::is_in_place_of_saved(path));
         release_branches(&mut self.entry, branch);
         let gix = repo.gix();
         for (name, oid) in self.own {
             if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
-                let [value, log] = own_refs::saved_files(name.as_bstr());
+                let [value, log] = own_refs::saved_files(name.as_bstr(), &self.entry);
                 self.entry.insert(value, format!("{oid}\n").into_bytes());
                 self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
             }

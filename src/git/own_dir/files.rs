@@ -3,12 +3,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::ByteSlice;
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::Mode;
 
 use crate::error::IfExists;
 use crate::fs::directory::{DIRECTORY, open_or_make};
@@ -145,30 +145,25 @@ pub(super) fn read(
 /// Replaces the files of an administrative entry by these. Files that do not belong to the attempt are kept.
 pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     write(admin, files)?;
-    for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
-        if kind.is_dir() {
-            // Empty directories are removed, because even an empty `rebase-merge` means a rebase for git.
-            if path != Path::new("refs") && path != Path::new("logs") {
-                let _ = fs::remove_dir(admin.join(&path));
-            }
-        } else if !files.contains_key(&path) {
-            fs::remove_file(admin.join(&path))?;
-        }
-    }
-    Ok(())
+    remove(admin, |path| !files.contains_key(path))
 }
 
-/// Writes files below a directory. Each file is replaced in one step, so other processes see the old or the
-/// new content. Links that the attempt made are not followed.
-pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
-    let root = rustix::fs::open(dir, DIRECTORY, Mode::empty())?;
-    let new = Path::new("frites-new");
-    for (path, bytes) in files {
+/// The name of a file that is being written; then it is renamed.
+const NEW: &str = "frites-new";
+
+/// Writes files of an administrative entry. Each file is replaced in one step, so other processes see the old or
+/// the new content. Links that the attempt made are not followed. Removes what is in the way: a file where a
+/// directory must be, or the other way round.
+pub(super) fn write(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+    remove(admin, |path| is_in_the_way(path, files))?;
+    let root = rustix::fs::open(admin, DIRECTORY, Mode::empty())?;
+    let new = Path::new(NEW);
+    for (path, bytes) in files.iter().filter(|(path, _)| path.iter().all(|name| name != NEW)) {
         let mut names: Vec<&OsStr> = path.iter().collect();
         let Some(name) = names.pop().map(Path::new) else { continue };
         let mut above = root.try_clone()?;
         for directory in names {
-            above = open_in_place(&above, directory)?;
+            above = open_or_make(&above, directory)?;
         }
         if regular::read_own_in(&above, name).is_ok_and(|old| old == *bytes) {
             continue;
@@ -180,14 +175,27 @@ pub(super) fn write(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Resul
     Ok(())
 }
 
-/// Opens a directory in `parent`. If the name is a link, a FIFO or the like, replaces it by a new directory.
-fn open_in_place(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
-    let there = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    let kind = there.map(|stat| FileType::from_raw_mode(stat.st_mode));
-    if kind.is_ok_and(|kind| !matches!(kind, FileType::Directory | FileType::RegularFile)) {
-        rustix::fs::unlinkat(parent, name, AtFlags::empty())?;
+/// True if this path of an administrative entry keeps one of the files from being written.
+fn is_in_the_way(path: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
+    let mut after = files.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded));
+    path.iter().any(|name| name == NEW)
+        || path.ancestors().skip(1).any(|above| files.contains_key(above))
+        || after.next().is_some_and(|(next, _)| next.starts_with(path))
+}
+
+/// Removes the files of an administrative entry for which `is_gone` is true, and all empty directories, because
+/// even an empty `rebase-merge` means a rebase for git. Keeps what does not belong to the attempt.
+fn remove(admin: &Path, is_gone: impl Fn(&Path) -> bool) -> io::Result<()> {
+    for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
+        if kind.is_dir() {
+            if path != Path::new("refs") && path != Path::new("logs") {
+                let _ = fs::remove_dir(admin.join(&path));
+            }
+        } else if is_gone(&path) {
+            fs::remove_file(admin.join(&path))?;
+        }
     }
-    open_or_make(parent, name)
+    Ok(())
 }
 
 /// Every object id in the files of the administrative entry `admin`, without its index. git deletes these files
@@ -211,6 +219,31 @@ pub fn ids_in(bytes: &[u8]) -> BTreeSet<Oid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_in_the_way_of_a_file_is_removed_and_a_file_that_is_missing_is_kept() {
+        let entry = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| entry.path().join(path);
+        for dir in ["refs/b", "c", NEW, "frites-new.lock"] {
+            fs::create_dir_all(at(dir)).expect("a directory");
+        }
+        for file in ["refs/a", "refs/b/1", "kept", "frites-new/x", "locked"] {
+            fs::write(at(file), "old").expect("a file");
+        }
+        std::os::unix::fs::symlink("kept", at("d")).expect("a link");
+        let files = ["HEAD", "c", "d/1", "frites-new/x", "refs/a/1", "refs/b"];
+        let files = files.map(|path| (PathBuf::from(path), path.into())).into();
+        let paths = || {
+            let files =
+                list(entry.path(), |_| false).into_iter().filter(|(_, kind)| kind.is_file());
+            files.map(|(path, _)| path).collect::<BTreeSet<_>>()
+        };
+        let of = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        write(entry.path(), &files).expect("written");
+        assert_eq!(paths(), of(&["HEAD", "c", "d/1", "kept", "locked", "refs/a/1", "refs/b"]));
+        replace(entry.path(), &files).expect("written");
+        assert_eq!(paths(), of(&["HEAD", "c", "d/1", "locked", "refs/a/1", "refs/b"]));
+    }
 
     #[test]
     fn ids_are_found_wherever_they_stand_except_those_of_fetched_branches() {

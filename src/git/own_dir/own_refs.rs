@@ -21,7 +21,7 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
 /// The directory for an attempt's own refs, relative to its worktree's administrative entry.
-pub(super) const SAVED: &str = "refs/worktree/attempt";
+const SAVED: &str = "refs/worktree/attempt";
 
 /// The directory for the reflogs of the attempt's own refs, relative to the administrative entry.
 const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
@@ -39,14 +39,18 @@ pub(super) struct GivenRefs {
 }
 
 /// The refs of the repository. Refs of the main worktree are left out. A ref is also left out if the attempt
-/// made a ref of the same name, i.e. if that name is saved in `admin`.
+/// made a ref of the same name, i.e. if that name is saved in `admin`, or one whose name needs a file where this
+/// ref needs a directory, or the other way round.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
-    let saved: BTreeSet<BString> = loose(&admin.join(SAVED), &mut Vec::new()).into_keys().collect();
+    let saved = loose(&admin.join(SAVED), &mut Vec::new());
+    let saved: Vec<&Path> = saved.keys().map(|name| Path::new(OsStr::from_bytes(name))).collect();
     let mut given = GivenRefs { packed: String::new(), links: Vec::new() };
     for (name, value) in repo.ref_values("refs/")? {
         let name = name.as_str();
         if OF_MAIN_WORKTREE.iter().any(|prefix| name.starts_with(prefix))
-            || saved.contains(BStr::new(name))
+            || saved
+                .iter()
+                .any(|saved| saved.starts_with(name) || Path::new(name).starts_with(saved))
         {
             continue;
         }
@@ -135,8 +139,20 @@ pub(super) fn is_saved(path: &Path) -> bool {
     path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)
 }
 
-/// The files in which a ref with this full name is saved: one for its value, and one for its reflog.
-pub(super) fn saved_files(name: &BStr) -> [PathBuf; 2] {
-    let short = OsStr::from_bytes(name.strip_prefix(b"refs/").unwrap_or(name));
-    [Path::new(SAVED).join(short), Path::new(SAVED_LOGS).join(short)]
+/// True if a file at this path of an administrative entry is at the place of the saved refs or of their reflogs.
+pub(super) fn is_in_place_of_saved(path: &Path) -> bool {
+    let mut saved = [SAVED, SAVED_LOGS].map(Path::new).into_iter();
+    saved.any(|saved| path.starts_with(saved) || saved.starts_with(path))
+}
+
+/// The files in which a ref with this full name is saved: one for its value, and one for its reflog. A name below
+/// that of a ref among the `others`, which an own git directory can have in its packed refs, is saved with `+` for
+/// each slash, because a path cannot be a file and a directory.
+pub(super) fn saved_files(name: &BStr, others: &BTreeMap<PathBuf, Vec<u8>>) -> [PathBuf; 2] {
+    let mut short = name.strip_prefix(b"refs/").unwrap_or(name).to_vec();
+    let value = Path::new(SAVED).join(OsStr::from_bytes(&short));
+    if value.ancestors().skip(1).any(|above| others.contains_key(above)) {
+        short = short.replace(b"/", b"+");
+    }
+    [SAVED, SAVED_LOGS].map(|dir| Path::new(dir).join(OsStr::from_bytes(&short)))
 }
