@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::atomic;
 use crate::git::landing::intent::{Holder, Intent};
 use crate::model::layout::{ACTIVE, RUN_RECORD};
@@ -59,11 +59,30 @@ pub enum Phase {
 
 impl Store {
     /// The file for the intent of a landing in a candidate's worktree, or else in the user's checkout.
-    pub fn landing_file(&self, holder: Option<&Holder>) -> PathBuf {
+    fn landing_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.dir.landing(&self.repo.checkout_key()),
             Some(Holder { run, candidate }) => self.dir.candidate_landing(run, candidate),
         }
+    }
+
+    /// Writes the intent of a landing that begins, and returns its file. Fails if an interrupted landing in the
+    /// same checkout is neither finished nor taken back yet, because nothing could recover that landing without
+    /// its intent. The caller holds the landing lock.
+    pub fn begin_landing(&self, intent: &Intent) -> Result<PathBuf> {
+        for file in self.landing_files() {
+            let Some((left, _)) = self.landing_intent(&file) else { continue };
+            if left.holder == intent.holder {
+                let branch = left.branch.short();
+                return Err(Error::fatal(format!(
+                    "a landing on '{branch}' was interrupted here, and is not taken back yet"
+                ))
+                .hint("`git frites status` says what it waits for"));
+            }
+        }
+        let file = self.landing_file(intent.holder.as_ref());
+        self.write_landing(&file, intent)?;
+        Ok(file)
     }
 
     /// Writes an intent to one of [`Store::landing_files`]. The caller holds the landing lock.

@@ -13,7 +13,7 @@ fn slow_landing() -> World {
     let filter = "text=$(cat); echo \"$text\"; test \"$text\" != landed || test ! -e ~/armed || \
                   { touch ~/started; until test -e ~/go; do :; done; }";
     world.git(["config", "filter.slow.smudge", filter]);
-    world.judged("true", &["echo landed > src/lib.txt"]);
+    world.judged("true", &["echo landed > src/lib.txt; echo new > new", "seq 9 > other"]);
     world
 }
 
@@ -40,6 +40,12 @@ fn recovery_waits_for_the_git_process_of_a_killed_landing() {
     assert_ne!(world.run(&world.repo, "git", ["commit", "-qam", "mine"]).code, 0);
     world.write("../go", "");
     world.run(&world.repo, "flock", [".git", "true"]).expect(0);
+    // It waits for the user's edits, and no other landing takes its place.
+    world.sh(&world.repo, "echo mine > new; git show HEAD:src/lib.txt > src/lib.txt").expect(0);
+    let words = "a landing on 'frites/apply/1' was interrupted here, and is not taken back yet";
+    let refused = world.frites(["apply", "1/c2"]).refuses(128, words);
+    assert!(refused.stderr.contains("'new' has been edited since"), "{}", refused.stderr);
+    world.sh(&world.repo, "rm new").expect(0);
     let said = world.frites(["status"]).expect(0).stderr;
     assert!(said.contains("taken back"), "{said}");
     assert_eq!(world.git(["status", "--porcelain"]), "");

@@ -72,8 +72,7 @@ pub fn execute(
         _ => None,
     };
     let input = AdvanceInput { index: &checkout.index, refs: &moves, why, conflicts };
-    let file = store.landing_file(intent.holder.as_ref());
-    store.write_landing(&file, intent)?;
+    let file = store.begin_landing(intent)?;
     let moved = move_checkout(session, &git, intent, &input, landed);
     drop(lock);
     match moved {

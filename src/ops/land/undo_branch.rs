@@ -224,8 +224,7 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
     let hint = "move them away and undo again";
     refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
     let intent = Intent { undoing: true, killed_after: None, ..intent };
-    let file = store.landing_file(None);
-    store.write_landing(&file, &intent)?;
+    let file = store.begin_landing(&intent)?;
     roll_back(repo, &git, &intent)?;
     record(store, &intent, None, MoveDetails::default())?;
     store.end_landing(&file)?;
