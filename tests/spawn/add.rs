@@ -62,7 +62,10 @@ fn change_that_was_made_elsewhere_competes() {
     // A branch that left the base's history before it, with two commits.
     world.git(["switch", "-q", "-c", "elsewhere"]);
     world.sh(&world.repo, "sed -i s/two/TWO/ src/lib.txt && git commit -qam one").expect(0);
-    world.sh(&world.repo, "printf '\\0\\1' > bin && git add bin && git commit -qm two").expect(0);
+    let two =
+        "printf '\\0\\1' > bin; printf 'a  \\nb\\t\\n' > c.md; git add -A; git commit -qm two";
+    world.sh(&world.repo, two).expect(0);
+    world.git(["config", "apply.whitespace", "fix"]);
     let patch = world.home().join("change.patch");
     let bytes = world.run(&world.repo, "git", ["diff", "--binary", "main", "elsewhere"]);
     fs::write(&patch, &bytes.stdout).unwrap();
@@ -86,7 +89,10 @@ fn change_that_was_made_elsewhere_competes() {
         assert_eq!(world.tree(&format!("refs/frites/1/{name}")), world.tree(revision), "{name}");
     }
     let worktree = world.worktree("1/commit");
-    assert_eq!(world.git_in(&worktree, ["status", "--porcelain"]), "A  bin\nM  src/lib.txt");
+    assert_eq!(
+        world.git_in(&worktree, ["status", "--porcelain"]),
+        "A  bin\nA  c.md\nM  src/lib.txt"
+    );
     let out = world.frites(["judge", "--test", "grep -q TWO src/lib.txt"]).expect(0).out();
     assert!(sentence(&out).starts_with("judge: 4 of 5 passed; mail changes"), "{out}");
     world.frites(["apply", "-m", "landed"]).expect(0);

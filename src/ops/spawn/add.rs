@@ -182,7 +182,10 @@ impl ChangeSource {
         let (tree, what) = match self {
             ChangeSource::Patch(bytes, name) => {
                 let index = ScratchIndex::from_tree(&repo.git(), &base)?;
-                let apply = index.git().call("apply").args(["--cached", "--3way", "-"]);
+                // Without these options, git obeys `apply.whitespace` and `apply.ignoreWhitespace`, which can
+                // change lines or refuse the patch.
+                let exact = ["--whitespace=nowarn", "--no-ignore-whitespace"];
+                let apply = index.git().call("apply").args(exact).args(["--cached", "--3way", "-"]);
                 apply.stdin(bytes.as_slice()).run().map_err(|e| {
                     Error::no(format!(
                         "the patch {name} does not apply to the base of run {}",
