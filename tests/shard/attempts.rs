@@ -113,7 +113,11 @@ fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
     let words = ["shard", "open", "--attempts", "--remote", "origin", "-n", "2"];
     world.frites(words).refuses(2, "there is no command to run later");
     let nowhere = ["shard", "open", "--attempts", "--remote", "/nowhere/at.all", "--", "true"];
+    // A power cut has damaged the entry of the user's own worktree, which has the name of a candidate.
+    world.git(["worktree", "add", "-q", "--detach", "../c1"]);
+    world.write(".git/worktrees/c1/gitdir", "");
     world.frites(nowhere).refuses(128, "'/nowhere/at.all'");
+    assert!(world.repo.join(".git/worktrees/c1/HEAD").exists());
     world
         .frites(["shard", "open", "--remote", "origin", "--", "true"])
         .refuses(2, "describe a new run");

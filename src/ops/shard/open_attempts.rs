@@ -34,10 +34,11 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
     // Each machine uses its own directory for worktrees.
     let run = Run { worktree_root: None, ..run };
     // If this process dies, the next command takes the run back, because of this intent.
-    store.save_intent(&run, &Active { phase: Phase::Making, entries: Vec::new() })?;
+    let making = Active { phase: Phase::Making, entries: recover::entry_names(&session.repo)? };
+    store.save_intent(&run, &making)?;
     drop(repository);
     if let Err(error) = store_and_push(session, &run, remote) {
-        return Err(match recover::roll_back(store, &run, &[]) {
+        return Err(match recover::roll_back(store, &run, &making.entries) {
             Ok(()) => error.hint("nothing was made"),
             Err(second) => error.hint(format!("it was not taken back: {}", second.message)),
         });
