@@ -17,6 +17,25 @@ fn later(script: &str) -> (World, String) {
     (world, url)
 }
 
+#[test]
+fn a_run_that_the_remote_has_taken_stays_although_its_maker_is_killed() {
+    let world = World::new();
+    let url = with_remote(&world);
+    let hook = Path::new(&url).join("hooks/post-receive");
+    write(&hook, "#!/bin/sh\nkill -9 $(cat \"$HOME/opener\")\n");
+    make_executable(&hook);
+    let open = "shard open --attempts --remote origin -n 1 -- true";
+    let script = format!("echo $$ > ~/opener; exec git-frites {open}");
+    assert_ne!(world.sh(&world.repo, &script).code, 0);
+    fs::remove_file(&hook).unwrap();
+    assert!(world.frites(["status", "1"]).expect(0).out().contains(" not started "));
+    assert_eq!(world.frites(open.split(' ')).expect(0).out(), "2/c1\n");
+    let there =
+        world.git_in(Path::new(&url), ["for-each-ref", "--format=%(refname)", "refs/frites"]);
+    assert_eq!(there, "refs/frites/1/@record\nrefs/frites/2/@record");
+    world.assert_clean();
+}
+
 /// Makes one attempt on a node that has nothing.
 fn resume(world: &World, url: &str, name: &str) -> Answer {
     world.frites_in(&node(world), ["shard", "run", &format!("fix/{name}"), "--remote", url])

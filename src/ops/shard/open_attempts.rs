@@ -38,12 +38,14 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
     store.save_intent(&run, &making)?;
     drop(repository);
     if let Err(error) = store_and_push(session, &run, remote) {
-        return Err(match recover::roll_back(store, &run, &making.entries) {
+        let undone = store
+            .save_intent(&run, &making)
+            .and_then(|()| recover::roll_back(store, &run, &making.entries));
+        return Err(match undone {
             Ok(()) => error.hint("nothing was made"),
             Err(second) => error.hint(format!("it was not taken back: {}", second.message)),
         });
     }
-    store.clear_active(&run.run)?;
     record_spawned(session, &run);
     Ok(run)
 }
@@ -59,5 +61,8 @@ fn store_and_push(session: &Session, run: &Run, remote: Option<&str>) -> Result<
         record.cleaned = true;
         store.save_candidate(&record)?;
     }
+    // Here the run is complete. If this process dies from now on, the run stays: the remote may have taken it, and
+    // then other machines make its attempts.
+    store.clear_active(&run.run)?;
     remote.map_or(Ok(()), |place| push(session, run, None, place))
 }
