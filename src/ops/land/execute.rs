@@ -1,6 +1,7 @@
 //! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and the files of its
 //! checkout, and writes the record. If the process is killed at any moment, the next command can recover.
 use std::fs;
+use std::path::Path;
 
 use crate::error::{Error, IoContext, Result};
 use crate::git::cli::Git;
@@ -64,7 +65,7 @@ pub fn execute(
     let Some(checkout) = &target.checkout else {
         repo.move_refs(&repo.git(), &moves, why)?;
         drop(lock);
-        return record_landed(session, intent, landed, None);
+        return record_landed(session, intent, landed, None).map_err(|e| after_move(e, intent));
     };
     let git = advance::begin(&checkout.git)?;
     let conflicts = match landed {
@@ -76,19 +77,9 @@ pub fn execute(
     let moved = move_checkout(session, &git, intent, &input, landed);
     drop(lock);
     match moved {
-        Ok(made) => {
-            let commit = record_landed(session, intent, landed, made)?;
-            store.end_landing(&file)?;
-            match &target.candidate {
-                Some((run, name)) => {
-                    let candidate = store.candidate(run, name);
-                    let _lock = candidate.lock()?;
-                    session.bring_back(candidate)?;
-                }
-                None => session.note_landing(&intent.from.commit, &intent.to),
-            }
-            Ok(commit)
-        }
+        Ok(made) => record_landed(session, intent, landed, made)
+            .and_then(|commit| end(session, target, intent, &file).map(|()| commit))
+            .map_err(|e| after_move(e, intent)),
         Err(Stopped { error, is_whole: true }) => {
             // An intent that cannot be deleted does no harm, so this error is ignored, and the first one is
             // returned.
@@ -102,6 +93,26 @@ pub fn execute(
                 .hint("then run `git frites status`, which finishes the landing or takes it back"))
         }
     }
+}
+
+/// Ends a landing that is recorded.
+fn end(session: &Session, target: &ResolvedTarget, intent: &Intent, file: &Path) -> Result<()> {
+    session.store.end_landing(file)?;
+    let Some((run, name)) = &target.candidate else {
+        session.note_landing(&intent.from.commit, &intent.to);
+        return Ok(());
+    };
+    let candidate = session.store.candidate(run, name);
+    let _lock = candidate.lock()?;
+    session.bring_back(candidate).map(drop)
+}
+
+/// Adds to an error that came after the branch had moved that the branch has moved.
+pub(super) fn after_move(error: Error, intent: &Intent) -> Error {
+    let Intent { run, candidate, .. } = intent;
+    let change = if intent.undoing { "no longer has the change" } else { "has the change" };
+    let branch = intent.branch.short();
+    error.hint(format!("'{branch}' has moved all the same: it {change} of {run}/{candidate}"))
 }
 
 /// Moves the checkout. Then, as `landed` says, commits the change, or leaves the message for a commit of the

@@ -3,8 +3,8 @@
 //! its checkout move.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest, HooksToRun};
-use crate::git::diff;
 use crate::git::landing::intent::Intent;
+use crate::git::{diff, refs};
 use crate::integrity::trust;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -12,7 +12,7 @@ use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::land::commit::make_commit;
-use crate::ops::land::execute::{LandedAs, execute};
+use crate::ops::land::execute::{LandedAs, after_move, execute};
 use crate::ops::land::guards::changed_hook;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
@@ -51,12 +51,16 @@ pub fn merge(
     let run = selection.run.clone();
     let _kept = KeptCommits::new(session, &run);
     let mut plan = Plan::new(session, selection, options)?;
+    let mark = refs::landing(&plan.run.run, &plan.candidate);
+    let marked = session.repo.read_ref(&mark)?;
     match merge_plan(session, &mut plan, options, &target, into) {
         Ok((commit, landed)) => {
             let branch = target.branch;
             let previous = target.tip;
             Ok(MergedCandidate { plan, branch, commit, landed, previous })
         }
+        // The branch has moved, and with it this ref, so the merge has not failed.
+        Err(error) if session.repo.read_ref(&mark)? != marked => Err(error),
         Err(error) => {
             let event = Event::MergeFailed {
                 candidate: plan.candidate.clone(),
@@ -125,7 +129,8 @@ fn merge_plan(
         session.ui.note(format!("post-merge is not run: {address} changes '{}'", hook.quoted()));
     } else if target.is_user_checkout() {
         // The merge is already made, so the hook's exit code is ignored, as in `git merge`.
-        let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])?;
+        let _ = commit::run_hook(&session.repo.checkout(), "post-merge", &["0"])
+            .map_err(|e| after_move(e, &intent))?;
     }
     Ok((commit, landed))
 }
