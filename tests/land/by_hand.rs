@@ -3,12 +3,16 @@ use std::fs;
 
 use crate::common::World;
 
+const CHANGE: &str = "printf 'one\\nTWO\\nthree\\n' > src/lib.txt; echo new > new.txt";
+
+/// A change of `main` with which [`CHANGE`] is in conflict.
+const MOVED: &str = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
+
 /// A judged candidate in conflict with `main`, whose conflicts are on `frites/apply/1`.
 fn in_conflict() -> World {
     let world = World::new();
-    world.judged("true", &["printf 'one\\nTWO\\nthree\\n' > src/lib.txt; echo new > new.txt"]);
-    let moved = "printf 'one\\nzwei\\nthree\\n' > src/lib.txt; git commit -qam moved";
-    world.sh(&world.repo, moved).expect(0);
+    world.judged("true", &[CHANGE]);
+    world.sh(&world.repo, MOVED).expect(0);
     world.frites(["apply", "--conflicts"]).refuses(1, "1/c1 conflicts with HEAD in src/lib.txt");
     world
 }
@@ -65,6 +69,29 @@ fn conflicts_that_a_person_commits_and_merges_are_landed_and_then_merged() {
     // Refs alone tell it, too.
     fs::remove_dir_all(world.repo.join(".frites")).unwrap();
     assert_landing(&world, "merged", Some(&commit), Some("main"));
+    world.assert_clean();
+}
+
+#[test]
+fn landing_whose_event_cannot_be_written_is_not_forgotten() {
+    let world = World::new();
+    world.judged("true", &[CHANGE, "seq 9 > nine"]);
+    world.sh(&world.repo, &format!("git branch rel; {MOVED}")).expect(0);
+    let events = ".frites/events.jsonl";
+    world.sh(&world.repo, &format!("mv {events} ../kept && mkdir {events}")).expect(0);
+    let merge = world.frites(["apply", "--merge", "--into", "rel", "1/c2"]);
+    let merge = merge.refuses(128, "events.jsonl");
+    let hint = "hint: 'rel' has moved all the same: it has the change of 1/c2\n";
+    assert!(merge.stderr.contains(hint), "{}", merge.stderr);
+    world.frites(["apply", "--conflicts", "1/c1"]).refuses(128, "events.jsonl");
+    world.sh(&world.repo, &format!("rmdir {events} && mv ../kept {events}")).expect(0);
+    let said = world.frites(["status"]).expect(0).stderr;
+    assert!(said.contains("'frites/apply/1' has left its conflicts there"), "{said}");
+    let commit = resolve(&world);
+    assert_landing(&world, "landed", Some(&commit), Some("frites/apply/1"));
+    let status = world.frites(["status", "--json", "1"]).expect(0).json();
+    assert_eq!(status["runs"][0]["candidates"][1]["landing"], "merged");
+    assert_eq!(self::events(&world, "merge-failed").len(), 0);
     world.assert_clean();
 }
 

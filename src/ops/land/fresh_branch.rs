@@ -246,7 +246,8 @@ fn leave_conflicts(
     let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
     store.note_conflicts(run, candidate, &left)?;
     let done = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message));
-    if done.is_err() {
+    // If the branch exists, the conflicts are left there, although something failed afterwards.
+    if done.is_err() && matches!(session.repo.read_ref(branch), Ok(None)) {
         // The first error is returned. If `forget_conflicts` fails, a later command forgets the conflicts,
         // because their branch does not exist.
         let _ = store.forget_conflicts(run, candidate);
