@@ -828,6 +828,19 @@ fn broken_deciding_file_does_not_land_beside_an_edited_test_that_hides_it() {
 }
 
 #[test]
+fn broken_deciding_file_does_not_land_beside_an_added_test_that_hides_it() {
+    let world = with_a_product_in_make();
+    let all = "version:\n\t@echo 1\ntest:\n\tset -e; for t in tests/*.sh; do . ./$$t; done\n";
+    world.write("Makefile", all);
+    world.commit("all tests in one shell");
+    world.attempts(&["sed -i 's/echo 1/echo broken/' Makefile; echo exit 0 > tests/a.sh"]);
+    let json = world.frites(["judge", "--json"]).expect(3).json();
+    assert_eq!(json["decision"], "own-tests", "{json:#}");
+    let why = "with its source and Makefile alone it failed test";
+    assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
+}
+
+#[test]
 fn files_that_are_broken_together_do_not_land_beside_what_hides_it() {
     let world = World::unborn();
     world.write("a.py", "good\n");

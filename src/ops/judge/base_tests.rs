@@ -83,11 +83,8 @@ pub fn plan(
         beside.push(settings);
     }
     for kept in beside.into_iter().filter(|kept| kept.len() < choices.len()) {
-        // A build file that stays may list the added tests, and would then fail without them.
-        let decides = kept.iter().any(|path| choices.get(*path).is_some_and(PutBack::decides));
-        let keeps = |path: &TreePath, choice: &PutBack| {
-            kept.contains(&path) || decides && choice.is_added_test()
-        };
+        // Added tests stay in none of these trees, because they may hide that a kept file is broken.
+        let keeps = |path: &TreePath, _: &PutBack| kept.contains(&path);
         let names: Vec<String> = kept.iter().map(|path| described(path)).collect();
         let path = if names.len() > MOST_BESIDE { some_of(&names) } else { names.join(", ") };
         alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
