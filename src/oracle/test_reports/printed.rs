@@ -1,7 +1,8 @@
 //! Reads the results of single tests from the output of well-known test runners.
 //!
-//! A command may run several test runners, so a log may have several summaries. Each runner's summary has a
-//! different form, so the log is read once for each runner.
+//! A command may run several test runners, and each of them several times, e.g. once for each package. So a log
+//! may have several summaries, and all of them are added. Each runner's summary has a different form, so the log
+//! is read once for each runner.
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -77,6 +78,18 @@ pub(super) fn number_after(line: &str, name: &str) -> u64 {
     digits.and_then(number).unwrap_or_default()
 }
 
+/// The report with the sum of one runner's summaries, as yet without names; `None` if there is no summary.
+/// `counts` gets the rest of the log from each line on. If a summary begins there, it returns the number of tests
+/// in total and skipped.
+fn summed(
+    lines: &[String],
+    counts: impl Fn(&[String]) -> Option<(u64, u64)>,
+) -> Option<TestReport> {
+    let summaries = (0..lines.len()).filter_map(|at| counts(&lines[at..]));
+    let (total, skipped) = summaries.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
+    Some(TestReport { total, skipped, ..TestReport::default() })
+}
+
 /// The lines after index `after`, up to the first line that does not begin with `start`. The beginning is
 /// removed.
 fn block<'l>(lines: &'l [String], after: usize, start: &'l str) -> impl Iterator<Item = &'l str> {
@@ -150,32 +163,31 @@ fn is_path_of_rust(name: &str) -> bool {
     name.chars().all(|c| c.is_alphanumeric() || "_:#".contains(c))
 }
 
+/// The status and the rest of a line of nextest: `PASS [   0.003s] tiny fine`.
+fn nextest_line(line: &str) -> Option<(&str, &str)> {
+    let (word, rest) = line.trim_start().split_once(" [")?;
+    Some((word.trim_end(), rest.split_once("] ")?.1.trim_start()))
+}
+
 fn nextest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let mut is_there = false;
-    for line in lines.iter().map(|line| line.trim_start()) {
-        let Some((word, rest)) = line.split_once(" [") else { continue };
-        let Some((_, name)) = rest.split_once("] ") else { continue };
+    let mut report = summed(lines, |rest| {
+        let (_, counts) = nextest_line(&rest[0]).filter(|(word, _)| *word == "Summary")?;
+        let skipped = number_before(counts, &["skipped"]);
+        Some((number_before(counts, &["tests", "test"]) + skipped, skipped))
+    })?;
+    for (word, name) in lines.iter().filter_map(|line| nextest_line(line)) {
         // The test's position in the list of all tests, e.g. `( 1/20)`, may stand before its name.
-        let name = name.trim_start();
         let name = match name.split_once(") ") {
             Some((place, name)) if place.starts_with('(') => name,
             _ => name,
         };
-        match word.trim_end() {
-            "Summary" => {
-                is_there = true;
-                report.total += number_before(name, &["tests", "test"]);
-                let skipped = number_before(name, &["skipped"]);
-                report.total += skipped;
-                report.skipped += skipped;
-            }
+        match word {
             "PASS" => report.name_passing(name),
             "FAIL" | "TIMEOUT" | "SIGABRT" | "SIGSEGV" | "ABORT" => report.name_failing(name),
             _ => {}
         }
     }
-    is_there.then_some(report)
+    Some(report)
 }
 
 /// The words after numbers of tests in pytest's last line.
@@ -194,46 +206,34 @@ pub(super) fn pytest_counts(line: &str) -> Option<&str> {
 }
 
 fn pytest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let mut is_there = false;
-    let mut errors_after = 0;
+    let mut report = summed(lines, |rest| {
+        let counts = pytest_counts(&rest[0])?;
+        Some((number_before(counts, &PYTEST), number_before(counts, &["skipped", "xfailed"])))
+    })?;
     for line in lines {
-        if let Some(counts) = pytest_counts(line) {
-            is_there = true;
-            report.total += number_before(counts, &PYTEST);
-            report.skipped += number_before(counts, &["skipped", "xfailed"]);
-        } else if line.trim_matches(['_', ' ']).starts_with("ERROR at teardown of ") {
+        if line.trim_matches(['_', ' ']).starts_with("ERROR at teardown of ") {
             // pytest counts an error in teardown in addition to the test itself.
-            errors_after += 1;
+            report.total = report.total.saturating_sub(1);
         } else if let Some(test) =
             line.strip_prefix("FAILED ").or_else(|| line.strip_prefix("ERROR "))
         {
             report.name_failing(test.split(" - ").next().unwrap_or(test));
         }
     }
-    report.total = report.total.saturating_sub(errors_after);
-    is_there.then_some(report)
+    Some(report)
 }
 
 fn unittest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let mut is_there = false;
-    for (at, line) in lines.iter().enumerate() {
-        let ran = line.strip_prefix("Ran ").and_then(|rest| rest.split_once(" test"));
-        if let Some((count, rest)) = ran
-            && rest.contains(" in ")
-            && let Some(number) = number(count)
-            && let Some(end) = lines.get(at + 2)
-            && (end.starts_with("OK") || end.starts_with("FAILED") || end.starts_with("NO TESTS"))
-        {
-            is_there = true;
-            report.total += number;
-            report.skipped +=
-                number_after(end, "skipped=") + number_after(end, "expected failures=");
-        } else if let Some(test) = line.strip_prefix("FAIL: ").or(line.strip_prefix("ERROR: "))
-            && at > 0
-            && lines[at - 1].starts_with("=====")
-        {
+    let mut report = summed(lines, |rest| {
+        let [ran, _, end, ..] = rest else { return None };
+        let (count, time) = ran.strip_prefix("Ran ")?.split_once(" test")?;
+        let is_end = ["OK", "FAILED", "NO TESTS"].iter().any(|word| end.starts_with(word));
+        let skipped = || number_after(end, "skipped=") + number_after(end, "expected failures=");
+        (time.contains(" in ") && is_end).then_some((number(count)?, skipped()))
+    })?;
+    for pair in lines.windows(2).filter(|pair| pair[0].starts_with("=====")) {
+        let line = &pair[1];
+        if let Some(test) = line.strip_prefix("FAIL: ").or(line.strip_prefix("ERROR: ")) {
             let (name, place) = test.split_once(" (").unwrap_or((test, ""));
             let place = place.split(')').next().unwrap_or_default();
             match place {
@@ -244,7 +244,7 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
             }
         }
     }
-    is_there.then_some(report)
+    Some(report)
 }
 
 /// `go test`, with and without `-v` or `-json`, and gotestsum. Without these options, `go test` does not
@@ -252,7 +252,11 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
 pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
-    let done = lines.iter().rfind(|line| line.starts_with("DONE ") && line.contains(" in "));
+    let is_done = |line: &String| line.starts_with("DONE ") && line.contains(" in ");
+    let done = summed(lines, |rest| {
+        let counts = |words| number_before(&rest[0], words);
+        is_done(&rest[0]).then(|| (counts(&["tests", "test"]), counts(&["skipped"])))
+    });
     // Tests that have ended, but whose package is printed later.
     let mut ended: Vec<(&str, TestEnd)> = Vec::new();
     let name_ended = |report: &mut TestReport, name: &str, end| {
@@ -292,9 +296,9 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         }
     }
     if let Some(done) = done {
-        report.total = number_before(done, &["tests", "test"]);
-        report.skipped = number_before(done, &["skipped"]);
-        if done.contains(" runs,") && report.failing.is_empty() {
+        (report.total, report.skipped) = (done.total, done.skipped);
+        let is_again = |line: &String| is_done(line) && line.contains(" runs,");
+        if lines.iter().any(is_again) && report.failing.is_empty() {
             report.problem = Some("it counts tests that ran again more than once".to_owned());
         }
     }
@@ -385,56 +389,52 @@ fn tap(lines: &[String]) -> Option<TestReport> {
 
 /// prove, if it does not print each test (as TAP), but only the number of tests. A skipped file has no tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
-    let counts: Vec<&String> = lines
-        .iter()
-        .filter(|line| line.starts_with("Files=") && line.contains(", Tests="))
-        .collect();
-    if counts.is_empty() || tap(lines).is_some() {
-        return None;
-    }
-    let total = counts.iter().map(|line| number_after(line, ", Tests=")).sum();
-    let mut report = TestReport { total, ..TestReport::default() };
+    let mut report = summed(lines, |rest| {
+        let is_summary = rest[0].starts_with("Files=") && rest[0].contains(", Tests=");
+        is_summary.then(|| (number_after(&rest[0], ", Tests="), 0))
+    })?;
     for (file, _) in lines.iter().filter_map(|line| line.split_once(" (Wstat: ")) {
         report.name_failing(file.trim_end());
     }
-    Some(report)
+    tap(lines).is_none().then_some(report)
 }
 
 /// The longer form of the output of `node --test`, which is meant for people.
 fn node(lines: &[String]) -> Option<TestReport> {
-    let count = |name: &str| {
-        let line = lines.iter().find_map(|line| line.strip_prefix("ℹ ")?.strip_prefix(name));
-        line.and_then(|text| number(text.trim()))
-    };
-    let mut report = TestReport {
-        total: count("tests ")?,
-        skipped: count("skipped ").unwrap_or_default() + count("todo ").unwrap_or_default(),
-        ..TestReport::default()
-    };
+    let mut report = summed(lines, |rest| {
+        let total = number(rest[0].strip_prefix("ℹ tests ")?)?;
+        let counts = rest.iter().map_while(|line| line.strip_prefix("ℹ "));
+        let skipped = counts.filter_map(|count| {
+            number(count.strip_prefix("skipped ").or(count.strip_prefix("todo "))?)
+        });
+        Some((total, skipped.sum()))
+    })?;
     // The suites around the current line, the outermost first, each with its full name.
     let mut suites: Vec<(&str, String)> = Vec::new();
-    for line in lines.iter().take_while(|line| !line.starts_with("ℹ tests ")) {
+    // The failed tests follow the summary. Behind them, the results of another run may begin.
+    let mut are_failures = false;
+    for line in lines {
         let text = line.trim_start();
         let depth = (line.len() - text.len()) / 2;
         let Some((mark, name)) = text.split_once(' ') else { continue };
         let name = name.rsplit_once(" (").map_or(name, |(name, _)| name);
         let ends_suite = suites.get(depth).is_some_and(|(suite, _)| *suite == name);
+        are_failures &= depth > 0 || !["▶", "✔"].contains(&mark);
         match mark {
-            "▶" if depth <= suites.len() => {
+            "ℹ" => suites.clear(),
+            "✖" if line == "✖ failing tests:" => are_failures = true,
+            "✖" if are_failures && depth == 0 => report.name_failing(name),
+            "▶" if !are_failures && depth <= suites.len() => {
                 suites.truncate(depth);
                 let full = within(suites.last(), name);
                 suites.push((name, full));
             }
-            "✔" if depth <= suites.len() && !ends_suite => {
+            "✔" if !are_failures && depth <= suites.len() && !ends_suite => {
                 suites.truncate(depth);
                 report.name_passing(&within(suites.last(), name));
             }
             _ => {}
         }
-    }
-    let failing = lines.iter().skip_while(|line| *line != "✖ failing tests:").skip(1);
-    for name in failing.filter_map(|line| line.strip_prefix("✖ ")) {
-        report.name_failing(name.rsplit_once(" (").map_or(name, |(name, _)| name));
     }
     Some(report)
 }
@@ -451,74 +451,93 @@ fn joined(group: &str, name: &str) -> String {
 }
 
 /// Adds the files that failed before any of their tests ran, each as one failed test. A runner may print such
-/// a file twice.
-fn count_files<'l>(report: &mut TestReport, files: impl Iterator<Item = &'l str>) {
-    let files: BTreeSet<&str> = files.collect();
-    files.iter().for_each(|file| report.count(file, TestEnd::Failed));
+/// a file twice before its summary.
+fn count_files<'l>(
+    report: &mut TestReport,
+    lines: &'l [String],
+    summary: &str,
+    mut file: impl FnMut(&'l str) -> Option<&'l str>,
+) {
+    for run in lines.split(|line| line.trim_start().starts_with(summary)) {
+        let files: BTreeSet<&str> = run.iter().filter_map(|line| file(line)).collect();
+        files.iter().for_each(|file| report.count(file, TestEnd::Failed));
+    }
 }
 
 fn jest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let summary = lines.iter().find_map(|line| line.strip_prefix("Tests:  "))?;
-    report.total = number_before(summary, &["total"]);
-    report.skipped = number_before(summary, &["skipped", "todo"]);
+    let mut report = summed(lines, |rest| {
+        let counts = rest[0].strip_prefix("Tests:  ")?;
+        Some((number_before(counts, &["total"]), number_before(counts, &["skipped", "todo"])))
+    })?;
     let names = lines.iter().filter_map(|line| line.strip_prefix("  ● "));
     for name in names.filter(|name| *name != "Console" && !name.starts_with("Test suite failed")) {
         report.name_failing(name);
     }
     let mut file = None;
-    let files = lines.iter().filter_map(|line| {
+    count_files(&mut report, lines, "Tests:  ", |line| {
         if let Some(named) = line.strip_prefix("FAIL ") {
             // If the file was slow, its time follows its name.
             file = Some(named.split_once(" (").map_or(named, |(path, _)| path));
         }
         line.starts_with("  ● Test suite failed").then(|| file.take())?
     });
-    count_files(&mut report, files);
     (report.total > 0).then_some(report)
 }
 
 fn vitest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let summary = lines.iter().find_map(|line| line.trim_start().strip_prefix("Tests  "))?;
-    report.total = match summary.rsplit_once('(') {
-        Some((_, total)) => number(total.trim_end_matches(')'))?,
-        None if summary == "no tests" => 0,
-        None => return None,
-    };
-    report.skipped = number_before(summary, &["skipped", "todo"]);
-    let named = || lines.iter().filter_map(|line| line.trim_start().strip_prefix("FAIL  "));
-    for name in named().filter(|name| name.contains(" > ")) {
-        report.name_failing(name);
-    }
+    let mut report = summed(lines, |rest| {
+        let counts = rest[0].trim_start().strip_prefix("Tests  ")?;
+        let total = match counts.rsplit_once('(') {
+            Some((_, total)) => number(total.trim_end_matches(')'))?,
+            None => (counts == "no tests").then_some(0)?,
+        };
+        Some((total, number_before(counts, &["skipped", "todo"])))
+    })?;
+    let named = lines.iter().filter_map(|line| line.trim_start().strip_prefix("FAIL  "));
+    named.filter(|name| name.contains(" > ")).for_each(|name| report.name_failing(name));
     // A file that failed as a whole: `FAIL a.test.ts [ a.test.ts ]`.
-    let files = named().filter_map(|name| Some(name.strip_suffix(" ]")?.split_once(" [ ")?.0));
-    count_files(&mut report, files);
+    count_files(&mut report, lines, "Tests  ", |line| {
+        let name = line.trim_start().strip_prefix("FAIL  ")?;
+        Some(name.strip_suffix(" ]")?.split_once(" [ ")?.0)
+    });
     (report.total > 0).then_some(report)
 }
 
-fn mocha(lines: &[String]) -> Option<TestReport> {
-    let counted = |line: &&String| {
-        let rest = line.strip_prefix("  ")?;
-        let (count, word) = rest.split_once(' ')?;
-        Some((number(count)?, word.split(' ').next()?.to_owned()))
+/// The counts of tests that passed, are pending and failed in mocha's summary, which begins with
+/// `  4 passing (5ms)`.
+fn mocha_counts(rest: &[String]) -> Option<[u64; 3]> {
+    let words = ["passing", "pending", "failing"];
+    let counted = |line: &String| {
+        let (count, word) = line.strip_prefix("  ")?.split_once(' ')?;
+        let kind = words.iter().position(|known| word.split(' ').next() == Some(known))?;
+        Some((kind, number(count)?))
     };
-    let first = lines.iter().position(|line| {
-        counted(&line).is_some_and(|(_, word)| word == "passing") && line.ends_with(')')
+    counted(&rest[0]).filter(|(kind, _)| *kind == 0 && rest[0].ends_with(')'))?;
+    let mut counts = [0; 3];
+    rest.iter().take(3).map_while(counted).for_each(|(kind, count)| counts[kind] += count);
+    Some(counts)
+}
+
+fn mocha(lines: &[String]) -> Option<TestReport> {
+    let mut report = summed(lines, |rest| {
+        let counts = mocha_counts(rest)?;
+        Some((counts.iter().sum(), counts[1]))
     })?;
-    let mut report = TestReport::default();
-    for (number, word) in lines[first..].iter().take(3).map_while(|line| counted(&line)) {
-        report.total += number;
-        report.skipped += if word == "pending" { number } else { 0 };
-    }
-    // A failed test is printed as ` 1) the suite`, followed by the titles of the inner suites and of the
-    // test. The last title ends with a colon.
+    // After the summary, a failed test is printed as ` 1) the suite`, followed by the titles of the inner suites
+    // and of the test. The last title ends with a colon. Behind them, another run may print its own results.
     let mut titles: Option<String> = None;
-    for line in &lines[first..] {
+    let mut expected = 1..=0;
+    for (at, line) in lines.iter().enumerate() {
+        if let Some([.., failing]) = mocha_counts(&lines[at..]) {
+            expected = 1..=failing;
+        }
         let text = line.trim_start();
-        let is_numbered = text.split_once(") ").is_some_and(|(n, _)| n.parse::<u64>().is_ok());
-        if line.starts_with("  ") && is_numbered {
-            titles = text.split_once(") ").map(|(_, suite)| suite.to_owned());
+        let numbered = text.split_once(") ").filter(|_| line.starts_with("  "));
+        if let Some((place, suite)) = numbered
+            && number(place).is_some_and(|place| expected.clone().next() == Some(place))
+        {
+            expected.next();
+            titles = Some(suite.to_owned());
         } else if let Some(above) = &mut titles {
             above.push_str(&format!(" > {}", text.trim_end_matches(':')));
         }
@@ -539,10 +558,10 @@ fn is_rspec_summary(line: &str) -> bool {
 }
 
 fn rspec(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let summary = lines.iter().rfind(|line| is_rspec_summary(line))?;
-    report.total = number_before(summary, &["examples", "example"]);
-    report.skipped = number_before(summary, &["pending"]);
+    let mut report = summed(lines, |rest| {
+        let counts = |words| number_before(&rest[0], words);
+        is_rspec_summary(&rest[0]).then(|| (counts(&["examples", "example"]), counts(&["pending"])))
+    })?;
     for line in lines.iter().filter_map(|line| line.strip_prefix("rspec ")) {
         report.name_failing(line.split_once(" # ").map_or(line, |(_, name)| name));
     }
@@ -557,24 +576,22 @@ fn phpunit_counts(line: &str) -> Option<&str> {
 
 /// PHPUnit. If all tests passed, it prints `OK (1 test, 2 assertions)`.
 fn phpunit(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    if let Some(counts) = lines.iter().rev().find_map(|line| phpunit_counts(line)) {
-        report.total = number_after(counts, "Tests: ");
-        report.skipped =
-            number_after(counts, ", Skipped: ") + number_after(counts, ", Incomplete: ");
-    } else {
-        let is_pass = |line: &&String| {
-            line.starts_with("OK (")
-                && [" assertions)", " assertion)"].iter().any(|end| line.ends_with(end))
-        };
-        let summary = lines.iter().rfind(is_pass)?;
-        report.total = number_before(summary, &["test", "tests"]);
-    }
+    let mut report = summed(lines, |rest| {
+        let line = &rest[0];
+        if let Some(counts) = phpunit_counts(line) {
+            let skipped = number_after(counts, ", Skipped: ");
+            let skipped = skipped + number_after(counts, ", Incomplete: ");
+            return Some((number_after(counts, "Tests: "), skipped));
+        }
+        let is_pass = [" assertions)", " assertion)"].iter().any(|end| line.ends_with(end));
+        (is_pass && line.starts_with("OK (")).then(|| (number_before(line, &["test", "tests"]), 0))
+    })?;
     let mut are_failures = false;
     for line in lines {
         let is_heading = line.starts_with("There was 1 ") || line.starts_with("There were ");
         are_failures = match line.as_str() {
             "--" => false,
+            _ if phpunit_counts(line).is_some() => false,
             _ if is_heading => [" failure", " error"].iter().any(|kind| line.contains(kind)),
             _ => are_failures,
         };
@@ -603,13 +620,15 @@ const EXUNIT_TESTS: [&str; 6] = ["doctest", "doctests", "property", "properties"
 const EXUNIT_ENDS: [&str; 5] = ["failure", "failures", "excluded", "invalid", "skipped"];
 
 fn exunit(lines: &[String]) -> Option<TestReport> {
-    let counts = lines.iter().rev().find_map(|line| exunit_counts(line))?;
-    let mut report = TestReport {
-        total: number_before(counts, &EXUNIT_TESTS),
-        skipped: number_before(counts, &["skipped", "excluded"]),
-        doctests: number_before(counts, &["doctest", "doctests"]),
-        ..TestReport::default()
-    };
+    let mut report = summed(lines, |rest| {
+        let counts = exunit_counts(&rest[0])?;
+        Some((
+            number_before(counts, &EXUNIT_TESTS),
+            number_before(counts, &["skipped", "excluded"]),
+        ))
+    })?;
+    let summaries = lines.iter().filter_map(|line| exunit_counts(line));
+    report.doctests = summaries.map(|counts| number_before(counts, &["doctest", "doctests"])).sum();
     for line in lines.iter().filter_map(|line| line.strip_prefix("  ")) {
         // A failed test is printed as ` 1) test two (VTest)`.
         if let Some((place, name)) = line.split_once(") ")
@@ -624,11 +643,11 @@ fn exunit(lines: &[String]) -> Option<TestReport> {
 
 /// minitest prints the failed tests, and then `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`.
 fn minitest(lines: &[String]) -> Option<TestReport> {
-    let mut report = TestReport::default();
-    let is_summary = |line: &&String| line.contains(" runs, ") && line.contains(" assertions, ");
-    let summary = lines.iter().rfind(is_summary)?;
-    report.total = number_before(summary, &["runs"]);
-    report.skipped = number_before(summary, &["skips"]);
+    let mut report = summed(lines, |rest| {
+        let is_summary = rest[0].contains(" runs, ") && rest[0].contains(" assertions, ");
+        is_summary
+            .then(|| (number_before(&rest[0], &["runs"]), number_before(&rest[0], &["skips"])))
+    })?;
     for pair in lines.windows(2) {
         let number = pair[0].trim_start().split_once(") ").filter(|(n, _)| number(n).is_some());
         let kind = number.map_or("", |(_, kind)| kind);
@@ -651,11 +670,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Reads a log. Asserts that the same log twice has twice as many tests of the same names.
+    #[track_caller]
+    fn read_both(log: &str) -> TestReport {
+        let once = read(log).expect("a summary");
+        let twice = read(&format!("{log}\n{log}")).expect("two summaries");
+        let (total, skipped, doctests) = (2 * once.total, 2 * once.skipped, 2 * once.doctests);
+        assert_eq!(twice, TestReport { total, skipped, doctests, ..once.clone() }, "{log}");
+        once
+    }
+
     /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing tests,
     /// and `by` as the runner that printed the log.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
-        let report = read(log).expect("a summary");
+        let report = read_both(log);
         assert_eq!((report.total, report.skipped), (total, skipped), "{log}");
         assert_eq!(report.failing, failing, "{log}");
         assert_eq!(report.printed_by.as_deref(), Some(by), "{log}");
@@ -668,7 +697,7 @@ mod tests {
             failures:\n    inner::bad\n\ntest result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n\
             error: test failed, to rerun pass `--lib`\n   Doc-tests tiny\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         assert_read(log, (3, 1), &["tiny::inner::bad"], "cargo test");
-        assert_eq!(read(log).expect("a summary").passing, ["tiny::fine"]);
+        assert_eq!(read_both(log).passing, ["tiny::fine"]);
     }
 
     #[test]
@@ -678,7 +707,7 @@ mod tests {
                 "     Running tests/c.rs (target/debug/deps/c-1)\n\nrunning {passed} tests\n{printed}\n\
                  test result: ok. {passed} passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 92.58s\n"
             );
-            read(&log).expect("a summary").passing
+            read_both(&log).passing
         };
         let cases: [(&str, &[&str]); 5] = [
             ("test ui/a.rs ... ok\ntest ui/b.rs ... ok\n\ntest pass ... ok", &["c::pass"]),
@@ -730,7 +759,7 @@ mod tests {
         assert_read(log, (0, 0), &["example.com/a.TestAdd/big"], "go test");
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
-        assert_eq!(read(log).expect("a summary").passing, ["p.TestAdd"]);
+        assert_eq!(read_both(log).passing, ["p.TestAdd"]);
         // A test prints text without a newline.
         let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (2, 0), &["p.TestB"], "go test");
@@ -773,7 +802,7 @@ mod tests {
         let node = "✔ a (1ms)\n✖ b c (1.2ms)\nℹ tests 7\nℹ fail 1\nℹ skipped 1\n\n✖ failing tests:\n\ntest at a.test.js:2:23\n✖ b c (1.2ms)\n  Error\n";
         assert_read(node, (7, 1), &["b c"], "node");
         let node = "▶ s\n  ▶ t\n    ✔ a (1ms)\n  ✔ t (1ms)\n  ✔ b (1ms)\n✔ s (2ms)\n✔ /x/c.js (3ms)\nℹ tests 3\n";
-        assert_eq!(read(node).expect("a summary").passing, ["/x/c.js", "s > b", "s > t > a"]);
+        assert_eq!(read_both(node).passing, ["/x/c.js", "s > b", "s > t > a"]);
         let jest = "  ● suite › adds\n\n    expect\n\n  ● Console\n\nTests:       1 failed, 1 skipped, 4 passed, 6 total\nTime:        1 s\n";
         assert_read(jest, (6, 1), &["suite › adds"], "jest");
         let vitest = " FAIL  src/a.test.ts > suite > adds\nAssertionError\n\n Test Files  1 failed (1)\n      Tests  1 failed | 4 passed | 1 skipped (6)\n";
@@ -800,7 +829,16 @@ mod tests {
             RuntimeError: x\n    t.rb:5\n\n4 runs, 2 assertions, 1 failures, 1 errors, 1 skips\n\nYou have skipped tests.\n";
         assert_read(log, (4, 1), &["A#test_bad", "A#test_err"], "minitest");
         let verbose = format!("A#test_good = 0.00 s = .\nA#test_skip = 0.00 s = S\n{log}");
-        assert_eq!(read(&verbose).expect("a summary").passing, ["A#test_good"]);
+        assert_eq!(read_both(&verbose).passing, ["A#test_good"]);
+    }
+
+    #[test]
+    fn runners_for_php_and_elixir_are_read() {
+        let log = "There was 1 error:\n\n1) VTest::testErr\nException: x\n\nERRORS!\nTests: 5, Assertions: 2, Errors: 1, Skipped: 1.\n";
+        assert_read(log, (5, 1), &["VTest::testErr"], "PHPUnit");
+        assert_read("OK (3 tests, 4 assertions)\n", (3, 0), &[], "PHPUnit");
+        let log = "  1) test two (VTest)\n     v.exs:3\n\nFinished in 0.02 seconds\n1 doctest, 4 tests, 1 failure, 1 skipped\n";
+        assert_read(log, (5, 1), &["test two (VTest)"], "ExUnit");
     }
 
     #[test]
