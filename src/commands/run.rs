@@ -21,7 +21,7 @@ use crate::integrity::quarantine::Suspect;
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::count::{count, some_of};
-use crate::model::flag::{self, Flag, FlagKind};
+use crate::model::flag::{self, FlagKind};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
@@ -498,9 +498,9 @@ fn refuse_unread_programs(
 /// does not have them all, and a person has to agree to that.
 fn refuse_fewer_tests(run: &Run, verdict: &Verdict, winner: &Name) -> Result<()> {
     let Some(entry) = verdict.entry(winner) else { return Ok(()) };
-    let is_fewer =
-        |flag: &Flag| matches!(flag.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. });
-    let flags: Vec<Flag> = entry.flags.iter().cloned().filter(is_fewer).collect();
+    let mut flags = entry.flags.clone();
+    flags
+        .retain(|flag| matches!(flag.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. }));
     let left_out = verdict.baseline.as_ref().map(|base| left_out(base, entry));
     let clauses = [flag::in_words(&flags), left_out.unwrap_or_default()].concat();
     if clauses.is_empty() {
