@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::scratch;
+use crate::git::config_key::key_text;
 use crate::git::output::{Output, may_be_moving};
 use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::git::program;
@@ -253,7 +254,7 @@ impl Git {
             "^filter[.]",
         ]);
         for key in nul_separated(&list.output()?.stdout) {
-            self.own_overrides.add(&String::from_utf8_lossy(key), None);
+            self.own_overrides.add(&key_text(key), None);
         }
         Ok(self)
     }

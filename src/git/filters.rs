@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, Result};
+use crate::git::config_key::key_text;
 use crate::process;
 use crate::process::world_spec::{Confinement, Mount, Restriction, WorldSpec};
 
@@ -62,7 +63,8 @@ impl ConfinedFilters {
             let Some(name) = section.header().subsection_name() else { continue };
             for setting in COMMANDS {
                 if let Some(command) = section.value(setting) {
-                    commands.insert(format!("filter.{name}.{setting}"), command.to_string());
+                    let key = [&b"filter."[..], name.as_ref(), b".", setting.as_bytes()].concat();
+                    commands.insert(key_text(&key), command.to_string());
                 }
             }
         }

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod cli;
 pub mod commit;
+pub mod config_key;
 pub mod diff;
 mod directories;
 mod durable;

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 
 use crate::error::Result;
 use crate::fs::regular;
+use crate::git::config_key::key_bytes;
 use crate::git::filters::ConfinedFilters;
 
 /// The settings, and the git directory, that calls in one repository use instead of the repository's own.
@@ -102,7 +103,7 @@ impl Overrides {
         }
         let mut env: Vec<(OsString, OsString)> = Vec::new();
         for (at, (key, value)) in all.values.iter().enumerate() {
-            env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+            env.push((format!("GIT_CONFIG_KEY_{at}").into(), key_bytes(key)));
             env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         }
         if !env.is_empty() {

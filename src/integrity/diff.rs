@@ -1,4 +1,5 @@
 //! Compares two fingerprints, and describes the differences in words for people.
+use crate::git::config_key::key_bytes;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
 
@@ -160,7 +161,8 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
 }
 
 fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
-    let name = &fact.name;
+    let bytes = key_bytes(&fact.name);
+    let name = &bytes.to_string_lossy();
     let setting = match fact.place.as_str() {
         "" => format!("config '{name}'"),
         scope @ ("global" | "system" | "worktree") => format!("{scope} config '{name}'"),

@@ -16,6 +16,7 @@ use crate::config;
 use crate::error::Result;
 use crate::fs::regular;
 use crate::fs::tree;
+use crate::git::config_key::key_text;
 use crate::git::overrides::names_a_program;
 use crate::git::refs;
 use crate::git::repo::{Repo, digest};
@@ -204,7 +205,7 @@ impl Fingerprint {
                 b"" | b"local" => place.to_owned(),
                 other => text(other),
             };
-            values.entry((place, text(key))).or_default().push(value);
+            values.entry((place, key_text(key))).or_default().push(value);
         }
         for ((place, key), values) in values {
             // One digest of joined values would be the same for another list: a value may contain any

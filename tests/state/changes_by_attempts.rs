@@ -292,12 +292,14 @@ fn run_merges_nothing_while_a_planted_hook_would_run() {
 fn planted_filter_changes_neither_capture_nor_judging() {
     crate::common::in_the_open_world();
     // Where the attributes come from: the attempt's own tree, or the shared git directory.
+    // The name of one filter is not UTF-8.
     for attributes in [".gitattributes", "$g/info/attributes"] {
         for driver in ["clean smudge", "process", "clean smudge process"] {
             let world = world();
             let script = format!(
-                "g=$(git rev-parse --git-common-dir); echo text >new.txt; echo 1 >>README
-                mkdir -p $g/info; printf '*.txt filter=evil\\nREADME filter=a=b.c\\n' >{attributes}
+                "g=$(git rev-parse --git-common-dir); echo text >new.txt; echo 1 >>README; echo 1 >new.bytes
+                mkdir -p $g/info; printf '*.txt filter=evil\\nREADME filter=a=b.c\\n*.bytes filter=\\377\\n' >{attributes}
+                printf '[filter \"\\377\"]\\nclean = %s\\nsmudge = %s\\n' \"$BAD\" \"$BAD\" >>$g/config
                 for d in {driver}; do git config filter.evil.$d \"$BAD\"; git config filter.a=b.c.$d \"$BAD\"; done
                 git config filter.evil.required true; git config filter.a=b.c.required true"
             );
