@@ -12,7 +12,9 @@ use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{BESIDE_MODULES, LoadedName, is_imported_in, names_end_of};
+use crate::ecosystems::loaded::{
+    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_end_of, search_for_tests,
+};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, is_listed, only_looks, put_first,
 };
@@ -293,7 +295,12 @@ impl<'t> BaseProject<'t> {
     /// search of their own. The flag is true for a path that is not in both trees.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let code = self.code()?;
-        let paths: BTreeMap<String, bool> = paths.filter(|(path, _)| !is_test_path(path)).collect();
+        let (tests, paths): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            paths.partition(|(path, _)| is_test_path(path));
+        let tests = tests.keys().map(String::as_str).filter(|path| code.files.contains(*path));
+        for tests in tests.collect::<Vec<_>>().chunks(MOST_NAMES) {
+            self.lines.find(search_for_tests(tests.iter().copied()))?;
+        }
         self.look_for_uses(
             paths.keys().map(String::as_str).filter(|path| code.files.contains(*path)),
         )?;
@@ -303,6 +310,13 @@ impl<'t> BaseProject<'t> {
             self.lines.find(self.search_for_new(paths.iter().copied())?)?;
         }
         Ok(())
+    }
+
+    /// True if source of the product loads a file of the base that only its name makes a test.
+    pub fn is_test_by_name_alone(&self, path: &str) -> Result<bool> {
+        let mut lines = self.lines.find(search_for_tests(iter::once(path)))?;
+        lines.retain(|(other, line)| !self.runs(other) && !self.is_for_tests(other, line));
+        Ok(loads_test(path, &lines))
     }
 
     /// Finds out which of these files of the base are part of the product. A file that is only data of tests

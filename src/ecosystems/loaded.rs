@@ -1,16 +1,20 @@
 //! The ways in which code loads a source file by its name. A source file that no code loads counts as a
 //! check, not as source, if a recipe or a tool's setting runs it, or if a command gets its directory as an
 //! argument.
+use std::collections::BTreeSet;
 use std::iter;
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::{
     Language, have_same_language, is_hidden_or_installed, language_of,
 };
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
-    bare_name, directory_of, file_name, is_in_name, is_in_path, place_of_word,
+    bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path, is_of_word,
+    place_of_word,
 };
+use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
 use crate::model::pattern::matches;
 
@@ -24,6 +28,21 @@ const DECLARING: &str = "mod ";
 /// Words in a line of a test that loads a module by its name.
 const IMPORTS: &str = "
     alias from import import_module include package require require_relative use using";
+
+/// Words in a line of the product that loads a module by its name.
+const LOADS: [&str; 11] = [
+    "alias",
+    "autoload",
+    "from",
+    "import",
+    "import_module",
+    "include",
+    "load",
+    "mod",
+    "require",
+    "require_relative",
+    "use",
+];
 
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -207,6 +226,60 @@ pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
             || !loads_by_name && place_of_word(line, directory).is_some())
 }
 
+/// The parts of a path whose names mean tests, each with the path before it: `app/testing` and
+/// `app/testing/test_sum` for `app/testing/test_sum.py`.
+fn parts_named_as_tests(path: &str) -> impl Iterator<Item = &str> {
+    let directories = directories_above(path);
+    let directories = directories.filter(|part| is_in_test_directory(&format!("{}/x", file_name(part))));
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    directories.chain(is_test_path(file_name(path)).then_some(stem))
+}
+
+/// The search for lines that load one of these files, whose names mean tests.
+pub fn search_for_tests<'p>(paths: impl Iterator<Item = &'p str>) -> LineSearch {
+    let names: BTreeSet<String> =
+        paths.flat_map(parts_named_as_tests).map(|part| file_name(part).to_owned()).collect();
+    let (types, modules) = names.into_iter().partition(|name| name.starts_with(char::is_uppercase));
+    LineSearch { words: types, pairs: modules, beside: LOADS.to_vec(), ..LineSearch::default() }
+}
+
+/// True if these lines of the product load a file whose name means a test: each part of its path whose name does
+/// is loaded, by its type's name (`TestResult`) or as a module. `from calc.testing import close` loads
+/// `calc/testing`.
+pub fn loads_test(path: &str, lines: &[(String, String)]) -> bool {
+    let own = language_of(path);
+    let is_product = |other: &str| {
+        let is_related = language_of(other)
+            .is_some_and(|language| own.is_none_or(|own| language.is_related_to(own)));
+        is_related && !is_test_path(other) && !is_hidden_or_installed(other) && !names_commands(other)
+    };
+    let lines: Vec<&(String, String)> =
+        lines.iter().filter(|(other, line)| is_product(other) && !is_comment(line)).collect();
+    let mut parts = parts_named_as_tests(path).peekable();
+    parts.peek().is_some()
+        && parts.all(|part| lines.iter().any(|(other, line)| loads_part(part, other, line)))
+}
+
+/// True if a line of `other` loads the module at the path `part`, whose name means tests. If the name is no more than
+/// a usual one (`tests`), the directory above must stand before it, or `other` must be in or below that directory.
+fn loads_part(part: &str, other: &str, line: &str) -> bool {
+    let (name, above) = (file_name(part), directory_of(part));
+    if name.starts_with(char::is_uppercase) {
+        return place_of_word(line, name).is_some();
+    }
+    let Some(at) = place_of_word(line, name) else { return false };
+    if !LOADS.iter().any(|word| place_of_word(line, word).is_some()) {
+        return false;
+    }
+    let before = line[..at].trim_end_matches(['/', '.', ':']);
+    let before = if before.len() == at { "" } else { before };
+    let before = before.rsplit(|c| !is_of_word(c)).next().unwrap_or_default();
+    !is_in_test_directory(name)
+        || before == file_name(above)
+        || matches!(before, "" | "crate" | "self" | "super")
+            && (below(other, above).is_some() || place_of_word(line, file_name(above)).is_some())
+}
+
 /// True for a comment, but not for an attribute of Rust or an include of C.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
@@ -335,6 +408,29 @@ mod tests {
         ];
         for (test, line, path, expected) in cases {
             assert_eq!(is_imported_in(test, line, path), expected, "{test}: {line}");
+        }
+    }
+
+    #[test]
+    fn product_loads_files_whose_names_mean_tests() {
+        let cases = [
+            ("calc/testing/a.py", "calc/b.py", "from calc.testing import close", true),
+            ("calc/testing/a.py", "calc/b.py", "from .testing import close", true),
+            ("calc/testing/a.json", "app.py", "from calc import testing", true),
+            ("calc/testing/a.py", "app.py", "from numpy.testing import close", false),
+            ("calc/testing/tests/a.py", "calc/b.py", "from calc.testing import close", false),
+            ("calc/test_utils.py", "app.py", "from calc.test_utils import close", true),
+            ("calc/test_utils.py", "app.py", "test_utils = 1", false),
+            ("calc/test_utils.py", "calc/test_a.py", "from .test_utils import close", false),
+            ("app/models/test.rb", "app/main.rb", "require_relative \"models/test\"", true),
+            ("test/helper.rb", "app/main.rb", "require \"minitest/test\"", false),
+            ("app/test-utils/index.js", "app/a.js", "const a = require('./test-utils')", true),
+            ("src/TestResult.java", "src/A.java", "TestResult last;", true),
+            ("src/test/java/A.java", "src/main/java/A.java", "package com.test;", false),
+        ];
+        for (path, other, line, expected) in cases {
+            let lines = [(other.to_owned(), line.to_owned())];
+            assert_eq!(loads_test(path, &lines), expected, "{path} in {other}: {line}");
         }
     }
 

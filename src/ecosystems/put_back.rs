@@ -116,6 +116,8 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
             };
             Ok(if counts { PutBack::Keep } else { PutBack::Other })
         }
+        // The product may break with it, so the base's tests must see the attempt's version, too.
+        PutBack::Test if base.is_test_by_name_alone(path)? => Ok(PutBack::Other),
         known => Ok(known),
     }
 }

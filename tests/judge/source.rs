@@ -841,6 +841,22 @@ fn broken_deciding_file_does_not_land_beside_an_added_test_that_hides_it() {
 }
 
 #[test]
+fn broken_product_does_not_land_because_its_name_means_tests() {
+    let world = World::unborn();
+    world.write("calc/__init__.py", "");
+    world.write("calc/testing/__init__.py", "close = 1\n");
+    world.write("calc/main.py", "from calc.testing import close\n");
+    world.write("tests/t.sh", "grep -qx 'close = 1' calc/testing/__init__.py\n");
+    world.commit("base");
+    let edit = "echo close = 2 > calc/testing/__init__.py; echo true > tests/t.sh";
+    let run = world.attempts(&[edit]);
+    let json = world.frites(["judge", "--json", &run, "--test", "sh tests/t.sh"]).expect(3).json();
+    assert_eq!(json["decision"], "own-tests", "{json:#}");
+    let run = world.attempts(&["echo more = 2 >> calc/testing/__init__.py"]);
+    world.frites(["judge", &run, "--test", "sh tests/t.sh"]).expect(0);
+}
+
+#[test]
 fn files_that_are_broken_together_do_not_land_beside_what_hides_it() {
     let world = World::unborn();
     world.write("a.py", "good\n");
