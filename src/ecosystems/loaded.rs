@@ -11,8 +11,8 @@ use crate::ecosystems::languages::{
 };
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path, is_of_word,
-    place_of_word,
+    bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path,
+    is_of_word, place_of_word,
 };
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
@@ -230,7 +230,8 @@ pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
 /// `app/testing/test_sum` for `app/testing/test_sum.py`.
 fn parts_named_as_tests(path: &str) -> impl Iterator<Item = &str> {
     let directories = directories_above(path);
-    let directories = directories.filter(|part| is_in_test_directory(&format!("{}/x", file_name(part))));
+    let directories =
+        directories.filter(|part| is_in_test_directory(&format!("{}/x", file_name(part))));
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     directories.chain(is_test_path(file_name(path)).then_some(stem))
 }
@@ -251,7 +252,10 @@ pub fn loads_test(path: &str, lines: &[(String, String)]) -> bool {
     let is_product = |other: &str| {
         let is_related = language_of(other)
             .is_some_and(|language| own.is_none_or(|own| language.is_related_to(own)));
-        is_related && !is_test_path(other) && !is_hidden_or_installed(other) && !names_commands(other)
+        is_related
+            && !is_test_path(other)
+            && !is_hidden_or_installed(other)
+            && !names_commands(other)
     };
     let lines: Vec<&(String, String)> =
         lines.iter().filter(|(other, line)| is_product(other) && !is_comment(line)).collect();

@@ -526,17 +526,17 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
     // After the summary, a failed test is printed as ` 1) the suite`, followed by the titles of the inner suites
     // and of the test. The last title ends with a colon. Behind them, another run may print its own results.
     let mut titles: Option<String> = None;
-    let mut expected = 1..=0;
+    let (mut next, mut last) = (1, 0);
     for (at, line) in lines.iter().enumerate() {
         if let Some([.., failing]) = mocha_counts(&lines[at..]) {
-            expected = 1..=failing;
+            (next, last) = (1, failing);
         }
         let text = line.trim_start();
         let numbered = text.split_once(") ").filter(|_| line.starts_with("  "));
         if let Some((place, suite)) = numbered
-            && number(place).is_some_and(|place| expected.clone().next() == Some(place))
+            && number(place).is_some_and(|place| place == next && place <= last)
         {
-            expected.next();
+            next += 1;
             titles = Some(suite.to_owned());
         } else if let Some(above) = &mut titles {
             above.push_str(&format!(" > {}", text.trim_end_matches(':')));
