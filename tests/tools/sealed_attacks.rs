@@ -1,4 +1,5 @@
 //! Code under test that does damage in its sealed world: nothing of it reaches anybody else.
+use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
