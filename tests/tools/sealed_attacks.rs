@@ -130,8 +130,8 @@ fn signals_to_everything_reach_nobody_else() {
 
 fn no_process_can_be_traced_and_no_mount_changed() {
     let world = two_candidates();
-    std::fs::create_dir(world.home().join(".ssh")).unwrap();
-    std::fs::write(world.home().join(".ssh/id"), "secret").unwrap();
+    fs::create_dir(world.home().join(".ssh")).unwrap();
+    fs::write(world.home().join(".ssh/id"), "secret").unwrap();
     let before = user_files(&world);
     let script = r#"
         say() { echo "$1" >> ~/shared/reached; }
@@ -278,7 +278,7 @@ fn nothing_of_an_attempt_is_seen_by_commands_that_judge() {
 fn directory_for_temporary_files_of_another_shell_is_named() {
     let mut world = sealed();
     let directory = world.home().join("temporary");
-    std::fs::create_dir(&directory).expect("made");
+    fs::create_dir(&directory).expect("made");
     let usual = std::env::temp_dir();
     world.set_env("FRITES_SPAWN_GUARD", "required");
     world.set_env("TMPDIR", &directory);
