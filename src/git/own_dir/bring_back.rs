@@ -10,6 +10,7 @@ use gix::index::State;
 use gix::index::entry::Mode;
 
 use crate::error::{IoContext, Result};
+use crate::fs::atomic;
 use crate::fs::regular;
 use crate::fs::tree::path_bytes;
 use crate::git::filters::STORE_OF_LFS;
@@ -230,17 +231,23 @@ impl OwnGitDir {
         given: Option<&Oid>,
     ) -> Result<bool> {
         let note = self.room.join(BRANCH);
-        let noted = regular::read_text(&note).ok().and_then(|text| Oid::parse(&text));
-        let now = repo.read_ref(branch)?;
-        if now.as_ref() == Some(tip) {
+        let noted = regular::read_text(&note).unwrap_or_default();
+        let noted: Vec<Oid> = noted.lines().filter_map(Oid::parse).collect();
+        let Some(now) = repo.read_ref(branch)? else { return Ok(false) };
+        if now == *tip {
             return Ok(true);
         }
-        if now.is_none() || now.as_ref() != noted.as_ref().or(given) {
+        if !(noted.contains(&now) || noted.is_empty() && given == Some(&now)) {
             return Ok(false);
         }
-        repo.update_ref(branch, Some(tip), now.as_ref(), "attempt")?;
-        fs::write(&note, tip.as_str())
-            .context(|| format!("could not write '{}'", note.display()))?;
+        let write = |text: String| {
+            atomic::write_unsynced(&note, text.as_bytes())
+                .context(|| format!("could not write '{}'", note.display()))
+        };
+        // If this process is killed after the next line, the branch may have either commit.
+        write(format!("{now}\n{tip}\n"))?;
+        repo.update_ref(branch, Some(tip), Some(&now), "attempt")?;
+        write(format!("{tip}\n"))?;
         Ok(true)
     }
 }

@@ -37,7 +37,7 @@ const ALTERNATES: &str = "objects/info/alternates";
 const SHARED_OBJECTS: &str = "frites-objects";
 
 /// The file in [`OwnGitDir::room`] with the commit to which [`OwnGitDir::bring_back`] moved the candidate's
-/// branch last.
+/// branch last; during a move, with the old commit and the new one.
 const BRANCH: &str = "branch";
 
 /// The file in [`OwnGitDir::room`] with the name of the administrative entry. It says that the directory is
