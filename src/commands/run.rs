@@ -469,15 +469,18 @@ fn refuse_changed_deciders(
         "{address} was not merged, because it changes what decides how the next run is judged: {}",
         some_of(&files)
     );
-    Err(left_to_a_person(&address, reason))
+    Err(left_to_a_person(&address, reason, BY_MERGE))
 }
 
 /// The error that a change was not merged, with the commands to read it and to land it.
-fn left_to_a_person(address: &str, reason: String) -> Error {
+fn left_to_a_person(address: &str, reason: String, land: &str) -> Error {
     Error::no(reason)
         .hint(format!("read the change, `git frites diff {address}`"))
-        .hint(format!("then land it yourself: `git frites apply --merge {address}`"))
+        .hint(format!("then {land} {address}`"))
 }
+
+/// The beginning of a hint to land a change by a merge.
+const BY_MERGE: &str = "land it yourself: `git frites apply --merge";
 
 /// Fails if git would run a program in another version than before the merge, because nobody would have read
 /// it.
@@ -490,8 +493,13 @@ fn refuse_unread_programs(
     let Some(tree) = verdict.entry(winner).and_then(Entry::judged) else { return Ok(()) };
     let address = format!("{}/{winner}", run.run);
     let changed = ChangedPrograms::find(session, run.root(), tree, &address)?;
+    // A merge would be refused if a setting names the file.
+    let land = match changed.setting {
+        Some(_) => "land it without a commit, and make that yourself: `git frites apply",
+        None => BY_MERGE,
+    };
     let Some(reason) = changed.setting.or(changed.hook) else { return Ok(()) };
-    Err(left_to_a_person(&address, format!("{reason}, so it was not merged")))
+    Err(left_to_a_person(&address, format!("{reason}, so it was not merged"), land))
 }
 
 /// Fails if the winner's own tests leave out tests of the base. It passed with the base's tests, but its tree

@@ -2,7 +2,7 @@
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -62,13 +62,16 @@ pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
 
 /// The paths to which the words of `command` lead from the absolute path `dir`, and the links on the way. The
 /// words of scripts (`sh -c 'SCRIPT'`) count, and so does the whole text. Most of these paths do not exist.
-pub fn named_files(command: &str, dir: &Path) -> Vec<PathBuf> {
-    let mut words = vec![command.to_owned()];
-    for word in shell_words::split(command).unwrap_or_default() {
+pub fn named_files(command: &[u8], dir: &Path) -> Vec<PathBuf> {
+    // Paths need not be UTF-8. Each byte becomes one character here, which is the byte again below.
+    let mut words: Vec<String> = vec![command.iter().copied().map(char::from).collect()];
+    for word in shell_words::split(&words[0]).unwrap_or_default() {
         words.extend(shell_words::split(&word).unwrap_or_default());
         words.push(word);
     }
-    words.iter().flat_map(|word| links_and_real(&dir.join(word))).collect()
+    let bytes = |word: &String| word.chars().filter_map(|c| u8::try_from(c).ok()).collect();
+    let paths = words.iter().map(|word| dir.join(OsString::from_vec(bytes(word))));
+    paths.flat_map(|path| links_and_real(&path)).collect()
 }
 
 /// The number of links after which the system gives up (path_resolution(7)).

@@ -101,7 +101,8 @@ struct Failure {
 /// attempt's version would run with the user's permissions. Also reads the words of scripts (`sh -c`).
 fn refuse_landed_program(session: &Session, dir: &Path, argv: &[String]) -> Result<()> {
     let changed = session.changed_by_landing()?;
-    let words: Vec<PathBuf> = argv.iter().flat_map(|word| named_files(word, dir)).collect();
+    let words: Vec<PathBuf> =
+        argv.iter().flat_map(|word| named_files(word.as_bytes(), dir)).collect();
     let dir = nearest_real(dir);
     match changed.into_iter().find(|path| words.contains(&path.on_disk(&dir))) {
         None => Ok(()),

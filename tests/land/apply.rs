@@ -1146,7 +1146,7 @@ fn link_on_the_way_to_a_hook_is_a_hook() {
 
 #[test]
 fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
-    let world = World::new();
+    let mut world = World::new();
     world.write("tools/sign", "#!/bin/sh\nexit 1\n");
     world.write("tools/settings", "");
     make_executable(&world.repo.join("tools/sign"));
@@ -1156,6 +1156,8 @@ fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
     let program = format!("echo \"touch '{}'\" >> tools/sign", ran.display());
     world.attempts(&[&program, "echo '[x]' > tools/settings", "echo x > other"]);
     world.frites(["judge", "--test", "true"]).expect(0);
+    // For a hook, the attempt's files are checked out beside the user's checkout.
+    world.hook("pre-commit", "exit 0");
     let cases = [
         ("gpg.program", "./signer", "1/c1", "tools/sign"),
         ("trailer.x.command", "sh -c 'exec tools/sign'", "1/c1", "tools/sign"),
@@ -1165,9 +1167,19 @@ fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
         world.git(["config", key, value]);
         let reason = format!("{candidate} changes '{path}', which git's setting {key} names");
         world.frites(["apply", "-m", "x", "--no-verify", candidate]).refuses(1, &reason);
+        let reason = format!("the commit would have '{path}', which git's setting {key} names");
+        for way in ["--no-switch", "--merge"] {
+            world.frites(["apply", way, candidate]).refuses(1, &reason);
+        }
         assert!(!ran.exists(), "{key}");
         world.git(["config", "--unset", key]);
     }
+    // As with `git -c`.
+    world.set_env("GIT_CONFIG_COUNT", "1");
+    world.set_env("GIT_CONFIG_KEY_0", "gpg.program");
+    world.set_env("GIT_CONFIG_VALUE_0", "./signer");
+    world.frites(["apply", "-m", "x", "1/c1"]).refuses(1, "git's setting gpg.program names");
+    world.unset_env("GIT_CONFIG_COUNT");
     // A candidate that does not change the named file lands.
     world.git(["config", "trailer.x.command", "tools/sign"]);
     world.frites(["apply", "-m", "x", "1/c3"]).expect(0);

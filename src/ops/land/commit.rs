@@ -4,16 +4,18 @@ use crate::git::commit::{self, CommitRequest};
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::ops::kept_commits;
+use crate::ops::land::guards::refuse_changed_settings;
 use crate::ops::session::Session;
 use crate::oracle::pool::Checkouts;
 
 /// Makes a commit without touching a checkout, and keeps its objects until the run's landing has ended. Fails
-/// if a hook refuses the commit. Also fails if a hook changes files, because the commit would then not have
-/// the files that passed.
+/// if git would start an attempt's version of a program, or if a hook refuses the commit. Also fails if a hook
+/// changes files, because the commit would then not have the files that passed.
 pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
     let checkouts = Checkouts::open(store)?;
     let place = checkouts.register(request.parent)?;
+    refuse_changed_settings(session, &place.worktree.git(), request.tree)?;
     let made = commit::commit_in(repo, &place.worktree, request);
     if let (Ok(Some(commit)), true) = (&made, repo.is_beside_housekeeping()) {
         // No other ref reaches the commit until its branch moves.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::{self, Config};
 use crate::error::{Error, Result};
 use crate::fs::tree::{links_and_real, named_files, nearest_real};
+use crate::git::cli::{Git, nul_separated};
 use crate::git::commit::hooks_directory;
 use crate::git::diff::{self, Change};
 use crate::git::landing::overwrite::overwritten_files;
@@ -79,25 +80,50 @@ pub fn changed_hook(
     Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
 }
 
-/// The name of a setting of git, and the quoted path of a changed file that it names.
-fn changed_setting(session: &Session, changes: &[Change]) -> Result<Option<[String; 2]>> {
-    let Some(root) = session.repo.work_tree().map(nearest_real) else { return Ok(None) };
-    let list = session.repo.git().call("config").args(["--list", "-z", "--includes"]).bytes()?;
-    for setting in list.split(|byte| *byte == 0) {
-        let setting = String::from_utf8_lossy(setting);
-        let Some((key, value)) = setting.split_once('\n') else { continue };
+/// The name of a setting of git, and the quoted path of a changed file that it names. The settings are those that
+/// a commit in the user's name with `git` obeys. So those count that only the user's checkout or this process has
+/// (`config.worktree`, `git -c`).
+fn changed_setting(
+    session: &Session,
+    git: &Git,
+    changes: &[Change],
+) -> Result<Option<[String; 2]>> {
+    let common = session.repo.common_dir();
+    let root = nearest_real(session.repo.work_tree().unwrap_or(common));
+    let git = git.clone().for_user();
+    let list = git.call("config").args(["--list", "-z", "--includes"]).bytes()?;
+    for setting in nul_separated(&list) {
+        let Some(end) = setting.iter().position(|byte| *byte == b'\n') else { continue };
+        let key = &setting[..end];
+        let value = &setting[end + 1..];
         // git does not run the values of our own settings. Hooks are compared by `changed_hook`.
-        if key.starts_with("frites.") || key == "core.hookspath" {
+        if key.starts_with(b"frites.") || key == b"core.hookspath" {
             continue;
         }
         let mut named = named_files(value, &root);
-        named.extend(named_files(value, session.repo.common_dir()));
+        named.extend(named_files(value, common));
+        if let (Some(home), Some(rest)) = (std::env::home_dir(), value.strip_prefix(b"~/")) {
+            named.extend(named_files(rest, &home));
+        }
         let mut paths = changes.iter().map(|change| &change.path);
         if let Some(path) = paths.find(|path| named.contains(&path.on_disk(&root))) {
-            return Ok(Some([key.to_owned(), path.quoted()]));
+            return Ok(Some([String::from_utf8_lossy(key).into_owned(), path.quoted()]));
         }
     }
     Ok(None)
+}
+
+/// Fails if `tree`, which is to be committed in the user's name with `git`, has a file that a setting of git names
+/// in another version than the commit of the user's checkout. Such a commit is made beside the checkout, with the
+/// files of `tree` for hooks: git would start the programs of an attempt there.
+pub fn refuse_changed_settings(session: &Session, git: &Git, tree: &Oid) -> Result<()> {
+    let Some(head) = session.repo.head() else { return Ok(()) };
+    let changes = diff::since(&session.repo, &head, tree).changes()?;
+    let Some([key, path]) = changed_setting(session, git, &changes)? else { return Ok(()) };
+    Err(Error::no(format!(
+        "the commit would have '{path}', which git's setting {key} names, in another version than your checkout"
+    ))
+    .hint("read that file, and make the commit yourself; `git frites apply` without `-m` stages a change"))
 }
 
 /// The changes between the trees `from` and `to` with which git would run an attempt's version of a program in
@@ -117,7 +143,8 @@ impl ChangedPrograms {
     /// it runs.
     pub fn find(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<ChangedPrograms> {
         let changes = diff::since(&session.repo, from, to).changes()?;
-        let setting = changed_setting(session, &changes)?.map(|[key, path]| {
+        let git = session.repo.checkout();
+        let setting = changed_setting(session, &git, &changes)?.map(|[key, path]| {
             format!("{address} changes '{path}', which git's setting {key} names")
         });
         let hook = changed_hook(session, from, || Ok(changes))?.map(|hook| {
@@ -132,7 +159,7 @@ impl ChangedPrograms {
         let hook = self.hook.as_ref().filter(|_| runs_hooks);
         let Some(reason) = self.setting.as_ref().or(hook) else { return Ok(()) };
         let land = match self.setting {
-            Some(_) => "then land without touching your checkout (`--no-switch`)",
+            Some(_) => "then land without `-m`, and make the commit yourself",
             None => {
                 "then land without hooks (`--no-verify`), or with those in your checkout (`--no-switch`)"
             }
