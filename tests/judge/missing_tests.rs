@@ -33,6 +33,8 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
     let result = &json["candidates"][0]["results"][0];
     assert_eq!((&result["cached"], &result["outcome"]), (&json!(true), &json!("missing-tests")));
     world.frites(["judge", "--replay"]).expect(3);
+    let alone = world.frites(["judge", "--json", "--candidate", "c1", "--test", TEST]).expect(3);
+    assert_eq!(alone.json()["passed"], json!([]));
     world.frites(["apply"]).refuses(1, "nothing verified to land: c1 is the one usable candidate");
     world.git(["config", "frites.oracle.trust-exit", "true"]);
     world.frites(["judge", "-q", "--test", TEST]).expect(0);
@@ -93,9 +95,9 @@ fn parts_are_compared_where_the_verdict_is_decided() {
     world.frites(["shard", "judge", "1/@base"]).expect(0);
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();
     assert_eq!(json["decision"], "missing-tests");
-    // A candidate by itself brings the base along.
+    // A candidate by itself brings the base along, and is compared with it.
     let run = world.attempts(&["echo fewer >> src/lib.txt"]);
-    world.frites(["judge", "--test", TEST, "--candidate", "c1", &run]).expect(0);
+    world.frites(["judge", "--test", TEST, "--candidate", "c1", &run]).expect(3);
     let json = world.frites(["judge", "--replay", "--json", "--test", TEST, &run]).expect(3).json();
     assert_eq!(json["decision"], "missing-tests");
     world.assert_clean();

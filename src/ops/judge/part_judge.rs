@@ -1,6 +1,8 @@
 //! Judges parts of a run, so that several processes or machines can share the work. A part is a single
 //! candidate or the base.
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::slice;
 
 use crate::error::Result;
 use crate::fs::regular;
@@ -11,10 +13,11 @@ use crate::model::outcome::{Results, StageResult};
 use crate::model::part::{Machine, Part, PartOutcome};
 use crate::model::run::Run;
 use crate::model::terms::Terms;
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::capture::Captured;
 use crate::ops::judge::entries;
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::schedule::StopWhen;
 use crate::ops::kept_commits::KeptCommits;
@@ -43,6 +46,7 @@ pub struct PartJudge<'a> {
 
 /// Judges only these candidates of a run, and stores their outcomes; if one passed, also that of the base.
 /// Other processes may judge other candidates at the same time. Does not decide; [`super::replay`] does that.
+/// Returns the outcomes as they are after a comparison with the base's results.
 pub fn judge_some(
     session: &Session,
     run: &Run,
@@ -66,7 +70,8 @@ pub fn judge_some(
         options: options.clone(),
     };
     let mut captured = Vec::new();
-    for name in names {
+    let distinct: BTreeSet<&Name> = names.iter().collect();
+    for name in distinct {
         let one = session.capture_or_tell(store.candidate(run, name))?;
         session.print_omissions(&one);
         captured.push(one);
@@ -78,18 +83,17 @@ pub fn judge_some(
         record_event(session, run, &new.outcome)?;
         parts.push(new.outcome);
     }
-    // A pass counts only once it was compared with the base's results.
-    let mut candidates = parts.iter().filter_map(|part| part.candidate.as_ref());
-    if candidates.any(Entry::passed)
+    let passed = parts.iter().filter_map(|part| part.candidate.as_ref()).any(Entry::passed);
+    if passed
         && judge.terms.settings.needs_base()
-        && let Some(PartOutcome { terms, round, .. }) = parts.first()
+        && let Some(PartOutcome { terms, round, .. }) = parts.first().cloned()
     {
-        let is_same = |verdict: &Verdict| verdict.terms.first_difference(terms).is_none();
-        let verdict = store.verdict(&run.run)?.filter(is_same);
-        if verdict.is_none_or(|verdict| verdict.baseline.is_none())
-            && base_outcome(store, run, *round, terms)?.is_none()
-        {
-            store.save_outcome(&judge.judge_base()?)?;
+        // A pass counts only once it was compared with the base's results. The stored outcomes stay as they are,
+        // because the base's results may change before a decision, which compares them again.
+        let baseline = judge.baseline(&terms, round)?;
+        for entry in parts.iter_mut().filter_map(|part| part.candidate.as_mut()) {
+            let entry = slice::from_mut(entry);
+            overrule(&session.repo, run.root(), &terms, entry, Some(&baseline))?;
         }
     }
     Ok(parts)
@@ -141,6 +145,26 @@ impl PartJudge<'_> {
             found.push(NewOutcome { outcome, judged, logs });
         }
         Ok(found)
+    }
+
+    /// The base's results on these terms: those of the last verdict, or else those of this round. If there are none
+    /// yet, judges the base, and stores the outcome.
+    fn baseline(&self, terms: &Terms, round: u32) -> Result<Baseline> {
+        let store = &self.session.store;
+        let is_same = |verdict: &Verdict| verdict.terms.first_difference(terms).is_none();
+        let verdict = store.verdict(&self.run.run)?.filter(is_same);
+        if let Some(baseline) = verdict.and_then(|verdict| verdict.baseline) {
+            return Ok(baseline);
+        }
+        let found = match base_outcome(store, self.run, round, terms)? {
+            Some(found) => found,
+            None => {
+                let new = self.judge_base()?;
+                store.save_outcome(&new)?;
+                new.outcome
+            }
+        };
+        Ok(Baseline { results: found.on_base, inherited: false })
     }
 
     /// Judges the base.
