@@ -9,6 +9,9 @@ use crate::model::oracle::shell_quoted;
 /// several times.
 const MOST_REFERENCES: usize = 5_000;
 
+/// The maximum length of a text, in bytes, because a recursive function can double its text at each level.
+const LONGEST: usize = 1 << 14;
+
 /// The maximum depth of references.
 const MOST_DEPTH: usize = 50;
 
@@ -141,7 +144,15 @@ impl MakeValues {
                 rest = if c == '$' { rest } else { after };
             } else if let '(' | '{' = c {
                 let end = end_of_reference(rest, c);
-                found.push_str(&self.reference(&rest[..end], depth + 1));
+                let value = self.reference(&rest[..end], depth + 1);
+                if found.len() + value.len() > LONGEST {
+                    // The rest stays as it is, as after too many references.
+                    self.references.set(MOST_REFERENCES);
+                    found.push('$');
+                    rest = after;
+                    continue;
+                }
+                found.push_str(&value);
                 rest = rest.get(end + 1..).unwrap_or_default();
             } else {
                 found.push_str(&self.value(&c.to_string(), depth).unwrap_or(format!("${c}")));
@@ -184,13 +195,13 @@ impl MakeValues {
                     return expanded.join(" ");
                 };
                 let numbers = (1..expanded.len()).map(|at| (at.to_string(), get(at)));
-                self.with(numbers).expanded(value, depth)
+                self.expanded_with(numbers, value, depth)
             }
             "foreach" => {
                 let mut texts = Vec::new();
                 for word in get(1).split_whitespace() {
-                    let own = self.with([(get(0).trim().to_owned(), word)].into_iter());
-                    texts.push(own.expanded(arguments.get(2).unwrap_or(&""), depth));
+                    let own = [(get(0).trim().to_owned(), word)].into_iter();
+                    texts.push(self.expanded_with(own, arguments.get(2).unwrap_or(&""), depth));
                 }
                 let has_lines = texts.iter().any(|text| text.contains('\n'));
                 texts.join(if has_lines { "\n" } else { " " })
@@ -209,14 +220,21 @@ impl MakeValues {
         }
     }
 
-    /// These variables, and some more.
-    fn with<'v>(&self, more: impl Iterator<Item = (String, &'v str)>) -> MakeValues {
+    /// A text with these variables, and some more, replaced.
+    fn expanded_with<'v>(
+        &self,
+        more: impl Iterator<Item = (String, &'v str)>,
+        text: &str,
+        depth: usize,
+    ) -> String {
         let mut values = self.values.clone();
         values.extend(more.map(|(name, value)| (name, value.to_owned())));
-        // A copy costs as much as many references.
-        let references = Cell::new(self.references.get() + values.len() / 10);
-        self.references.set(references.get());
-        MakeValues { values, exported: BTreeSet::new(), references }
+        // A copy costs as much as many references. Those that it expands count here, too.
+        let references = Cell::new(self.references.get() + 1 + values.len() / 10);
+        let copy = MakeValues { values, exported: BTreeSet::new(), references };
+        let found = copy.expanded(text, depth);
+        self.references.set(copy.references.get());
+        found
     }
 }
 

@@ -996,6 +996,10 @@ mod tests {
             ("t: export BASH_ENV := v/all.js\nt:\n\tbash\n", js),
             ("SHELL = v/all.js\nt:\n\tcc src/a.c\n", js),
             ("t:\n\t$(MAKE) CC=v/all.js a\n", js),
+            (
+                "r = $(if $(1),$(call r,$(wordlist 2,9,$(1)))) $(1)\nt:\n\t@echo $(call r,a b)\n\tnode v/all.js\n",
+                js,
+            ),
             ("A = $(A)$(B)$(B)\nB = $(A)\nt: t%\n\t$(A) ; node v/all.js\n%: a% b%\n", js),
         ];
         for (make, expected) in cases {
