@@ -165,12 +165,20 @@ impl Terms {
         terms
     }
 
-    /// The command that judges a run on these terms, with the options `more`. It repeats the commands that
-    /// were named by options, except those that `more` replaces, because nothing else records them.
+    /// The command that judges a run on these terms, with the options `more`. It repeats the terms that options may
+    /// have named, because nothing else records them: retries, protected paths, and the commands that came from
+    /// options, except those that `more` replaces.
     pub fn judge_command(&self, run: &Name, more: &str) -> String {
         let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
         let named = as_options(self.oracle.iter().filter(named));
-        format!("git frites judge {run}{more}{named}")
+        let retries = match self.settings.commands.retries {
+            0 => String::new(),
+            retries => format!(" --retries {retries}"),
+        };
+        let protected = self.settings.protect.iter();
+        let protected: String =
+            protected.map(|p| format!(" --protect {}", shell_word(p))).collect();
+        format!("git frites judge {run}{more}{named}{retries}{protected}")
     }
 
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause about these
@@ -338,6 +346,11 @@ mod tests {
         terms.oracle[0].source = "--test".into();
         let again = terms.judge_command(&run, " --cold");
         assert_eq!(again, "git frites judge 1 --cold --test 'make test'");
+        terms.settings.commands.retries = 2;
+        terms.settings.protect = vec!["a b".into(), "c".into()];
+        let again = terms.judge_command(&run, " --test CMD");
+        assert_eq!(again, "git frites judge 1 --test CMD --retries 2 --protect 'a b' --protect c");
+        terms.settings = JudgeSettings::default();
         assert_eq!(terms.judge_command(&run, " --test CMD"), "git frites judge 1 --test CMD");
     }
 
