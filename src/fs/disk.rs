@@ -2,6 +2,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::thread::Builder;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -22,13 +23,18 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
         let threads: Vec<_> = paths
             .chunks(share)
             .map(|chunk| {
-                scope.spawn(move || chunk.iter().try_for_each(|path| sync_one(path.as_ref())))
+                let sync = move || chunk.iter().try_for_each(|path| sync_one(path.as_ref()));
+                (chunk, Builder::new().spawn_scoped(scope, sync))
             })
             .collect();
         // A panic is a bug of git-frites. The panic becomes an error, because a file may not be on the disk,
         // and the caller must not go on.
-        let ended = threads.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked")))
+        let ended = threads.into_iter().map(|(chunk, thread)| match thread {
+            Ok(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked"))),
+            // The system allows no more threads.
+            Err(_) => chunk.iter().try_for_each(|path| sync_one(path.as_ref())),
         });
         ended.collect()
     })

@@ -1,12 +1,14 @@
 //! Does short work on many items in parallel, such as reading files. The whole process has one pool of
-//! threads, which nested calls share.
+//! threads, which nested calls share. If the system allows no more threads, e.g. because an attempt has started as
+//! many as it may, the caller does the work alone.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Result;
 
@@ -30,9 +32,28 @@ pub fn start<'scope, 'env, T: Send + 'scope>(
     }
 }
 
+/// The pool of the process; `None` if its threads could not be started.
+fn pool() -> Option<&'static ThreadPool> {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    POOL.get_or_init(|| ThreadPoolBuilder::new().build().ok()).as_ref()
+}
+
+/// Calls `work` in the pool that this thread belongs to, or else in the pool of the process. The process must have one.
+fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    match pool() {
+        Some(pool) if rayon::current_thread_index().is_none() => pool.install(work),
+        _ => work(),
+    }
+}
+
 /// The number of threads in the pool.
 pub fn threads() -> usize {
-    rayon::current_num_threads()
+    if can_share() { in_pool(rayon::current_num_threads) } else { 1 }
+}
+
+/// True if other threads can do a part of the work of this one.
+fn can_share() -> bool {
+    rayon::current_thread_index().is_some() || pool().is_some()
 }
 
 /// Calls `work` for every item, and returns the results in the order of the items. If an item fails, goes on
@@ -41,7 +62,11 @@ pub fn threads() -> usize {
 /// `work` must not take a lock: while a thread waits for the results of a nested call, it may do the work of
 /// another caller, which could wait for the same lock.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let done: Vec<Result<R>> = items.par_iter().map(&work).collect();
+    let done: Vec<Result<R>> = if can_share() {
+        in_pool(|| items.par_iter().map(&work).collect())
+    } else {
+        items.iter().map(&work).collect()
+    };
     done.into_iter().collect()
 }
 
@@ -69,7 +94,7 @@ pub fn both<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
 ) -> (A, B) {
-    rayon::join(one, other)
+    if can_share() { in_pool(|| rayon::join(one, other)) } else { (one(), other()) }
 }
 
 /// Calls `work` for chunks of the items. There are about as many chunks as threads. This is for work on an
@@ -78,7 +103,6 @@ pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let size = items.len().div_ceil(rayon::current_num_threads()).max(1);
-    let done: Vec<Result<R>> = items.par_chunks(size).map(&work).collect();
-    done.into_iter().collect()
+    let chunks: Vec<&[T]> = items.chunks(items.len().div_ceil(threads()).max(1)).collect();
+    map(&chunks, |chunk| work(chunk))
 }

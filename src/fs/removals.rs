@@ -1,21 +1,30 @@
 //! Removes directories in the background while the process goes on.
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, SendError};
+use std::thread::{Builder, JoinHandle};
 
 use parking_lot::Mutex;
+
+type Removal = Box<dyn FnOnce() + Send>;
 
 /// Runs removals in the background, one at a time. Dropping this waits until the last one has ended.
 #[derive(Debug, Default)]
 pub struct Removals(Mutex<Option<JoinHandle<()>>>);
 
 impl Removals {
-    /// Calls `remove` in a separate thread. If the thread of an earlier call is still at work, calls `remove`
-    /// in this thread, so that removals do not pile up.
+    /// Calls `remove` in a separate thread. If the thread of an earlier call is still at work, or the system allows no
+    /// more threads, calls `remove` in this thread, so that removals do not pile up.
     pub fn start(&self, remove: impl FnOnce() + Send + 'static) {
         let mut last = self.0.lock();
+        let (sender, receiver) = mpsc::channel();
         if last.as_ref().is_none_or(JoinHandle::is_finished) {
-            *last = Some(thread::spawn(remove));
+            let work = move || receiver.into_iter().for_each(|remove: Removal| remove());
+            *last = Builder::new().spawn(work).ok();
         } else {
-            drop(last);
+            drop(receiver);
+        }
+        drop(last);
+        // The thread gets the removal only now, because a thread that could not start would have lost it.
+        if let Err(SendError(remove)) = sender.send(Box::new(remove)) {
             remove();
         }
     }

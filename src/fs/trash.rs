@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::fs::delete::delete_tree;
 use crate::fs::{lock, parallel};
 
@@ -95,10 +95,10 @@ pub fn empty(root: &Path) -> Result<()> {
     while !untried(&tried).is_empty() {
         let Some(_lock) = lock::attempt(&lock)? else { break };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
-        let pool = pool.map_err(|e| Error::internal(format!("no threads: {e}")))?;
         // The trash is listed again under the lock, because there may be more by now.
         let found = untried(&tried);
-        let deleted = pool.install(|| parallel::map(&found, |bin| delete(bin)));
+        let delete_all = || parallel::map(&found, |bin| delete(bin));
+        let deleted = pool.map_or_else(|_| delete_all(), |pool| pool.install(delete_all));
         done = done.and(deleted.map(drop));
         tried.extend(found);
         let _ = fs::remove_file(&lock);

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Once, OnceLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -78,8 +80,14 @@ pub fn listen() {
         let optional = [SIGINT, SIGHUP, SIGTSTP];
         let optional = optional.into_iter().filter(|signal| !ignored.contain(*signal));
         let wanted = [SIGTERM, SIGCONT].into_iter().chain(optional);
-        let Ok(mut signals) = Signals::new(wanted) else { return };
-        std::thread::spawn(move || signals.forever().for_each(received));
+        // If the thread cannot start, the signals keep their actions, and end git-frites like a kill.
+        let (sender, signals) = channel::<Signals>();
+        let listen = move || signals.iter().for_each(|mut all| all.forever().for_each(received));
+        if Builder::new().spawn(listen).is_ok()
+            && let Ok(signals) = Signals::new(wanted)
+        {
+            let _ = sender.send(signals);
+        }
     });
 }
 

@@ -17,12 +17,12 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Sender, channel};
-use std::thread;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::io::FdFlags;
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 use signal_hook::consts::{
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
@@ -89,12 +89,15 @@ fn supervise(
         None => None,
     };
     let (sender, events) = channel();
-    send_events(&sender, group, disk.clone(), status);
-    thread::spawn({
-        let log = log.clone();
-        let last_output = last_output.clone();
-        move || pump(output, &log, &last_output, &sender)
+    let threads = send_events(&sender, group, disk.clone(), status).and_then(|()| {
+        let (log, last_output) = (log.clone(), last_output.clone());
+        in_thread(move || pump(output, &log, &last_output, &sender))
     });
+    if let Err(error) = threads {
+        // Nobody would watch the command.
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        return Err(error);
+    }
     let mut tree = SupervisedTree {
         group,
         events,
@@ -178,17 +181,23 @@ fn send_events(
     group: Pid,
     disk: Option<DiskLimit>,
     status: Option<io::PipeReader>,
-) {
+) -> io::Result<()> {
     let [to_listen, to_reap, to_measure, to_read] = std::array::from_fn(|_| sender.clone());
-    thread::spawn(move || listen(&to_listen));
+    in_thread(move || listen(&to_listen))?;
     let command = status.is_none().then_some(group);
-    thread::spawn(move || reap(command, &to_reap));
+    in_thread(move || reap(command, &to_reap))?;
     if let Some(limit) = disk {
-        thread::spawn(move || to_measure.send(TreeEvent::WroteTooMuch(disk_watch::wait(&limit))));
+        in_thread(move || to_measure.send(TreeEvent::WroteTooMuch(disk_watch::wait(&limit))))?;
     }
-    if let Some(status) = status {
-        thread::spawn(move || read_status(status, &to_read));
+    match status {
+        Some(status) => in_thread(move || read_status(status, &to_read)),
+        None => Ok(()),
     }
+}
+
+/// Does this work in a new thread. Fails if the system allows no more threads.
+fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
+    Builder::new().spawn(work).map(drop)
 }
 
 /// Makes the report about a command that was not run, and writes the reason to the log.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 
-use rustix::process::geteuid;
+use rustix::process::{Resource, Rlimit, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::de::DeserializeOwned;
 
@@ -35,6 +35,13 @@ impl Refusal {
     pub(super) fn message(&self) -> WorldMessage {
         WorldMessage::Refused { reason: format!("{}: {}", self.step, describe(&self.error)) }
     }
+}
+
+/// Lowers a limit of this process and its children to `most`, unless it is lower already: only root may raise one.
+pub(super) fn lower_limit(resource: Resource, most: u64) -> io::Result<()> {
+    let own = rustix::process::getrlimit(resource).maximum;
+    let limit = Some(own.map_or(most, |own| own.min(most)));
+    Ok(rustix::process::setrlimit(resource, Rlimit { current: limit, maximum: limit })?)
 }
 
 /// Parses the description that the process got as an argument.

@@ -11,9 +11,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, WaitStatus, geteuid,
-};
+use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitOptions, WaitStatus, geteuid};
 use rustix::thread::CapabilitySet;
 
 use crate::error::describe;
@@ -22,7 +20,7 @@ use crate::process::supervisor::{is_short_of_resources, not_started_line};
 use crate::process::world_spec::{WorldMessage, WorldSpec};
 use crate::world::confining::{
     Refusal, Step, capabilities_of_commands, close_inherited, described, give_up_capabilities,
-    open_status,
+    lower_limit, open_status,
 };
 use crate::world::landlock;
 use crate::world::loopback;
@@ -69,9 +67,8 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
         (Resource::Msgqueue, share_of(Resource::Msgqueue)),
     ];
     for (resource, limit) in limits {
-        if limit.is_some() {
-            let limit = Rlimit { current: limit, maximum: limit };
-            rustix::process::setrlimit(resource, limit).step("setting limits")?;
+        if let Some(limit) = limit {
+            lower_limit(resource, limit).step("setting limits")?;
         }
     }
     drop_capabilities().step("dropping capabilities")?;

@@ -9,20 +9,20 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::thread;
+use std::thread::{Builder, JoinHandle};
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
-use rustix::process::{Resource, Rlimit};
+use rustix::process::Resource;
 
 use crate::error::describe;
 use crate::process::processor_share;
 use crate::process::supervisor::is_short_of_resources;
 use crate::process::world_spec::{Restriction, WorldMessage};
 use crate::world::confining::{
-    Refusal, Step, close_inherited, described, give_up_capabilities, open_status,
+    Refusal, Step, close_inherited, described, give_up_capabilities, lower_limit, open_status,
 };
 
 /// The oldest version of Landlock that is used: with an earlier one a restricted process can truncate any
@@ -74,9 +74,8 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
     // The new session has no terminal: with a terminal, a command could type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     processor_share::pass_on_to_session();
-    if restriction.memory.is_some() {
-        let limit = Rlimit { current: restriction.memory, maximum: restriction.memory };
-        rustix::process::setrlimit(Resource::As, limit).step("setting limits")?;
+    if let Some(memory) = restriction.memory {
+        lower_limit(Resource::As, memory).step("setting limits")?;
     }
     restrict(&restriction.writable).map_err(io::Error::other).step("restricting writes")?;
     // With other capabilities, a command of root could type into any terminal.
@@ -115,8 +114,8 @@ pub(super) fn leave_abstract_sockets() -> Result<(), RulesetError> {
 /// here.
 pub fn version() -> Result<u32, String> {
     // The restriction applies only to the new thread, and ends with it.
-    let tried = thread::spawn(|| restrict(&[])).join();
-    match tried {
+    let tried = Builder::new().spawn(|| restrict(&[])).map(JoinHandle::join);
+    match tried.unwrap_or_else(|error| Err(Box::new(error))) {
         Ok(Ok(LandlockStatus::Available { effective_abi, kernel_abi })) => {
             let newer = kernel_abi.and_then(|abi| u32::try_from(abi).ok());
             Ok(newer.unwrap_or(effective_abi as u32))
