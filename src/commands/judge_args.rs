@@ -41,7 +41,7 @@ pub struct JudgeArgs {
         value_name = "CAND",
         value_parser = values::candidate_alone,
         add = complete::by(complete::candidates),
-        conflicts_with_all = ["junit", "cross"],
+        conflicts_with_all = ["explain", "junit", "cross", "rank", "until_pass"],
         group = "mode",
     )]
     pub candidates: Vec<Name>,
@@ -63,7 +63,7 @@ pub struct JudgeArgs {
         help_heading = "Other ways to judge",
         short = 'n',
         long,
-        conflicts_with_all = ["explain", "junit", "quiet", "trust_config"],
+        conflicts_with_all = ["explain", "junit", "quiet", "trust_config", "cross", "rank", "until_pass"],
         group = "mode",
     )]
     pub dry_run: bool,
@@ -87,7 +87,7 @@ pub struct JudgeArgs {
         help_heading = "Other ways to judge",
         hide_short_help = true,
         long,
-        conflicts_with_all = ["in_place", "cold", "no_cache", "timeout", "until_pass", "cross"],
+        conflicts_with_all = ["jobs", "in_place", "cold", "no_cache", "timeout", "until_pass", "cross"],
         group = "mode",
     )]
     pub replay: bool,
@@ -99,15 +99,10 @@ pub struct JudgeArgs {
 impl JudgeArgs {
     /// Fails for `--rank cross` if other options rule out that candidates' tests are judged on the others.
     pub fn require_rankable(&self) -> Result<()> {
-        let other = match () {
-            () if self.in_place => "--in-place",
-            () if !self.candidates.is_empty() => "--candidate",
-            () => return Ok(()),
-        };
         match self.judging.decision.rank {
-            Some(Rank::Cross) => Err(Error::usage(format!(
-                "'--rank cross' cannot be used with '{other}', which judges no tests of others"
-            ))
+            Some(Rank::Cross) if self.in_place => Err(Error::usage(
+                "'--rank cross' cannot be used with '--in-place', which judges no tests of others",
+            )
             .hint("judge the whole run in checkouts: `git frites judge --rank cross`")),
             _ => Ok(()),
         }
@@ -180,7 +175,7 @@ pub struct DecisionArgs {
 #[derive(Debug, clap::Args)]
 pub struct VerdictArgs {
     /// Explain the verdict, as `git frites explain` does afterwards
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub explain: bool,
     /// The form of the answer
     #[command(flatten)]

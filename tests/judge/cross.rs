@@ -217,7 +217,15 @@ fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
         &["--cross", "--in-place"],
         &["--cross", "--candidate", "c1"],
         &["--rank", "cross", "--in-place"],
-        &["--rank", "cross", "--candidate", "c1"],
+        // These options would do nothing.
+        &["--rank", "agreement", "--candidate", "c1"],
+        &["--explain", "--candidate", "c1"],
+        &["--until-pass", "--candidate", "c1"],
+        &["--until-pass", "-n"],
+        &["--cross", "-n"],
+        &["--rank", "agreement", "-n"],
+        &["--explain", "-q"],
+        &["-j", "4", "--replay"],
     ] {
         world.frites(["judge"].iter().chain(words)).refuses(2, "cannot be used with");
     }
