@@ -110,7 +110,8 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     for target in &targets {
         let run = &target.run.run;
         match clean_run(session, target, args) {
-            Ok(some) => {
+            Ok(None) => {}
+            Ok(Some(some)) => {
                 if args.forget && some.iter().all(|r| r.error.is_none()) {
                     forgotten.push(run.clone());
                 }
@@ -266,10 +267,14 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[Target]) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn clean_run(session: &Session, target: &Target, args: &CleanArgs) -> Result<Vec<Removal>> {
+fn clean_run(session: &Session, target: &Target, args: &CleanArgs) -> Result<Option<Vec<Removal>>> {
     // Another command may have changed the run since the targets were read, e.g. while those before it were
     // removed.
-    let (_lock, run) = &clean::lock(session, &target.run)?;
+    let locked = clean::lock(session, &target.run);
+    if locked.is_err() && session.store.run(&target.run.run)?.is_none() {
+        return Ok(None);
+    }
+    let (_lock, run) = &locked?;
     let names = &to_remove(session, run, target, args)?;
     let results = if args.dry_run {
         let each = names.iter().map(|name| session.store.candidate(run, name));
@@ -290,7 +295,7 @@ fn clean_run(session: &Session, target: &Target, args: &CleanArgs) -> Result<Vec
     if args.forget && !args.dry_run && removals.iter().all(|r| r.error.is_none()) {
         clean::forget(session, run)?;
     }
-    Ok(removals)
+    Ok(Some(removals))
 }
 
 /// The candidates to remove. If an address is wrong, fails before anything is removed.
