@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::config::value::Network;
-use crate::error::{IoContext, Result};
+use crate::error::{Error, IoContext, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::refs;
 use crate::git::repo::Repo;
@@ -155,9 +155,15 @@ pub fn of(
     // disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
-    let hide = options.hide.iter();
-    let mut hidden: Vec<PathBuf> =
-        hide.filter_map(|path| expand(path, user_home.as_deref(), Some(&checkout))).collect();
+    let mut hidden = Vec::new();
+    for entry in &options.hide {
+        let path = expand(entry, user_home.as_deref(), Some(&checkout));
+        if let Some(reason) = why_not_hidden(entry, path.as_deref(), &checkout) {
+            return Err(Error::fatal(format!("sandbox.hide: '{entry}' {reason}"))
+                .hint("write the whole paths that commands must not see: `git config --edit`"));
+        }
+        hidden.extend(path);
+    }
     hidden.extend(SOCKETS.iter().map(PathBuf::from));
     let sessions = std::fs::read_dir(SESSIONS).into_iter().flatten().flatten();
     hidden.extend(sessions.map(|entry| entry.path()).filter(|path| !temporary.contains(path)));
@@ -179,6 +185,15 @@ pub fn of(
     let mut cut = named(&options.cut, Some(&checkout));
     cut.retain(|path| path.is_file() && !path.starts_with(&checkout));
     Ok(Surroundings { checkout, git_dir, of_the_user, temporary, hidden, cut, writable })
+}
+
+/// The reason why a path of `sandbox.hide` cannot be hidden; `None` if it can.
+fn why_not_hidden(entry: &str, path: Option<&Path>, checkout: &Path) -> Option<&'static str> {
+    if entry.strip_prefix('~').is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
+        return Some("begins with the name of a user, whose home is not looked up");
+    }
+    let is_above = path.is_some_and(|path| checkout.starts_with(nearest_real(path)));
+    is_above.then_some("contains the checkout, which commands have to see")
 }
 
 /// The directories of our refs and of their reflogs in a git directory.
@@ -228,5 +243,21 @@ mod tests {
         let [hidden, cut] = hidden_and_cut(None, vec!["~/.login".to_owned()]);
         assert_eq!(hidden.len(), KEYS_AND_TOKENS.len() + 1);
         assert_eq!(cut, [NPM_SETTINGS]);
+    }
+
+    #[test]
+    fn path_that_would_not_be_hidden_is_refused() {
+        let home = Path::new("/h/u");
+        let is_refused = |entry: &str| {
+            let checkout = home.join("src/repo");
+            let path = expand(entry, Some(home), Some(&checkout));
+            why_not_hidden(entry, path.as_deref(), &checkout).is_some()
+        };
+        for entry in ["~", "~/src", "/", ".", "~root/.ssh"] {
+            assert!(is_refused(entry), "{entry}");
+        }
+        for entry in ["~/.ssh", "~/src/repo2", "/h/v", "keys"] {
+            assert!(!is_refused(entry), "{entry}");
+        }
     }
 }
