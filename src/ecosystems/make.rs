@@ -80,6 +80,9 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
+/// The special targets that change what the recipes run.
+const SPECIAL: [&str; 2] = [".DEFAULT", ".ONESHELL"];
+
 /// The rules of a Makefile, with its variables and functions replaced. Each recipe begins with the exported
 /// variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
@@ -90,7 +93,8 @@ fn rules(makefile: &str) -> Vec<Recipe> {
     let lines: Vec<String> = text.join("\n").lines().map(str::to_owned).collect();
     let exports = values.exports();
     let mut found = indented_recipes(&lines, |line| {
-        let targets = rule_targets(line)?;
+        let special = || line.split(':').next().filter(|name| SPECIAL.contains(&name.trim()));
+        let targets = rule_targets(line).or_else(special)?;
         Some((targets, line[targets.len()..].trim_start_matches(':')))
     });
     for recipe in &mut found {

@@ -35,6 +35,8 @@ impl MakeValues {
         let mut found = MakeValues::default();
         found.bind("SHELL", "sh");
         found.bind("MAKE", "make");
+        // The files of recipes that are read are in the root.
+        found.bind("MAKEFILE_LIST", "Makefile");
         found.exported.extend(PROGRAMS.map(str::to_owned));
         let mut exports_all = false;
         let mut rest = Vec::new();
@@ -85,7 +87,9 @@ impl MakeValues {
             self.exported.insert(name.clone());
         }
         let value = value.split(" #").next().unwrap_or_default().trim();
-        if operator.ends_with('+') {
+        if operator.ends_with('!') {
+            self.values.insert(name, format!("$(shell {value})"));
+        } else if operator.ends_with('+') {
             let old = self.values.entry(name).or_default();
             *old = format!("{old} {value}");
         } else if operator.ends_with('?') {
@@ -213,6 +217,14 @@ impl MakeValues {
             "basename" => each_word(get(0), |word| {
                 word.rsplit_once('.').map_or(word, |(stem, _)| stem).to_owned()
             }),
+            "dir" => each_word(get(0), |word| {
+                word.rsplit_once('/')
+                    .map_or("./".to_owned(), |(directory, _)| format!("{directory}/"))
+            }),
+            "join" => {
+                let pairs = get(0).split_whitespace().zip(get(1).split_whitespace());
+                pairs.map(|(start, end)| format!("{start}{end}")).collect::<Vec<_>>().join(" ")
+            }
             "notdir" => each_word(get(0), |word| file_name(word).to_owned()),
             "info" | "warning" | "error" => String::new(),
             "shell" => format!("$({})", expanded.join(",")),

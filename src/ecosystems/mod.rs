@@ -21,6 +21,7 @@ mod ecosystem;
 mod elixir;
 pub mod flags;
 mod go;
+mod includes;
 mod javascript;
 mod just;
 mod jvm;

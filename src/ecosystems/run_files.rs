@@ -2,6 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::includes::files_of_includes;
 use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::looking::{collects_tests, looks_only};
 use crate::ecosystems::make_values::stem_of;
@@ -9,6 +11,7 @@ use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name, reso
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
+use crate::model::pattern::matches;
 use crate::model::shell::{
     Word, commands_of, is_assignment, script_lines, simple_commands, without_substitutions,
     without_variables,
@@ -67,10 +70,10 @@ pub struct NamedFiles {
 /// command's program only looks at files (`grep`). A missing file counts, too, because commands run it once
 /// an attempt adds it. A name with `*` stands for all files that it matches.
 ///
-/// A test file counts only if one of `commands` names it, not if a script does. Files that a test runs may be
-/// the code under test, so they do not count, except a missing file that the test checks for first. For the
-/// same reason, a command does not count if another command reads its output. Comparisons in test files
-/// count.
+/// A test file counts only if one of `commands` names it, not if a script does. The files that it runs count
+/// like those of any script. But a missing file that it runs may be the code that is to be written, so it counts
+/// only if the test checks for it first. A command whose output another command reads may be the code under test,
+/// so it does not count.
 pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut follow = Follow {
         read,
@@ -79,6 +82,9 @@ pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles
         copies: Vec::new(),
         found: NamedFiles::default(),
     };
+    for book in &follow.books {
+        follow.found.run.extend(book.includes.iter().cloned());
+    }
     for command in commands {
         follow.text(command, &Place { is_command: true, ..Place::default() })?;
     }
@@ -87,22 +93,60 @@ pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles
 
 /// The recipes of one file, with the programs that run them.
 struct Book {
+    /// The path of the file.
+    file: String,
     runners: &'static [&'static str],
     recipes: Vec<Recipe>,
+    /// The files that it includes, and the files from which make writes them.
+    includes: Vec<String>,
 }
 
 fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
     let mut found = Vec::new();
     for ecosystem in ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.is_empty()) {
         for file in ecosystem.recipe_files {
-            if let InTree::File(text) = read(file)? {
-                let recipes = (ecosystem.recipes)(&text);
-                found.push(Book { runners: ecosystem.recipe_runners, recipes });
+            if let Some(book) = book(read, ecosystem, file)? {
+                found.push(book);
                 break;
             }
         }
     }
     Ok(found)
+}
+
+/// The recipes of a file, and of all files that it includes; `None` if there is no such file.
+fn book(read: ReadPath<'_>, ecosystem: &'static Ecosystem, file: &str) -> Result<Option<Book>> {
+    let InTree::File(mut all) = read(file)? else { return Ok(None) };
+    let mut files = files_of_includes(ecosystem, &all);
+    let mut at = 0;
+    while at < files.len().min(MOST_WORDS) {
+        let path = files[at].trim_start_matches("*/").to_owned();
+        at += 1;
+        for path in like(read, &path)? {
+            let InTree::File(text) = read(&path)? else { continue };
+            let more = files_of_includes(ecosystem, &text);
+            let more: Vec<String> = more.into_iter().filter(|file| !files.contains(file)).collect();
+            files.extend(more);
+            all.extend(["\n", &text]);
+        }
+    }
+    let recipes = (ecosystem.recipes)(&all);
+    let runners = ecosystem.recipe_runners;
+    Ok(Some(Book { file: file.to_owned(), runners, recipes, includes: files }))
+}
+
+/// The paths that a pattern matches, if its directory is known; the path itself if it is no pattern.
+fn like(read: ReadPath<'_>, pattern: &str) -> Result<Vec<String>> {
+    let directory = directory_of(pattern);
+    if !pattern.contains('*') {
+        return Ok(vec![pattern.to_owned()]);
+    }
+    if directory.contains('*') {
+        return Ok(Vec::new());
+    }
+    let InTree::Directory(names) = read(directory)? else { return Ok(Vec::new()) };
+    let paths = names.iter().map(|name| inside(directory, name));
+    Ok(paths.filter(|path| matches(pattern, path)).take(MOST_WORDS).collect())
 }
 
 /// The context of commands. `directory` is the directory in which they run, and `script` is the directory of
@@ -202,7 +246,20 @@ impl Follow<'_> {
                 let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
                 let Some((variable, value)) = assignment(word) else { continue };
                 let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
-                place.values.insert(variable.to_owned(), values);
+                // Of `$(pwd)` nothing is known, so the variable may stand for any directory.
+                if values.is_empty() {
+                    place.values.remove(variable);
+                } else {
+                    place.values.insert(variable.to_owned(), values);
+                }
+            }
+            for word in &words {
+                if word.text.contains('=')
+                    && let Some((variable, value)) = default_in(&word.text)
+                {
+                    let word = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+                    place.values.entry(variable.to_owned()).or_default().push(word);
+                }
             }
             words.append(&mut piped);
             if is_empty {
@@ -235,7 +292,7 @@ impl Follow<'_> {
             self.values(prefixes, place)?;
         }
         match program.text.as_str() {
-            "cd" => {
+            "cd" | "pushd" => {
                 if let Some(to) = rest.first() {
                     place.directory = directory_to(to, place);
                 }
@@ -273,6 +330,13 @@ impl Follow<'_> {
                 self.word(value, Part::default(), place)?;
             }
         }
+        if file_name(&words[0].text) == "run-parts" && !is_read {
+            for word in words[1..].iter().filter(|word| !word.text.starts_with('-')) {
+                let text = format!("{}/*", word.text);
+                let every = Part { is_program: true, is_whole: true, ..Part::default() };
+                self.word(&Word { text, is_expanded: true }, every, place)?;
+            }
+        }
         let mut part = Part::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
@@ -292,6 +356,10 @@ impl Follow<'_> {
                 if self.module(word, least, place)? || follows_m {
                     continue;
                 }
+            }
+            if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
+                let module = Word { text: module.to_owned(), is_expanded: word.is_expanded };
+                self.module(&module, 1, place)?;
             }
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M")) {
                 self.required(module, words, place)?;
@@ -328,8 +396,14 @@ impl Follow<'_> {
             let set = rest.windows(2).filter(|pair| pair[0].text == "-c");
             self.values(set.map(|pair| &pair[1]), place)?;
             self.compared(program, rest, place);
-        } else if let Some(book) = self.book_of(program) {
+            if matches!(next, "show" | "cat-file" | "ls-files") {
+                // `HEAD:F`, or a pattern of names.
+                return Ok(Some(rest[1..].iter().map(file_of_git).collect()));
+            }
+        } else if let Some(book) = self.book_of(program, rest, place)? {
             self.values(rest, place)?;
+            // Make runs this recipe for a target that has none.
+            self.recipe(book, ".DEFAULT")?;
             for name in self.recipes_of(book, rest) {
                 self.recipe(book, &name)?;
             }
@@ -379,6 +453,7 @@ impl Follow<'_> {
         for path in places_of(word, place) {
             if path.contains('*') {
                 if part.is_whole && (is_run_by_name(&path) || part.is_program) {
+                    self.like(&path, part, place)?;
                     missing.push(path);
                 }
             } else if self.path(&path, part, place)? {
@@ -393,6 +468,31 @@ impl Follow<'_> {
         });
         self.found.run.extend(missing);
         Ok(())
+    }
+
+    /// Follows the files that match a pattern, if their directory is known. Of the tests among them only the
+    /// interpreters count: the files that such a test runs may be the code under test.
+    fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
+        for path in like(self.read, pattern)? {
+            let InTree::File(text) = (self.read)(&path)? else { continue };
+            if is_test_path(&path) {
+                self.interpreter(&text, place)?;
+            } else if part.is_program || may_be_shell(&path) {
+                self.file(&path, &text, part.by_shell, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows the first line of an executed file, which is a command: `#!/usr/bin/env -S python3 F`.
+    fn interpreter(&mut self, text: &str, place: &Place) -> Result<()> {
+        let first =
+            text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();
+        let mut words = first.split_whitespace().skip_while(|word| word.starts_with('/'));
+        words.try_for_each(|word| {
+            let word = Word { text: word.to_owned(), is_expanded: false };
+            self.word(&word, Part { is_program: word.text.contains('/'), ..Part::default() }, place)
+        })
     }
 
     /// Adds the file at a path. If there is none, adds the original of a copy at that path, or the file at a
@@ -485,6 +585,15 @@ impl Follow<'_> {
     /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has none. The
     /// last parts of a word may be names in the module; at least the number `least` of parts are not.
     fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
+        let values = with_values(word, &place.values);
+        if values != [word.clone()] {
+            let place = Place { values: BTreeMap::new(), ..place.clone() };
+            let mut is_there = false;
+            for value in &values {
+                is_there |= self.module(value, least, &place)?;
+            }
+            return Ok(is_there);
+        }
         let parts: Vec<&str> = word.text.split(['.', ':']).collect();
         if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_in_name)) {
             return Ok(false);
@@ -560,8 +669,7 @@ impl Follow<'_> {
     /// Adds a file, and follows it if it is a shell script.
     fn file(&mut self, path: &str, text: &str, by_shell: bool, place: &Place) -> Result<()> {
         let is_test = is_test_path(path);
-        let is_under_test = place.optional.is_some() && !is_test;
-        if is_under_test || !self.done.insert(path.to_owned()) {
+        if !self.done.insert(path.to_owned()) {
             return Ok(());
         }
         let first = text.lines().next().unwrap_or_default();
@@ -572,6 +680,7 @@ impl Follow<'_> {
         if !is_test || place.is_command {
             self.found.run.insert(path.to_owned());
         }
+        self.interpreter(text, place)?;
         if by_shell || is_shell {
             let directory = place.directory.clone();
             let script = directory_of(path).to_owned();
@@ -642,9 +751,29 @@ impl Follow<'_> {
         }
     }
 
-    fn book_of(&self, program: &Word) -> Option<usize> {
-        let is_make = |book: &Book| program.text == "$(MAKE)" && book.runners.contains(&"make");
-        self.books.iter().position(|b| is_make(b) || b.runners.contains(&program.text.as_str()))
+    /// The recipes that a program runs: those of the file that an option names (`make -f F`), else those of the
+    /// file that it finds.
+    fn book_of(&mut self, program: &Word, rest: &[Word], place: &Place) -> Result<Option<usize>> {
+        let name = if program.text == "$(MAKE)" { "make" } else { &program.text };
+        let is_own = |book: &Book| book.runners.contains(&name);
+        let at = rest
+            .iter()
+            .position(|word| matches!(word.text.as_str(), "-f" | "--file" | "--makefile"));
+        let file = at.and_then(|at| rest.get(at + 1)).map(|word| word.text.as_str());
+        let joined = rest
+            .iter()
+            .find_map(|word| word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f")));
+        let file = file.or(joined).and_then(|file| resolved(&place.directory, file));
+        let Some(file) = file else { return Ok(self.books.iter().position(is_own)) };
+        let ecosystem = ALL.iter().find(|ecosystem| ecosystem.recipe_runners.contains(&name));
+        if let Some(ecosystem) = ecosystem
+            && !self.books.iter().any(|book| book.file == file)
+            && let Some(book) = book(self.read, ecosystem, &file)?
+        {
+            self.found.run.extend(book.includes.iter().chain([&file]).cloned());
+            self.books.push(book);
+        }
+        Ok(self.books.iter().position(|book| book.file == file))
     }
 
     /// Returns the words, which may be names of recipes. If none of them is, adds the name of the first
@@ -653,7 +782,8 @@ impl Follow<'_> {
         let recipes = &self.books[book].recipes;
         let mut names: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
         if !recipes.iter().any(|recipe| names.contains(&recipe.name)) {
-            names.extend(recipes.first().map(|recipe| recipe.name.clone()));
+            let first = recipes.iter().find(|recipe| !recipe.name.starts_with('.'));
+            names.extend(first.map(|recipe| recipe.name.clone()));
         }
         names
     }
@@ -666,6 +796,8 @@ impl Follow<'_> {
         let all = self.books[book].recipes.iter();
         let mut recipes: Vec<Recipe> =
             all.clone().filter(|recipe| recipe.name == name).cloned().collect();
+        // All lines of a recipe run in one shell, so that `cd` counts for the next lines.
+        let in_one = all.clone().any(|recipe| recipe.name == ".ONESHELL");
         let has_lines = recipes.iter().any(|recipe| !recipe.lines.concat().is_empty());
         if !has_lines && name.len() < LONGEST_TARGET && self.done.len() < MOST_FOLLOWED {
             recipes.extend(all.filter_map(|recipe| {
@@ -679,8 +811,9 @@ impl Follow<'_> {
             for needed in &recipe.needs {
                 self.recipe(book, needed)?;
             }
-            for line in &recipe.lines {
-                self.text(line, &Place::default())?;
+            let texts = if in_one { vec![recipe.lines.join("\n")] } else { recipe.lines };
+            for text in &texts {
+                self.text(text, &Place::default())?;
             }
         }
         Ok(())
@@ -713,7 +846,9 @@ pub fn without_prefixes(words: &[Word]) -> &[Word] {
     let mut follows_prefix = false;
     while let Some((word, more)) = rest.split_first() {
         let text = word.text.as_str();
-        let is_prefix = PREFIXES.contains(&file_name(text));
+        // `ci/run` is a script of the project.
+        let name = if text.starts_with('/') { file_name(text) } else { text };
+        let is_prefix = PREFIXES.contains(&name);
         let is_argument = text.starts_with('-') || text.starts_with(|c: char| c.is_ascii_digit());
         if !(is_prefix || is_assignment(text) || (follows_prefix && is_argument)) {
             break;
@@ -745,6 +880,20 @@ fn variable_of(word: &Word) -> &str {
     word.text.trim_start_matches("./").trim_start_matches(['$', '{']).trim_end_matches('}')
 }
 
+/// The file that a word of `git show` or `git ls-files` names.
+fn file_of_git(word: &Word) -> Word {
+    let (_, file) = word.text.split_once(':').unwrap_or(("", &word.text));
+    Word { text: file.to_owned(), is_expanded: word.is_expanded || file.contains('*') }
+}
+
+/// The name and the default of the variable with which a text begins, if it has a default: `${X:-F}`, `${X:=F}`.
+fn default_in(text: &str) -> Option<(&str, &str)> {
+    let (inner, _) = text.strip_prefix("${")?.split_once('}')?;
+    let (name, value) = inner.split_at(inner.find(|c| !is_in_name(c))?);
+    let value = value.strip_prefix(':').unwrap_or(value);
+    Some((name, value.strip_prefix(['-', '=', '+'])?))
+}
+
 /// The paths that a word may mean, the most likely one first; the empty path is the root. The script's own
 /// directory comes first for a variable as in `$DIR/lib.sh`, because that is often its value.
 fn places_of(word: &Word, place: &Place) -> Vec<String> {
@@ -752,14 +901,18 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     if !word.is_expanded {
         return resolved(&place.directory, text).into_iter().collect();
     }
-    let (first, rest) = text.split_once('/').unwrap_or((text, ""));
+    // An unknown beginning stands for any directory, with its slash (`${R}lib/F`) or without.
+    let plain = without_variables(text, '$');
+    let (first, rest) = plain.split_once('/').unwrap_or((&plain, ""));
     if first.contains('$') {
         if rest.is_empty() || rest.contains('$') {
             return Vec::new();
         }
+        let with_slash = plain.strip_prefix('$').filter(|_| first.len() > 1);
         return [&place.script, &place.directory, ""]
             .iter()
-            .filter_map(|top| resolved(top, rest))
+            .flat_map(|top| [Some(rest), with_slash].map(|rest| resolved(top, rest?)))
+            .flatten()
             .collect();
     }
     // A name with unknown variables stands for all files that match it, if its directory and its language
@@ -797,7 +950,13 @@ fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
         let after = &word.text[at + 1..];
         let name = after.trim_start_matches('{');
         let name = &name[..name.find(|c| !is_in_name(c)).unwrap_or(name.len())];
-        let Some(values) = known.get(name) else { continue };
+        let mut values = known.get(name).cloned().unwrap_or_default();
+        if let Some((_, value)) = default_in(&word.text[at..]) {
+            values.push(Word { text: value.to_owned(), is_expanded: true });
+        }
+        if values.is_empty() {
+            continue;
+        }
         let end = if after.starts_with('{') { after.find('}').map(|end| end + 1) } else { None };
         let (inner, rest) = after.split_at(end.unwrap_or(name.len()));
         let ending = inner.split_once('%').map_or("", |(_, end)| end.trim_matches(['%', '}']));
@@ -940,6 +1099,20 @@ mod tests {
             ("node $'v/all.js'", js),
             ("t() { node v/$1.js; }; t all", &["v/*.js"]),
             ("f=v/all.c; node ${f%.c}.js", js),
+            ("node ${X:-v/all.js}", js),
+            ("X=${X:-v/all.js}; node $X", js),
+            (": \"${X:=v/all.js}\"; node $X", js),
+            ("R=$(pwd); node \"$R/v/all.js\"", js),
+            ("R=$(cd \"$(dirname \"$0\")\" && pwd); node \"$R/v/all.js\"", js),
+            (". \"${BASH_SOURCE%/*}/v/all.js\"", js),
+            ("bash -c 'pushd v && node all.js'", js),
+            ("git show HEAD:v/all.js | node", js),
+            ("git ls-files 'v/*.js' | xargs node", &["v/*.js"]),
+            ("for f in $(git ls-files 'v/*.js'); do node $f; done", &["v/*.js"]),
+            ("python3 -mv.all", py),
+            ("for m in all; do python3 -m v.$m; done", py),
+            ("M=v.all; python3 -m $M", py),
+            ("python3 -m v.${X:-all}", py),
             ("d=v; for f in all; do node ./$d/$f.js; done", js),
             ("new-program $DIR/$NAME $x", none),
             // The path in the value of an assignment.
@@ -983,6 +1156,13 @@ mod tests {
             ("define R\n\t@node v/all.js\nendef\nt:\n\t$(R)\n", js),
             ("r = node v/$(1).js\nt:\n\t$(call r,all)\n", js),
             ("T = all\nt:\n\tnode $(patsubst %,v/%.js,$(T))\n", js),
+            ("include x.mk\n", js),
+            ("t: u\n.DEFAULT:\n\tnode v/all.js\n", js),
+            (".ONESHELL:\nt:\n\tcd v\n\tnode all.js\n", js),
+            ("R := $(dir $(lastword $(MAKEFILE_LIST)))\nt:\n\tnode $(R)v/all.js\n", js),
+            ("T != echo v/all.js\nt:\n\tnode $(T)\n", js),
+            ("t:\n\tnode $(join v/,all.js)\n", js),
+            ("t:\n\t$(MAKE) -f x.mk t\n", &["v/all.js", "x.mk"]),
             ("T += all\nt:\n\tnode $(addprefix v/,$(addsuffix .js,$(T)))\n", js),
             ("T := v/all.c\nt:\n\tnode $(T:.c=.js)\n", js),
             ("t: r-all\nr-%: v/%.js\n\tnode $<\n", js),
@@ -1003,19 +1183,35 @@ mod tests {
             ("A = $(A)$(B)$(B)\nB = $(A)\nt: t%\n\t$(A) ; node v/all.js\n%: a% b%\n", js),
         ];
         for (make, expected) in cases {
-            let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", "")];
-            assert_eq!(of(&files, "make t"), expected, "{make}");
+            let more = ("x.mk", "t:\n\tnode v/all.js\n");
+            let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", ""), more];
+            let found: Vec<String> = of(&files, "make t");
+            let found: Vec<&String> = found
+                .iter()
+                .filter(|path| !make.contains("include") || path.contains("v/"))
+                .collect();
+            assert_eq!(found, expected, "{make}");
         }
     }
 
     #[test]
     fn files_in_the_place_of_a_program_are_run_and_others_are_data() {
-        let files = ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, ""));
-        let cases: [(&str, &[&str]); 46] = [
+        let mut files =
+            ["gate", "gate.py", "ci/t.sh", "main.c", "test_a.py"].map(|name| (name, "")).to_vec();
+        files.push(("ci/run", "#!/bin/sh\nset -e\ncheck main.c\n"));
+        files.push(("by_gate.t", "#!gate.py\n1\n"));
+        files.push(("tests/all.t", "#!/usr/bin/env -S python3 gate.py\n1\n"));
+        files.push(("tests/all.sh", "python3 gate.py\n"));
+        let cases: [(&str, &[&str]); 51] = [
             ("cat <<E\nhelp [NAME...]\n[NAME] sh\nE\nsh gate [NAME...]", &["gate"]),
             ("sh gate", &["gate"]),
             ("./gate", &["gate"]),
             ("./gate || exit 1", &["gate"]),
+            ("./ci/run", &["ci/run", "main.c"]),
+            ("run-parts --exit-on-error ci", &["ci/*", "ci/run", "ci/t.sh", "main.c"]),
+            ("./by_gate.t", &["by_gate.t", "gate.py"]),
+            ("for t in tests/*.t; do ./$t; done", &["gate.py"]),
+            ("sh tests/all.sh", &["gate.py", "tests/all.sh"]),
             ("gate", &[]),
             ("/usr/bin/env -i A=1 python3.12 -u ./gate.py main.c", &["gate.py", "main.c"]),
             ("if ! timeout -k 5 60 sh gate; then exit 1; fi", &["gate"]),
@@ -1026,9 +1222,9 @@ mod tests {
             ("uv run --offline python gate.py", &["gate.py"]),
             ("python3 -m gate", &["gate.py"]),
             ("python3 -m pytest gate.py", &["gate.py"]),
-            ("for f in ci/*.sh; do $f || exit 1; done", &["ci/*.sh"]),
-            ("ls ci/*.sh | xargs -n 1 -P 4 sh -e", &["ci/*.sh"]),
-            ("find ci -name '*.sh' -exec sh {} \\;", &["ci/**.sh"]),
+            ("for f in ci/*.sh; do $f || exit 1; done", &["ci/*.sh", "ci/t.sh"]),
+            ("ls ci/*.sh | xargs -n 1 -P 4 sh -e", &["ci/*.sh", "ci/t.sh"]),
+            ("find ci -name '*.sh' -exec sh {} \\;", &["ci/**.sh", "ci/t.sh"]),
             ("find . -type f | xargs sh -n", &[]),
             ("ls *.py | xargs wc", &[]),
             ("node -r ./gate ci/t.sh", &["ci/t.sh", "gate"]),
@@ -1100,8 +1296,8 @@ mod tests {
             ("test -e more.sh\nif [ $? = 0 ]; then\n  sh more.sh\nfi\n", &["more.sh"]),
             (". ./more.sh 2>/dev/null || :\n", &["more.sh"]),
             // A missing file that the test does not check for is the code that is to be written.
-            (". ./more.sh\nsh main.sh\n", &[]),
-            ("[ -f main.sh ] && . ./main.sh\n", &[]),
+            (". ./more.sh\n", &[]),
+            ("[ -f main.sh ] && . ./main.sh\n", &["main.sh"]),
             ("sh tests/inner.sh", &["deep.sh"]),
         ];
         for (test, expected) in cases {
@@ -1154,11 +1350,14 @@ mod tests {
             let all: BTreeSet<&str> = gate.iter().chain(more).copied().collect();
             all.into_iter().collect()
         };
-        assert_eq!(of(&files, "make -j2 test"), with(&["gate.py", "main.c", "more.sh", "prepare"]));
+        // A test that `prepare` runs is read, too.
+        let prepared = &["main.sh", "prepare"];
+        let checks = &["gate.py", "main.c", "more.sh"];
+        assert_eq!(of(&files, "make -j2 test"), with(&[&checks[..], prepared].concat()));
         assert_eq!(of(&files, "make"), [""; 0]);
         assert_eq!(of(&files, "npm test"), with(&["a.js"]));
         assert_eq!(of(&files, "npm ci"), [""; 0]);
-        assert_eq!(of(&files, "just lint"), with(&["prepare"]));
+        assert_eq!(of(&files, "just lint"), with(prepared));
     }
 
     proptest! {

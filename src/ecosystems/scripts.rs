@@ -2,7 +2,6 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
-use crate::ecosystems::just;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::make;
 use crate::ecosystems::markers::{Markers, TextKind};
@@ -17,13 +16,7 @@ use crate::model::oracle::OracleCommand;
 /// The files that the oracle runs or compares, by its commands and the base's recipes. Missing files count,
 /// too, because the commands run them once an attempt adds them.
 pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
-    let mut included = Vec::new();
-    // `make test` names no script, but its recipe may.
     let tree = repo.commit(base)?.tree;
-    for file in ALL.iter().flat_map(|ecosystem| ecosystem.recipe_files) {
-        let text = text_by_links(repo, &tree, file)?.unwrap_or_default();
-        included.extend(files_of_includes(file, &text));
-    }
     let read = |path: &str| {
         Ok(match text_by_links(repo, &tree, path)? {
             Some(text) => InTree::File(text),
@@ -33,9 +26,7 @@ pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Res
             },
         })
     };
-    let mut found = named_files(&read, &lines_of(oracle))?;
-    found.run.extend(included);
-    Ok(found)
+    named_files(&read, &lines_of(oracle))
 }
 
 /// The commands as lines for a shell.
@@ -79,59 +70,4 @@ pub fn markers(
         texts.push((text, kind));
     }
     Ok(Markers::of(&texts))
-}
-
-/// The files that the recipes in a file of this name include, and the files from which make writes them: a
-/// built-in rule of make writes `x` from `x.sh`.
-fn files_of_includes(file: &str, recipes: &str) -> Vec<String> {
-    if just::ECOSYSTEM.recipe_files.contains(&file) {
-        return included_files(recipes, &["import", "import?"]);
-    }
-    if !make::MAKEFILES.contains(&file) {
-        // `"import"` in a package.json is a condition of its exports.
-        return Vec::new();
-    }
-    let mut found = included_files(recipes, &["include", "-include", "sinclude"]);
-    found.extend(found.clone().iter().map(|path| format!("{path}.sh")));
-    found
-}
-
-/// The files in lines that begin with one of the words `including`, as paths or as patterns. Missing files are
-/// among them.
-fn included_files(recipes: &str, including: &[&str]) -> Vec<String> {
-    let is_separator = |c: char| c.is_whitespace() || "\"'`;&|()@".contains(c);
-    let mut found = Vec::new();
-    for line in recipes.lines() {
-        let mut words = line.split(is_separator).filter(|word| !word.is_empty());
-        if !words.next().is_some_and(|first| including.contains(&first)) {
-            continue;
-        }
-        for word in words {
-            let path = word.strip_prefix("./").unwrap_or(word);
-            // Before a leading slash there was a variable that names a directory: `$(DIR)/rules.mk`.
-            found.push(if path.starts_with('/') { format!("*{path}") } else { path.to_owned() });
-        }
-    }
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_make_and_just_include_files_and_only_make_writes_them_from_scripts() {
-        assert_eq!(files_of_includes("Makefile", "include rules\n"), ["rules", "rules.sh"]);
-        assert_eq!(files_of_includes("justfile", "import 'ci.just'\n"), ["ci.just"]);
-        assert_eq!(files_of_includes("package.json", "\"import\": \"./a.mjs\"\n"), [""; 0]);
-    }
-
-    #[test]
-    fn recipes_include_files_also_by_wildcards_and_variables() {
-        let recipes = "include rules\n-include $(wildcard ci/*.inc) $(TOP)/x.mk\nall: slug.sh\n";
-        assert_eq!(
-            included_files(recipes, &["include", "-include"]),
-            ["rules", "$", "wildcard", "ci/*.inc", "$", "TOP", "*/x.mk"]
-        );
-    }
 }
