@@ -516,7 +516,7 @@ fn refuse_fewer_tests(run: &Run, verdict: &Verdict, winner: &Name) -> Result<()>
     }
     let address = format!("{}/{winner}", run.run);
     let reason = format!("{address} was not merged, because it {}", and(&clauses));
-    Err(left_to_a_person(&address, reason))
+    Err(left_to_a_person(&address, reason, BY_MERGE))
 }
 
 /// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would
