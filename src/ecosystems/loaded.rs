@@ -267,7 +267,8 @@ pub fn loads_test(path: &str, lines: &[(String, String)]) -> bool {
 /// True if a line of `other` loads the module at the path `part`, whose name means tests. If the name is no more than
 /// a usual one (`tests`), the directory above must stand before it, or `other` must be in or below that directory.
 fn loads_part(part: &str, other: &str, line: &str) -> bool {
-    let (name, above) = (file_name(part), directory_of(part));
+    let name = file_name(part);
+    let above = directory_of(part);
     if name.starts_with(char::is_uppercase) {
         return place_of_word(line, name).is_some();
     }

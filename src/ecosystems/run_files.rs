@@ -909,7 +909,7 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
         if rest.is_empty() || rest.contains('$') {
             return Vec::new();
         }
-        let with_slash = plain.strip_prefix('$').filter(|_| first.len() > 1);
+        let with_slash = if first == "$" { None } else { plain.strip_prefix('$') };
         return [&place.script, &place.directory, ""]
             .iter()
             .flat_map(|top| [Some(rest), with_slash].map(|rest| resolved(top, rest?)))
