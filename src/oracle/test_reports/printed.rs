@@ -526,15 +526,18 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
     // After the summary, a failed test is printed as ` 1) the suite`, followed by the titles of the inner suites
     // and of the test. The last title ends with a colon. Behind them, another run may print its own results.
     let mut titles: Option<String> = None;
-    let (mut next, mut last) = (1, 0);
+    let mut next = 1;
+    let mut last = 0;
     for (at, line) in lines.iter().enumerate() {
         if let Some([.., failing]) = mocha_counts(&lines[at..]) {
-            (next, last) = (1, failing);
+            next = 1;
+            last = failing;
         }
         let text = line.trim_start();
-        let numbered = text.split_once(") ").filter(|_| line.starts_with("  "));
-        if let Some((place, suite)) = numbered
-            && number(place).is_some_and(|place| place == next && place <= last)
+        if line.starts_with("  ")
+            && let Some((place, suite)) = text.split_once(") ")
+            && number(place) == Some(next)
+            && next <= last
         {
             next += 1;
             titles = Some(suite.to_owned());
@@ -675,8 +678,11 @@ mod tests {
     fn read_both(log: &str) -> TestReport {
         let once = read(log).expect("a summary");
         let twice = read(&format!("{log}\n{log}")).expect("two summaries");
-        let (total, skipped, doctests) = (2 * once.total, 2 * once.skipped, 2 * once.doctests);
-        assert_eq!(twice, TestReport { total, skipped, doctests, ..once.clone() }, "{log}");
+        let mut expected = once.clone();
+        expected.total *= 2;
+        expected.skipped *= 2;
+        expected.doctests *= 2;
+        assert_eq!(twice, expected, "{log}");
         once
     }
 
