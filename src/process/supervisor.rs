@@ -90,7 +90,8 @@ fn supervise(
     };
     let (sender, events) = channel();
     let threads = send_events(&sender, group, disk.clone(), status).and_then(|()| {
-        let (log, last_output) = (log.clone(), last_output.clone());
+        let log = log.clone();
+        let last_output = last_output.clone();
         in_thread(move || pump(output, &log, &last_output, &sender))
     });
     if let Err(error) = threads {

@@ -156,7 +156,7 @@ impl ChangedPrograms {
     /// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if the commit
     /// runs no hook. `address` is that of [`ChangedPrograms::find`].
     pub fn refuse(&self, runs_hooks: bool, address: &str) -> Result<()> {
-        let hook = self.hook.as_ref().filter(|_| runs_hooks);
+        let hook = if runs_hooks { self.hook.as_ref() } else { None };
         let Some(reason) = self.setting.as_ref().or(hook) else { return Ok(()) };
         let land = match self.setting {
             Some(_) => "then land without `-m`, and make the commit yourself",

@@ -138,8 +138,8 @@ impl KeptLayer {
 
     /// Records the size of layers, so that [`list`] need not measure them.
     pub fn note_size(layer: &BaseLayer) -> Result<()> {
-        let (file, size) = (layer.dir().join(SIZE), tree::disk_usage(layer.dir()));
-        fs::write(&file, size.to_string())
+        let file = layer.dir().join(SIZE);
+        fs::write(&file, tree::disk_usage(layer.dir()).to_string())
             .context(|| format!("could not write '{}'", file.display()))
     }
 

@@ -374,7 +374,7 @@ impl<'a> SealedCheckouts<'a> {
         // Downloads are used for all trees, even cold ones, so attempts must not have been able to influence
         // them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
-        let home = Some(&checkout.room).filter(|_| takes_home);
+        let home = takes_home.then_some(&checkout.room);
         match (checkout.is_overlay, home, self.layer_in_use()) {
             (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end),
             (false, Some(room), Some(base)) => self.take_home_late(&base, room, end),
