@@ -756,7 +756,6 @@ impl Follow<'_> {
     /// file that it finds.
     fn book_of(&mut self, program: &Word, rest: &[Word], place: &Place) -> Result<Option<usize>> {
         let name = if program.text == "$(MAKE)" { "make" } else { &program.text };
-        let is_own = |book: &Book| book.runners.contains(&name);
         let at = rest
             .iter()
             .position(|word| matches!(word.text.as_str(), "-f" | "--file" | "--makefile"));
@@ -765,7 +764,9 @@ impl Follow<'_> {
             .iter()
             .find_map(|word| word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f")));
         let file = file.or(joined).and_then(|file| resolved(&place.directory, file));
-        let Some(file) = file else { return Ok(self.books.iter().position(is_own)) };
+        let Some(file) = file else {
+            return Ok(self.books.iter().position(|book| book.runners.contains(&name)));
+        };
         let ecosystem = ALL.iter().find(|ecosystem| ecosystem.recipe_runners.contains(&name));
         if let Some(ecosystem) = ecosystem
             && !self.books.iter().any(|book| book.file == file)

@@ -17,8 +17,9 @@ impl Removals {
         let mut last = self.0.lock();
         let (sender, receiver) = mpsc::channel();
         if last.as_ref().is_none_or(JoinHandle::is_finished) {
-            let work = move || receiver.into_iter().for_each(|remove: Removal| remove());
-            *last = Builder::new().spawn(work).ok();
+            let thread = Builder::new();
+            let thread = thread.spawn(|| receiver.into_iter().for_each(|remove: Removal| remove()));
+            *last = thread.ok();
         } else {
             drop(receiver);
         }

@@ -134,7 +134,7 @@ fn candidate_that_deletes_tests_is_compared_by_those_of_the_base() {
         sentence(&answer.out()),
         "own-tests: c1 passes only with its own tests or commands, with 2 lines in 2 files: with the \
          base's tests/test_b.py it failed test (exit 0, but no report says that tests ran; 2 tests ran on the base); check c1: it \
-         deletes tests in tests/test_b.py"
+         deletes tests in tests/test_b.py and runs only 1 of the base's 2 tests"
     );
     world.assert_clean();
 }

@@ -1161,6 +1161,7 @@ fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
     let cases = [
         ("gpg.program", "./signer", "1/c1", "tools/sign"),
         ("trailer.x.command", "sh -c 'exec tools/sign'", "1/c1", "tools/sign"),
+        ("trailer.x.command", "sh -c 'cd tools && ./sign'", "1/c1", "tools/sign"),
         ("include.path", "../tools/settings", "1/c2", "tools/settings"),
     ];
     for (key, value, candidate, path) in cases {

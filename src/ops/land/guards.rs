@@ -105,12 +105,22 @@ fn changed_setting(
         if let (Some(home), Some(rest)) = (std::env::home_dir(), value.strip_prefix(b"~/")) {
             named.extend(named_files(rest, &home));
         }
+        let is_command = value.contains(&b' ');
         let mut paths = changes.iter().map(|change| &change.path);
-        if let Some(path) = paths.find(|path| named.contains(&path.on_disk(&root))) {
+        if let Some(path) = paths.find(|path| {
+            let path = path.on_disk(&root);
+            named.contains(&path) || is_command && is_below(&path, &named, &root)
+        }) {
             return Ok(Some([String::from_utf8_lossy(key).into_owned(), path.quoted()]));
         }
     }
     Ok(None)
+}
+
+/// True if a path is in or below one of the directories `named` in the checkout `root`. A command may go to a
+/// directory first: `sh -c "cd tools && ./sign"`, `make -C tools sign`.
+fn is_below(path: &Path, named: &[PathBuf], root: &Path) -> bool {
+    named.iter().any(|named| named != root && named.starts_with(root) && path.starts_with(named))
 }
 
 /// Fails if `tree`, which is to be committed in the user's name with `git`, has a file that a setting of git names
