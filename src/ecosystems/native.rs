@@ -54,11 +54,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 /// The length of a raw text of C++: `R"x(…)x"`.
 fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
+    let text = rest.strip_prefix('"')?;
     let word = before.rsplit(|c| !is_in_name(c)).next()?;
     if !RAW_PREFIXES.contains(&word) {
         return None;
     }
-    let text = rest.strip_prefix('"')?;
     let delimiter = &text[..text.find(|c: char| c.is_whitespace() || "()\\\"".contains(c))?];
     let is_raw = text[delimiter.len()..].starts_with('(');
     let end = format!("){delimiter}\"");

@@ -764,18 +764,24 @@ impl Follow<'_> {
             .iter()
             .find_map(|word| word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f")));
         let file = file.or(joined).and_then(|file| resolved(&place.directory, file));
-        let Some(file) = file else {
-            return Ok(self.books.iter().position(|book| book.runners.contains(&name)));
+        let Some(ecosystem) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) else {
+            return Ok(None);
         };
-        let ecosystem = ALL.iter().find(|ecosystem| ecosystem.recipe_runners.contains(&name));
-        if let Some(ecosystem) = ecosystem
-            && !self.books.iter().any(|book| book.file == file)
-            && let Some(book) = book(self.read, ecosystem, &file)?
+        // Other runners pass these options on to the script.
+        if matches!(ecosystem.recipe_runners.first(), Some(&("make" | "just")))
+            && let Some(file) = file
         {
-            self.found.run.extend(book.includes.iter().chain([&file]).cloned());
-            self.books.push(book);
+            if !self.books.iter().any(|book| book.file == file)
+                && let Some(book) = book(self.read, ecosystem, &file)?
+            {
+                self.found.run.extend(book.includes.iter().chain([&file]).cloned());
+                self.books.push(book);
+            }
+            if let Some(at) = self.books.iter().position(|book| book.file == file) {
+                return Ok(Some(at));
+            }
         }
-        Ok(self.books.iter().position(|book| book.file == file))
+        Ok(self.books.iter().position(|book| book.runners.contains(&name)))
     }
 
     /// Returns the words, which may be names of recipes. If none of them is, adds the name of the first
@@ -784,7 +790,9 @@ impl Follow<'_> {
         let recipes = &self.books[book].recipes;
         let mut names: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
         if !recipes.iter().any(|recipe| names.contains(&recipe.name)) {
-            let first = recipes.iter().find(|recipe| !recipe.name.starts_with('.'));
+            // An included file may have the first recipe.
+            let most = if self.books[book].includes.is_empty() { 1 } else { usize::MAX };
+            let first = recipes.iter().filter(|recipe| !recipe.name.starts_with('.')).take(most);
             names.extend(first.map(|recipe| recipe.name.clone()));
         }
         names
@@ -893,7 +901,8 @@ fn default_in(text: &str) -> Option<(&str, &str)> {
     let (inner, _) = text.strip_prefix("${")?.split_once('}')?;
     let (name, value) = inner.split_at(inner.find(|c| !is_in_name(c))?);
     let value = value.strip_prefix(':').unwrap_or(value);
-    Some((name, value.strip_prefix(['-', '=', '+'])?))
+    let value = value.strip_prefix(['-', '=', '+'])?;
+    (!value.is_empty()).then_some((name, value))
 }
 
 /// The paths that a word may mean, the most likely one first; the empty path is the root. The script's own
@@ -1102,6 +1111,7 @@ mod tests {
             ("t() { node v/$1.js; }; t all", &["v/*.js"]),
             ("f=v/all.c; node ${f%.c}.js", js),
             ("node ${X:-v/all.js}", js),
+            ("node ${R:-}/v/all.js", js),
             ("X=${X:-v/all.js}; node $X", js),
             (": \"${X:=v/all.js}\"; node $X", js),
             ("R=$(pwd); node \"$R/v/all.js\"", js),

@@ -68,9 +68,10 @@ impl Overrides {
         })
     }
 
-    /// Makes calls use the common git directory itself again.
-    pub fn end_redirect(&self) {
-        *self.stand_in.write() = None;
+    /// Makes calls use the common git directory itself again, unless they use another directory than this one by
+    /// now.
+    pub fn end_redirect(&self, directory: &Path) {
+        self.stand_in.write().take_if(|stand_in| stand_in.directory == directory);
     }
 
     /// True while calls are redirected to another directory.

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bstr::ByteSlice;
@@ -46,6 +46,7 @@ const LFS: &str = "lfs";
 #[derive(Debug)]
 pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
+    directory: PathBuf,
 }
 
 /// The snapshot that our calls use while an include may be planted, with its directory.
@@ -100,12 +101,12 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
         symlink(common.join(&name), dir.join(&name)).context(failed)?;
     }
     repo.overrides().redirect(common, &dir);
-    Ok(ConfigSnapshot { overrides: repo.overrides().clone() })
+    Ok(ConfigSnapshot { overrides: repo.overrides().clone(), directory: dir })
 }
 
 impl Drop for ConfigSnapshot {
     fn drop(&mut self) {
-        self.overrides.end_redirect();
+        self.overrides.end_redirect(&self.directory);
     }
 }
 

@@ -98,21 +98,21 @@ impl Session {
     }
 
     fn capture_with(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
-        let _span = tracing::info_span!("capture", %candidate).entered();
-        self.capture_described(candidate, message, &candidate.lock()?)
+        self.capture_under_lock(candidate, message, &candidate.lock()?)
     }
 
     /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock.
     pub fn capture_locked(&self, candidate: CandidateRef<'_>, lock: &Lock) -> Result<Captured> {
-        self.capture_described(candidate, None, lock)
+        self.capture_under_lock(candidate, None, lock)
     }
 
-    fn capture_described(
+    fn capture_under_lock(
         &self,
         candidate: CandidateRef<'_>,
         message: Option<&str>,
         _lock: &Lock,
     ) -> Result<Captured> {
+        let _span = tracing::info_span!("capture", %candidate).entered();
         let captured = self.repo.retry_during_gc(|| {
             let special = self.bring_back(candidate)?;
             let captured = match self.capture_once(candidate, message) {

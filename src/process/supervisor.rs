@@ -81,7 +81,7 @@ fn supervise(
         Err(reason) => return not_run(reason, words, &mut log),
     };
     survivors::note(mark, Role::Command, group);
-    let log = Arc::new(Mutex::new(Ok(log)));
+    let log = Arc::new(Mutex::new(CommandLog { capped: Some(log), stored: Ok(()) }));
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let is_in_world = status.is_some();
     let disk = match confinement {
@@ -118,8 +118,7 @@ fn supervise(
     // If the output is still open, a process that is not our descendant holds it: another process has passed
     // the descriptor to it. We cannot end that process, so we do not wait longer.
     tree.wait_for_output(Duration::from_millis(500));
-    let log = std::mem::replace(&mut *log.lock(), Err(io::Error::other("the command has ended")));
-    tree.report.lost_output = log.and_then(Capped::finish).err().map(|e| describe(&e));
+    tree.report.lost_output = log.lock().finish().err().map(|e| describe(&e));
     // The command may have exceeded its disk limit after the last measurement.
     if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
         tree.report.wrote_more_than = disk_watch::exceeded(limit);
@@ -332,11 +331,35 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(event);
 }
 
+/// The log of a command until its end.
+struct CommandLog {
+    /// `None` after the end of the command: then more output is not stored.
+    capped: Option<Capped>,
+    /// The first error, if output could not be stored.
+    stored: io::Result<()>,
+}
+
+impl CommandLog {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(capped) = &mut self.capped {
+            let written = capped.write(bytes);
+            if self.stored.is_ok() {
+                self.stored = written;
+            }
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let finished = self.capped.take().map_or(Ok(()), Capped::finish);
+        std::mem::replace(&mut self.stored, Ok(())).and(finished)
+    }
+}
+
 /// Copies the output to the log until no process holds the pipe open. If the disk is full, the command goes on,
-/// and output that cannot be stored is lost; then the error takes the place of the log.
+/// and output that cannot be stored is lost.
 fn pump(
     mut output: io::PipeReader,
-    log: &Mutex<io::Result<Capped>>,
+    log: &Mutex<CommandLog>,
     last_output: &Mutex<Instant>,
     sender: &Sender<TreeEvent>,
 ) {
@@ -346,12 +369,7 @@ fn pump(
             Ok(0) => break,
             Ok(n) => {
                 *last_output.lock() = Instant::now();
-                let mut log = log.lock();
-                if let Ok(capped) = &mut *log
-                    && let Err(e) = capped.write(&buffer[..n])
-                {
-                    *log = Err(e);
-                }
+                log.lock().write(&buffer[..n]);
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,

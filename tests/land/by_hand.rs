@@ -81,7 +81,7 @@ fn landing_whose_event_cannot_be_written_is_not_forgotten() {
     world.sh(&world.repo, &format!("mv {events} ../kept && mkdir {events}")).expect(0);
     let merge = world.frites(["apply", "--merge", "--into", "rel", "1/c2"]);
     let merge = merge.refuses(128, "events.jsonl");
-    let hint = "hint: 'rel' has moved all the same: it has the change of 1/c2\n";
+    let hint = "hint: the landing itself is done: 'rel' is where it put the change of 1/c2\n";
     assert!(merge.stderr.contains(hint), "{}", merge.stderr);
     world.frites(["apply", "--conflicts", "1/c1"]).refuses(128, "events.jsonl");
     world.sh(&world.repo, &format!("rmdir {events} && mv ../kept {events}")).expect(0);

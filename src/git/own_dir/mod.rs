@@ -81,10 +81,7 @@ pub fn unread(room: &Path) -> Option<String> {
 
 /// The text of a file in the room of an own git directory; `None` if there is no file.
 fn text_of(file: &Path) -> io::Result<Option<String>> {
-    match regular::read_text(file) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        text => text.map(Some),
-    }
+    regular::read_text(file).if_exists()
 }
 
 /// Deletes the own git directory in `room`, if there is one. A kill leaves a directory without [`ENTRY`], because a

@@ -121,10 +121,9 @@ impl CopiedLogin {
         let Some((file, _)) = files.find(|(_, path)| *path == self.path) else {
             return Ok(None);
         };
-        let real = match file.canonicalize() {
+        let Some(real) = file.canonicalize().if_exists()? else {
             // The user has logged out.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            real => real?,
+            return Ok(None);
         };
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         // If the lock is held, do not wait: another process may be writing tokens there, or an attempt may

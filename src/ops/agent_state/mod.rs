@@ -125,8 +125,11 @@ pub fn prepare_for_person(
     let attempt = candidate.record()?;
     let is_running = attempt.state == State::Running;
     let moment = Some(AttemptMoment { started: attempt.started, is_running });
-    let is_made_anew = record.made_for_person != moment;
-    record.made_for_person = moment;
+    // A login that could not be given back stays in these directories until it can be.
+    let is_made_anew = record.made_for_person != moment && record.logins_of_person.is_empty();
+    if is_made_anew {
+        record.made_for_person = moment;
+    }
     let mut variables = Vec::new();
     for agent in &record.agents.clone() {
         let (known, unknown): (Vec<_>, Vec<_>) = agents::state(&session.config, agent)

@@ -70,8 +70,8 @@ pub fn judge_some(
         options: options.clone(),
     };
     let mut captured = Vec::new();
-    let distinct: BTreeSet<&Name> = names.iter().collect();
-    for name in distinct {
+    let mut seen = BTreeSet::new();
+    for name in names.iter().filter(|name| seen.insert(*name)) {
         let one = session.capture_or_tell(store.candidate(run, name))?;
         session.print_omissions(&one);
         captured.push(one);

@@ -107,12 +107,13 @@ fn end(session: &Session, target: &ResolvedTarget, intent: &Intent, file: &Path)
     session.bring_back(candidate).map(drop)
 }
 
-/// Adds to an error that came after the branch had moved that the branch has moved.
+/// Says in an error that came after a landing was done that it is done.
 pub(super) fn after_move(error: Error, intent: &Intent) -> Error {
     let Intent { run, candidate, .. } = intent;
-    let change = if intent.undoing { "no longer has the change" } else { "has the change" };
+    let done =
+        if intent.undoing { "no longer has the change" } else { "is where it put the change" };
     let branch = intent.branch.short();
-    error.hint(format!("'{branch}' has moved all the same: it {change} of {run}/{candidate}"))
+    error.hint(format!("the landing itself is done: '{branch}' {done} of {run}/{candidate}"))
 }
 
 /// Moves the checkout. Then, as `landed` says, commits the change, or leaves the message for a commit of the

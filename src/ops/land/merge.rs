@@ -60,7 +60,7 @@ pub fn merge(
             Ok(MergedCandidate { plan, branch, commit, landed, previous })
         }
         // The branch has moved, and with it this ref, so the merge has not failed.
-        Err(error) if session.repo.read_ref(&mark)? != marked => Err(error),
+        Err(error) if session.repo.read_ref(&mark).is_ok_and(|now| now != marked) => Err(error),
         Err(error) => {
             let event = Event::MergeFailed {
                 candidate: plan.candidate.clone(),

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::config::value::Network;
 use crate::ecosystems::downloads;
-use crate::error::{Cause, IoContext, Result};
+use crate::error::{Cause, IfExists, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree::disk_usage_and_files;
 use crate::git::fan_out;
@@ -509,10 +509,7 @@ impl<'a> SealedCheckouts<'a> {
 fn copy_lists_of_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     fs::create_dir_all(upper.join("info"))?;
     for name in ["packed-refs", "info/refs"] {
-        let list = match fs::read(git_dir.join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            list => list?,
-        };
+        let list = fs::read(git_dir.join(name)).if_exists()?.unwrap_or_default();
         fs::write(upper.join(name), without_our_refs(&list))?;
     }
     fs::write(upper.join(CHANGING), "")?;
