@@ -36,7 +36,7 @@ pub mod marks;
 mod native;
 mod new_file;
 mod other_languages;
-mod paths;
+pub mod paths;
 mod perl;
 mod php;
 mod project;

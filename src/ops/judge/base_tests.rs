@@ -8,6 +8,7 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents::is_document_by_name;
 use crate::ecosystems::languages::language_of;
+use crate::ecosystems::paths::place_of_word;
 use crate::ecosystems::put_back::{
     PutBack, begins_project, is_gone, is_read_as_text, is_setting_at_most, put_back,
     tests_are_named_by_modules,
@@ -83,8 +84,12 @@ pub fn plan(
         beside.push(settings);
     }
     for kept in beside.into_iter().filter(|kept| kept.len() < choices.len()) {
-        // Added tests stay in none of these trees, because they may hide that a kept file is broken.
-        let keeps = |path: &TreePath, _: &PutBack| kept.contains(&path);
+        // An added test may hide that a kept file is broken. But a build file that lists the test fails without it.
+        let deciders = kept.iter().filter(|path| choices.get(**path).is_some_and(PutBack::decides));
+        let texts: Vec<String> = deciders.filter_map(|path| text_of(changes, path)).collect();
+        let keeps = |path: &TreePath, choice: &PutBack| {
+            kept.contains(&path) || choice.is_added_test() && is_named_in(path, &texts)
+        };
         let names: Vec<String> = kept.iter().map(|path| described(path)).collect();
         let path = if names.len() > MOST_BESIDE { some_of(&names) } else { names.join(", ") };
         alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
@@ -113,6 +118,19 @@ pub fn plan(
         problem,
         results: Results::default(),
     }))
+}
+
+/// The text that a changed file has in the candidate; `None` if it has none.
+fn text_of(changes: &[ChangedFile], path: &TreePath) -> Option<String> {
+    let file = changes.iter().find(|file| file.path == *path)?;
+    Some(String::from_utf8_lossy(file.after.bytes()?).into_owned())
+}
+
+/// True if a text has the name of the file as a word, without its extension: a build file lists `test_a.o`.
+fn is_named_in(path: &TreePath, texts: &[String]) -> bool {
+    let name = String::from_utf8_lossy(path.file_name()).into_owned();
+    let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+    !stem.is_empty() && texts.iter().any(|text| place_of_word(text, stem).is_some())
 }
 
 /// A copy of the tree in which tests, and files that decide which commands run, are as in the base. All other
