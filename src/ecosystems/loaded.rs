@@ -232,8 +232,10 @@ fn parts_named_as_tests(path: &str) -> impl Iterator<Item = &str> {
     let directories = directories_above(path);
     let directories =
         directories.filter(|part| is_in_test_directory(&format!("{}/x", file_name(part))));
+    // `twice.expected` is no module, so `#include "twice.h"` does not load it.
+    let is_module = language_of(path).is_some() && is_test_path(file_name(path));
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
-    directories.chain(is_test_path(file_name(path)).then_some(stem))
+    directories.chain(is_module.then_some(stem))
 }
 
 /// The search for lines that load one of these files, whose names mean tests.
@@ -426,6 +428,7 @@ mod tests {
             ("calc/testing/tests/a.py", "calc/b.py", "from calc.testing import close", false),
             ("calc/test_utils.py", "app.py", "from calc.test_utils import close", true),
             ("calc/test_utils.py", "app.py", "test_utils = 1", false),
+            ("twice.expected", "twice.c", "#include \"twice.h\"", false),
             ("calc/test_utils.py", "calc/test_a.py", "from .test_utils import close", false),
             ("app/models/test.rb", "app/main.rb", "require_relative \"models/test\"", true),
             ("test/helper.rb", "app/main.rb", "require \"minitest/test\"", false),
