@@ -125,12 +125,24 @@ impl Expected<'_> {
             own.ran_in_files().saturating_sub(others)
         });
         let skipped = own.map_or(0, |own| own.skipping_of(base).len() as u64);
-        let missing = at_least.saturating_sub(own_ran).max(skipped);
+        let modules = own.map_or(0, |own| modules_that_failed(base, own));
+        let missing = at_least.saturating_sub(modules).saturating_sub(own_ran).max(skipped);
         (missing > 0 && !is_cut).then(|| Outcome::MissingTests {
             reported: own_ran.min(ran.saturating_sub(missing)),
             expected: ran,
         })
     }
+}
+
+/// The number of names that fail on the base, and in which the candidate has tests (`tests.test_a` for
+/// `tests.test_a::test_b`). The base's report has a module in place of its tests if it could not be loaded: a test
+/// that was written first imports what only the candidate has.
+fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
+    let is_module = |name: &&String| {
+        let mut tests = own.passing.iter().chain(&own.failing);
+        tests.any(|test| test.strip_prefix(name.as_str()).is_some_and(|t| t.starts_with("::")))
+    };
+    base.failing.iter().filter(is_module).count() as u64
 }
 
 /// The number of tests that fail by a printed report, and do not fail on the base. A command that runs several
@@ -277,6 +289,23 @@ mod tests {
         // The same number of tests ran, but not this one.
         assert!(missing(skips("b", &["a", "c"])).is_some());
         assert_eq!(missing(skips("c", &["a", "b"])), None);
+    }
+
+    #[test]
+    fn module_that_the_base_could_not_load_is_no_missing_test() {
+        let failing = |passing: &[&str]| TestReport {
+            failing: vec!["tests.a".to_owned()],
+            ..report(passing.len() as u64 + 1, passing, None)
+        };
+        let missing = |base_tests: &[&str], own: &[&str]| {
+            let base = base(Outcome::Failed { code: 2 }, failing(base_tests));
+            let expected = Expected::of(&base).expect("an entry");
+            expected.contradiction(Some(&report(own.len() as u64, own, None))).is_some()
+        };
+        assert!(!missing(&[], &["tests.a::new"]));
+        assert!(!missing(&["tests.b::old"], &["tests.a::new", "tests.b::old"]));
+        assert!(missing(&["tests.b::old"], &["tests.a::new"]));
+        assert!(missing(&[], &["tests.c::new"]), "the tests of the module are missing");
     }
 
     #[test]
