@@ -138,11 +138,10 @@ impl Expected<'_> {
 /// `tests.test_a::test_b`). The base's report has a module in place of its tests if it could not be loaded: a test
 /// that was written first imports what only the candidate has.
 fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
-    let is_module = |name: &&String| {
-        let mut tests = own.passing.iter().chain(&own.failing);
-        tests.any(|test| test.strip_prefix(name.as_str()).is_some_and(|t| t.starts_with("::")))
-    };
-    base.failing.iter().filter(is_module).count() as u64
+    let tests = own.passing.iter().chain(&own.failing);
+    let modules: BTreeSet<&str> =
+        tests.filter_map(|test| test.rsplit_once("::")).map(|(module, _)| module).collect();
+    base.failing.iter().filter(|name| modules.contains(name.as_str())).count() as u64
 }
 
 /// The number of tests that fail by a printed report, and do not fail on the base. A command that runs several
