@@ -483,11 +483,11 @@ fn pass_with_output_that_was_not_stored_is_an_error_and_no_outcome() {
     let world = World::new();
     world.attempts(&["echo x > README"]);
     // The system lets no file have more bytes than this, as a full disk would. In the second case another process
-    // holds the output open.
+    // holds the output open, of one command at a time.
     let held = r#"d=$(mktemp -d); mkfifo $d/pid $d/held $d/end
         { read pid < $d/pid; exec 3> /proc/$pid/fd/1; echo > $d/held; read end < $d/end; } > /dev/null 2>&1 &
         trap '' XFSZ; ulimit -f 4000
-        git-frites judge --test "echo \$\$ > $d/pid; read held < $d/held; seq 1000000"
+        git-frites judge -j 1 --test "echo \$\$ > $d/pid; read held < $d/held; seq 1000000"
         code=$?; echo > $d/end; rm -r $d; exit $code"#;
     for judge in ["trap '' XFSZ; ulimit -f 4000; exec git-frites judge --test 'seq 1000000'", held]
     {
