@@ -1,7 +1,7 @@
 //! Supervision: time limits, whole trees, leftovers, output, Ctrl-C (SCOREBOARD rows 13–17). Processes are
 //! counted by a mark in their environment, so nothing that a command started can hide.
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -482,12 +482,26 @@ fn pass_with_output_that_was_not_stored_is_an_error_and_no_outcome() {
     crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo x > README"]);
-    // The system lets no file have more bytes than this, as a full disk would.
-    let judge = "trap '' XFSZ; ulimit -f 4000; exec git-frites judge --test 'seq 1000000'";
-    world.run(&world.repo, "sh", ["-c", judge]).refuses(
-        128,
-        ": the test command: it is not known how it ended: its output could not be stored (File too large)",
-    );
+    // The system lets no file have more bytes than this, as a full disk would. In the second case this process holds
+    // the output open.
+    let held = "echo $$ > \"$HOME/new\"; mv \"$HOME/new\" \"$HOME/pid\"; until test -e \"$HOME/held\"; do sleep 0.01; done; seq 1000000";
+    for test in ["seq 1000000", held] {
+        let limited = "trap '' XFSZ; ulimit -f 4000; exec git-frites judge -j 1 --test \"$0\"";
+        let mut command = world.command(&world.repo, "sh", ["-c", limited, test]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let holder = (test == held).then(|| {
+            poll(|| world.home().join("pid").exists());
+            let pid = fs::read_to_string(world.home().join("pid")).unwrap();
+            let output = File::options().write(true).open(format!("/proc/{}/fd/1", pid.trim()));
+            fs::write(world.home().join("held"), "").unwrap();
+            output.unwrap()
+        });
+        answer(&child.wait_with_output().unwrap()).refuses(
+            128,
+            ": the test command: it is not known how it ended: its output could not be stored (File too large)",
+        );
+        drop(holder);
+    }
     assert_eq!(world.git(["for-each-ref", "refs/frites/1/@results"]), "");
     world.assert_clean();
 }
