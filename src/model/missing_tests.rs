@@ -69,7 +69,7 @@ pub fn contradicted(
 }
 
 /// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on the candidate.
-/// The report of `own` can be any report of the same kind; no setting is asked.
+/// `own` must be of the same kind as the base's report. `oracle.trust-exit` makes no difference here.
 pub fn fewer(base: &Baseline, own: &TestReport) -> Option<(u64, u64)> {
     match Expected::of(base)?.contradiction(Some(own)) {
         Some(Outcome::MissingTests { reported, expected }) => Some((reported, expected)),
