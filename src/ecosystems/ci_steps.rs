@@ -66,6 +66,8 @@ pub struct CiCommands {
     /// The actions that steps use: `OWNER/NAME@VERSION`.
     actions: Vec<String>,
     jobs: usize,
+    /// The paths of the files.
+    pub files: Vec<String>,
 }
 
 /// True if a file at this path defines CI jobs.
@@ -86,6 +88,7 @@ impl CiCommands {
             } else {
                 found.add_scripts(&path, &document);
             }
+            found.files.push(path);
         }
         found
     }

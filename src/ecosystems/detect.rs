@@ -130,6 +130,14 @@ pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     let unreadable = failures.into_iter().map(|(_, error)| error.message);
     let mut found = choose(&files, proposals);
     found.passed_over.extend(unreadable.map(|reason| PassedOver { command: None, reason }));
+    if !found.commands.iter().any(|command| command.stage == Stage::Test) {
+        found.passed_over.extend(files.ci().files.iter().map(|path| PassedOver {
+            command: None,
+            reason: format!(
+                "{path}: git-frites knows no step of it that tests; give one: `--test CMD`"
+            ),
+        }));
+    }
     Ok(found)
 }
 

@@ -162,7 +162,7 @@ impl Proof {
                 "proves itself weakly: its tests do not run on the base".to_owned()
             }
             (ProofKind::Nothing, _) => {
-                "changes test files that pass on the base, too: they say nothing about the change"
+                "changes tests, but they pass on the base, too, so they do not show that the change works"
                     .to_owned()
             }
         }

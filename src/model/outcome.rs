@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
 use crate::model::count::count;
+use crate::model::error_line::tells_of_lack;
 use crate::model::layout::{log_name, log_of_try};
 use crate::model::size::size;
 use crate::model::test_report::TestReport;
@@ -311,6 +312,17 @@ impl StageResult {
         match &self.obstacle {
             Some(obstacle) if self.outcome == Outcome::CannotTell => obstacle.to_string(),
             _ => self.outcome.to_string(),
+        }
+    }
+
+    /// As [`Self::why_not_passed`], with the error if it names something that is missing.
+    pub fn why_and_lack(&self) -> String {
+        let why = self.why_not_passed();
+        match &self.error {
+            Some(error) if self.obstacle.is_none() && tells_of_lack(error) => {
+                format!("{why}: {error}")
+            }
+            _ => why,
         }
     }
 

@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice;
+
 use crate::model::plain;
 
 /// A path in a git tree: bytes in any encoding, separated by `/`, relative to the root.
@@ -100,7 +102,7 @@ pub fn directory_of(path: &[u8]) -> &[u8] {
 pub fn quoted(path: &[u8]) -> String {
     let text = String::from_utf8_lossy(path);
     if text.chars().any(|c| plain::is_invisible(c) || matches!(c, '"' | '\\' | '\u{fffd}')) {
-        format!("\"{}\"", path.escape_ascii())
+        format!("{:?}", path.as_bstr())
     } else {
         text.into_owned()
     }
@@ -113,8 +115,10 @@ mod tests {
     #[test]
     fn path_with_a_character_that_cannot_be_seen_is_quoted() {
         assert_eq!(quoted("a/é".as_bytes()), "a/é");
-        assert_eq!(quoted("a\u{202e}gnp".as_bytes()), "\"a\\xe2\\x80\\xaegnp\"");
+        assert_eq!(quoted("a\u{202e}gnp".as_bytes()), "\"a\\u{202e}gnp\"");
         assert_eq!(quoted(b"a\n"), "\"a\\n\"");
+        assert_eq!(quoted("é\n".as_bytes()), "\"é\\n\"");
+        assert_eq!(quoted(b"a\xff"), "\"a\\xff\"");
     }
 
     #[test]

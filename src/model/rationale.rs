@@ -365,10 +365,10 @@ impl DecisionInputs<'_> {
             1 => ("on the one usable candidate".to_owned(), format!("{candidate} changes {blast}")),
             usable => (
                 format!("on any of {usable} candidates"),
-                format!("{candidate} came closest, with {blast}"),
+                format!("{candidate} comes first, with {blast}"),
             ),
         };
-        let (stage, why) = (base.stage, base.why_not_passed());
+        let (stage, why) = (base.stage, base.why_and_lack());
         format!(
             "{stage} does not pass on the base ({why}), nor {all}: nothing can be judged before it does; {best}"
         )

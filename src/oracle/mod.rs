@@ -207,7 +207,9 @@ pub fn passed_over(
     });
     for passed_over in chosen.chain(found.passed_over) {
         let Some(command) = &passed_over.command else {
-            all.push(passed_over);
+            if named_by.is_none() {
+                all.push(passed_over);
+            }
             continue;
         };
         let mut listed = all.iter().filter_map(|other| other.command.as_ref());

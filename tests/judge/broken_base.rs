@@ -21,7 +21,7 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
         let name = &stage[2..];
         let reason = format!(
             "broken-base: {name} does not pass on the base (exit 4), nor on any of 2 candidates: \
-             nothing can be judged before it does; c1 came closest, with 2 lines in 1 file"
+             nothing can be judged before it does; c1 comes first, with 2 lines in 1 file"
         );
         assert_eq!(sentence(&answer.out()), reason);
         assert!(answer.out().contains("\n~  1/c1"), "{}", answer.out());
@@ -36,6 +36,15 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
         assert!(!answer.stderr.contains("--repair"), "{}", answer.stderr);
     }
     assert_eq!(world.frites(["status", "1", "--json"]).expect(0).json()["version"], 1);
+    let lint = "echo 'make: no-linter: No such file or directory'; exit 2";
+    let answer = world.frites(["judge", "--lint", lint, "--test", "true"]).expect(3);
+    let why = "(exit 2: make: no-linter: No such file or directory)";
+    assert!(sentence(&answer.out()).contains(why), "{}", answer.out());
+    assert!(
+        answer.stderr.contains(&format!("lint fails on the base {why}, so")),
+        "{}",
+        answer.stderr
+    );
     // A candidate that gets further was not kept from it by the base.
     let reads = "grep -q TWO src/lib.txt";
     world.attempts(&[SMALL, "echo x >> README"]);
@@ -130,7 +139,7 @@ fn base_that_does_not_build_is_told_in_one_line_and_the_attempts_go_on() {
     let answer = world.frites(run.iter().chain(&["--", "sh", "-ec", SMALL])).expect(0);
     let told = "run 1: build fails on the base (exit 1), so a candidate has to repair it";
     assert!(answer.stderr.contains(told), "{}", answer.stderr);
-    let hint = "hint: or leave it out: `git frites judge 1 --build '' --test 'true'`, or for every run \
+    let hint = "hint: if that is not the task, leave build out: `git frites judge 1 --build '' --test 'true'`, or for every run \
                 `git config frites.oracle.build ''`\n";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     assert_eq!(answer.warnings().len(), 0, "{}", answer.stderr);

@@ -79,7 +79,7 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
         ),
         (
             "true",
-            "c1 changes test files that pass on the base, too: they say nothing about the change",
+            "c1 changes tests, but they pass on the base, too, so they do not show that the change works",
             "its tests pass on the base",
         ),
         (

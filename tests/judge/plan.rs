@@ -94,6 +94,21 @@ fn what_is_passed_over_is_named_with_the_reason() {
 }
 
 #[test]
+fn ci_file_without_a_step_that_tests_is_named_if_nothing_else_is_found() {
+    let world = World::new();
+    let path = ".github/workflows/ci.yml";
+    let steps = "steps:\n    - run: |\n        cd tests\n        ./unit.sh\n";
+    world.write(path, format!("jobs:\n  t:\n    runs-on: ubuntu\n    {steps}"));
+    world.commit("CI");
+    let line = format!(
+        "passed over: {path}: git-frites knows no step of it that tests; give one: `--test CMD`\n"
+    );
+    let plan = |words: &[&str]| world.frites([&["judge", "-n"], words].concat()).out();
+    assert!(plan(&[]).contains(&line), "{}", plan(&[]));
+    assert!(!plan(&["--test", "true"]).contains(path));
+}
+
+#[test]
 fn missing_program_is_named_after_the_plan() {
     let world = World::new();
     let answer =

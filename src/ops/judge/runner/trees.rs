@@ -484,12 +484,13 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
         }
         _ if *stage != Stage::Test => {
             ui.note(format!(
-                "run {run}: {stage} fails on the base ({outcome}), so a candidate has to repair it"
+                "run {run}: {stage} fails on the base ({}), so a candidate has to repair it",
+                result.why_and_lack()
             ));
             if matches!(stage, Stage::Build | Stage::Lint) {
                 let without = format!(" --{stage} ''");
                 ui.hint(format!(
-                    "or leave it out: `{}`, or for every run `git config frites.oracle.{stage} ''`",
+                    "if that is not the task, leave {stage} out: `{}`, or for every run `git config frites.oracle.{stage} ''`",
                     terms.judge_command(run, &without)
                 ));
             }

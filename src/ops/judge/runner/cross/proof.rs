@@ -52,7 +52,7 @@ pub fn prove(
     let Some(proof) = proof else {
         let name = &entry.candidate;
         return Ok(Some(format!(
-            "nothing follows from the tests of {name} on the base: its commands do not tell how they ended there"
+            "the tests of {name} ran on the base, but the output does not tell how they ended: they show nothing"
         )));
     };
     let sentence = format!("{} {}", entry.candidate, proof.in_words());
