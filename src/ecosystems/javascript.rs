@@ -109,8 +109,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The scripts of a package.json. The first recipe is empty, because a package manager that gets no name runs
-/// no script.
+/// The scripts of a package.json.
 fn package_recipes(text: &str) -> Vec<Recipe> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();
     let scripts = json["scripts"].as_object().into_iter().flatten();
@@ -119,7 +118,7 @@ fn package_recipes(text: &str) -> Vec<Recipe> {
         needs: vec![format!("pre{name}"), format!("post{name}")],
         lines: line.as_str().map(str::to_owned).into_iter().collect(),
     });
-    std::iter::once(Recipe::default()).chain(recipes).collect()
+    recipes.collect()
 }
 
 /// The lock files. If a project has several, the first one counts.

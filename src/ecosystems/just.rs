@@ -1,7 +1,7 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, recipe_commands};
-use crate::ecosystems::recipe::indented_recipes;
+use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::model::shell::continued_lines;
 
 /// just.
@@ -10,7 +10,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     decisive_files: &JUSTFILES,
     recipe_files: &JUSTFILES,
     recipe_runners: &["just"],
-    recipes: |text| indented_recipes(&continued_lines(text), head),
+    recipes: all_recipes,
     ..Ecosystem::NOTHING
 };
 
@@ -22,6 +22,21 @@ fn justfile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
     Ok(recipe_commands("just", &recipes(&text), name))
+}
+
+/// The recipes, as lines of a shell. The first one has no name: it has the variables and the imports.
+fn all_recipes(justfile: &str) -> Vec<Recipe> {
+    let text = justfile.replace("{{", "${").replace("}}", "}");
+    let lines = continued_lines(&text);
+    let others = lines.iter().filter(|line| line.starts_with("import") || line.contains(":="));
+    let others = others.map(|line| match line.split_once(":=") {
+        Some((name, value)) => format!("{}={}", name.trim(), value.trim()),
+        None => line.clone(),
+    });
+    let others = Recipe { lines: others.collect(), ..Recipe::default() };
+    let mut found = indented_recipes(&lines, head);
+    found.insert(0, others);
+    found
 }
 
 /// The names of the recipes and aliases of a justfile that can be called without arguments.

@@ -12,7 +12,7 @@ use crate::ecosystems::languages::{
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path,
-    is_of_word, place_of_word,
+    is_of_word, place_of_word, stem_and_extension,
 };
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
@@ -234,8 +234,7 @@ fn parts_named_as_tests(path: &str) -> impl Iterator<Item = &str> {
         directories.filter(|part| is_in_test_directory(&format!("{}/x", file_name(part))));
     // `twice.expected` is no module, so `#include "twice.h"` does not load it.
     let is_module = language_of(path).is_some() && is_test_path(file_name(path));
-    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
-    directories.chain(is_module.then_some(stem))
+    directories.chain(is_module.then_some(stem_and_extension(path).0))
 }
 
 /// The search for lines that load one of these files, whose names mean tests.

@@ -2,9 +2,8 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::make_values::{MakeValues, stem_of};
 use crate::ecosystems::manifest::{LineHunk, line_hunks};
-use crate::ecosystems::paths::{directory_of, file_name};
+use crate::ecosystems::paths::{file_name, is_in_name};
 use crate::ecosystems::project::{
     Detector, Evidence, FoundCommands, RootFiles, recipe_commands, repairs,
 };
@@ -80,52 +79,148 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
-/// The special targets that change what the recipes run.
-const SPECIAL: [&str; 2] = [".DEFAULT", ".ONESHELL"];
+/// The words with which lines begin that name no files.
+const DIRECTIVES: [&str; 9] =
+    ["define", "else", "endef", "endif", "ifdef", "ifeq", "ifndef", "ifneq", "undefine"];
 
-/// The rules of a Makefile, with its variables and functions replaced. Each recipe begins with the exported
-/// variables.
+/// The rules of a Makefile, as lines of a shell. The first one has no name: it has the lines that no rule has,
+/// such as variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
-    let mut lines = continued_lines(makefile);
-    let mut values = MakeValues::take(&mut lines);
-    // A value of several lines may have rules.
-    let text: Vec<String> = lines.iter().map(|line| values.expand_rule(line)).collect();
-    let lines: Vec<String> = text.join("\n").lines().map(str::to_owned).collect();
-    let exports = values.exports();
-    let mut found = indented_recipes(&lines, |line| {
-        let special = || line.split(':').next().filter(|name| SPECIAL.contains(&name.trim()));
+    let mut others = Recipe::default();
+    let mut rest = Vec::new();
+    let mut is_value = false;
+    for line in continued_lines(makefile) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let begins_value = !line.starts_with('\t') && words.iter().take(3).any(|w| *w == "define");
+        is_value = begins_value || is_value && words.first() != Some(&"endef");
+        let is_head = || rule_targets(&line).is_some() || line.starts_with(".DEFAULT");
+        if words.first().is_some_and(|word| DIRECTIVES.contains(word)) {
+            continue;
+        }
+        if is_value || !line.starts_with(['\t', ' ', '#']) && !is_head() {
+            others.lines.push(as_shell_line(&line));
+        } else {
+            // A target may have a variable of its own: `t: export X = Y`.
+            others.lines.extend(
+                line.split_once(':')
+                    .filter(|(_, own)| own.contains('='))
+                    .map(|(_, own)| as_shell_line(own)),
+            );
+            rest.push(line);
+        }
+    }
+    let mut found = indented_recipes(&rest, |line| {
+        let special = || line.strip_prefix(".DEFAULT").map(|_| ".DEFAULT");
         let targets = rule_targets(line).or_else(special)?;
         Some((targets, line[targets.len()..].trim_start_matches(':')))
     });
     for recipe in &mut found {
-        let mut stem = "%";
         // A static pattern: `a b: %: lib/%.sh`.
         if let Some(at) = recipe.needs.iter().position(|need| need.ends_with(':')) {
-            let pattern = recipe.needs.drain(..=at).next_back().unwrap_or_default();
-            stem = stem_of(&recipe.name, pattern.trim_end_matches(':')).unwrap_or(stem);
-            recipe.needs.iter_mut().for_each(|need| *need = need.replace('%', stem));
+            recipe.needs.drain(..=at);
         }
-        let first = recipe.needs.first().map_or("", String::as_str);
-        let all = recipe.needs.join(" ");
-        let name = recipe.name.as_str();
-        for (variable, value) in
-            [("<", first), ("^", &all), ("+", &all), ("?", &all), ("@", name), ("*", stem)]
-        {
-            values.bind(variable, value);
-            values.bind(&format!("{variable}D"), directory_of(value));
-            values.bind(&format!("{variable}F"), file_name(value));
-        }
+        recipe.needs.retain(|need| need != "%");
+        let all = recipe.needs.join(" ").replace('%', "*");
         for line in &mut recipe.lines {
-            let text = values.expand(line);
-            let commands =
-                text.lines().map(|line| line.trim_start().trim_start_matches(['@', '-', '+']));
-            *line = commands.collect::<Vec<_>>().join("\n");
+            let text =
+                ["$<", "$^", "$+", "$?"].iter().fold(line.clone(), |t, own| t.replace(own, &all));
+            *line = as_shell_line(&text);
         }
-        if recipe.lines.iter().any(|line| !line.is_empty()) {
-            recipe.lines.splice(0..0, exports.iter().cloned());
+        recipe.needs = as_shell_line(&all).split_whitespace().map(str::to_owned).collect();
+    }
+    found.insert(0, others);
+    found
+}
+
+/// A line of a Makefile as a line of a shell: with `${X}` for a variable, and `$(C)` for the output of a command.
+/// Other functions become their arguments.
+pub fn as_shell_line(line: &str) -> String {
+    let line = line.trim_start_matches(['\t', '@', '-', '+']);
+    let text = with_shell_references(line);
+    let Some((left, value)) = text.split_once('=').filter(|_| !line.contains('\t')) else {
+        return text;
+    };
+    let operator = left.trim_end_matches([':', '?', '+', '!', ' ']);
+    let (before, name) = operator.rsplit_once([' ', '\t']).unwrap_or(("", operator));
+    let is_name = !name.is_empty() && name.chars().all(is_of_variable);
+    if !is_name
+        || !before.split_whitespace().all(|word| ["export", "override", "private"].contains(&word))
+    {
+        return text;
+    }
+    let export = if before.contains("export") { "export " } else { "" };
+    let value = value.split(" #").next().unwrap_or_default().trim().replace('"', "");
+    let name = name.replace(['-', '.'], "_");
+    match left.ends_with('!') {
+        true => format!("{export}{name}=\"$({value})\""),
+        false => format!("{export}{name}=\"{value}\""),
+    }
+}
+
+/// True for a character of the name of a variable of make.
+fn is_of_variable(c: char) -> bool {
+    is_in_name(c) || c == '-' || c == '.'
+}
+
+/// A text with the references of a shell in place of those of make.
+pub fn with_shell_references(text: &str) -> String {
+    let mut found = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        found.push_str(before);
+        let Some(open) = after.chars().next() else { break };
+        rest = &after[open.len_utf8()..];
+        if open == '$' {
+            found.push('$');
+        } else if let '(' | '{' = open {
+            let end = end_of_reference(rest, open);
+            found.push_str(&shell_reference(&rest[..end]));
+            rest = rest.get(end + 1..).unwrap_or_default();
+        } else {
+            found.extend(["${", &open.to_string(), "}"].map(str::to_owned));
         }
     }
-    found
+    found + rest
+}
+
+/// A shell's form of `$(inner)`.
+fn shell_reference(inner: &str) -> String {
+    if let Some((function, arguments)) = inner.split_once([' ', '\t']) {
+        let arguments = with_shell_references(arguments);
+        return match function {
+            "shell" => format!("$({arguments})"),
+            "call" => match arguments.split_once(',') {
+                Some((own, arguments)) => format!("${{{}}} {arguments}", own.trim()),
+                None => format!("${{{}}}", arguments.trim()),
+            },
+            // `%` and a variable of a function stand for any text.
+            _ => {
+                let words = arguments.split([',', ' ']).filter(|word| *word != "%");
+                words.collect::<Vec<_>>().join(" ").replace('%', "*")
+            }
+        };
+    }
+    let name = |name: &str| name.replace(['-', '.'], "_");
+    match inner.split_once(':').and_then(|(own, change)| Some((own, change.split_once('=')?))) {
+        // `$(X:.c=.js)`, `$(X:%.c=v/%.js)`
+        Some((own, (from, to))) => {
+            let (before, after) = to.split_once('%').unwrap_or(("", to));
+            format!("{before}${{{}%{}}}{after}", name(own), from.trim_start_matches('%'))
+        }
+        None if inner.contains('$') => with_shell_references(inner),
+        None => format!("${{{}}}", name(inner)),
+    }
+}
+
+/// The index of the parenthesis that closes a reference.
+fn end_of_reference(text: &str, open: char) -> usize {
+    let close = if open == '(' { ')' } else { '}' };
+    let mut depth = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == open) - i32::from(*c == close);
+        depth < 0
+    });
+    end.map_or(text.len(), |(at, _)| at)
 }
 
 /// Restores the base's Makefile, but keeps source and object files that the attempt adds to a list of such
@@ -246,7 +341,7 @@ mod tests {
     fn only_rules_have_targets() {
         let text = "CC := gcc\nall: test\ntest lint:\n\t@echo a:b\n.PHONY: build\nX = a:b\n\
                     # check: no\ninstall::\nv::=1\n";
-        let targets: Vec<String> = rules(text).into_iter().map(|rule| rule.name).collect();
+        let targets: Vec<String> = rules(text).into_iter().skip(1).map(|rule| rule.name).collect();
         assert_eq!(targets, ["all", "test", "lint", "install"]);
     }
 }

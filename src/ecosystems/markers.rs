@@ -1,17 +1,16 @@
 //! The names in commands, recipes and scripts. A new path with such a name may change which commands run: a
 //! command may ask whether the path exists, make may take the new file for a target that is up to date, or a
 //! pattern may match one more path.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
-use crate::ecosystems::make_values::MakeValues;
 use crate::ecosystems::paths::{below, file_name, is_in_path};
-use crate::ecosystems::run_files::{reads_shell, without_prefixes};
+use crate::ecosystems::run_files::{assignment, reads_shell, with_values, without_prefixes};
 use crate::model::pattern::matches;
 use crate::model::shell::{
-    SimpleCommand, commands_of, continued_lines, is_assignment, may_leave_commands_out,
+    SimpleCommand, Word, commands_of, continued_lines, is_assignment, may_leave_commands_out,
     script_lines, without_substitutions, without_variables,
 };
 
@@ -79,6 +78,9 @@ const BEFORE_PLACES: [&str; 4] = ["--chdir", "-I", "chdir", "cwd"];
 pub const MODULE_PATHS: [&str; 7] =
     ["discover", "load_path", "perl5lib", "pythonpath", "rubylib", "sys.path", "use lib"];
 
+/// The values that Makefiles give to variables.
+type MakeValues = BTreeMap<String, Vec<Word>>;
+
 /// Stands for the value of a variable.
 const VALUE: char = '\u{1}';
 
@@ -106,8 +108,14 @@ impl Markers {
             shell.flat_map(|(text, kind)| kind.lines(text)).any(|line| has_condition(&line));
         // Makefiles include each other, so that one of them has the values for another one.
         let makefiles = texts.iter().filter(|(_, kind)| *kind == TextKind::Make);
-        let mut lines = makefiles.flat_map(|(text, kind)| kind.lines(text)).collect();
-        let values = MakeValues::take(&mut lines);
+        let mut values = MakeValues::new();
+        for line in makefiles.flat_map(|(text, kind)| kind.lines(text)) {
+            for command in commands_of(&make::as_shell_line(&line)) {
+                for (name, value) in command.words.iter().filter_map(assignment) {
+                    values.entry(name.to_owned()).or_default().push(value);
+                }
+            }
+        }
         for (text, kind) in texts {
             found.add(text, *kind, &values);
         }
@@ -118,7 +126,7 @@ impl Markers {
     fn add(&mut self, text: &str, kind: TextKind, values: &MakeValues) {
         let lines = kind.lines(text);
         let lists = lines.iter().filter(|line| line.starts_with(".PHONY"));
-        let lists: Vec<String> = lists.map(|line| values.expand(line)).collect();
+        let lists: Vec<String> = lists.map(|line| expanded(line, values)).collect();
         let lists = lists.join("\n");
         let phony = make::phony_targets(&lists);
         for line in lines {
@@ -130,7 +138,7 @@ impl Markers {
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_make_values(&line), &phony);
                 // A name may have several parts, each the value of a variable.
-                self.add_list(&without_variables(&values.expand(&line), VALUE), &phony);
+                self.add_list(&without_variables(&expanded(&line, values), VALUE), &phony);
             } else if kind == TextKind::Make {
                 // make expands its functions also between single quotes.
                 self.add_commands(&without_make_values(&line).replace('\'', "\""), false);
@@ -379,7 +387,17 @@ fn plain(word: &str) -> &str {
 
 /// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make or a shell.
 fn without_make_values(line: &str) -> String {
-    without_variables(&MakeValues::default().expand(line), VALUE)
+    without_variables(&make::with_shell_references(line), VALUE)
+}
+
+/// A line of a Makefile with the values of its variables, as far as they are known.
+fn expanded(line: &str, values: &MakeValues) -> String {
+    let line = make::with_shell_references(line);
+    let words = line.split_whitespace().flat_map(|word| {
+        let word = Word { text: word.to_owned(), is_expanded: true };
+        with_values(&word, &|name| values.get(name).cloned().unwrap_or_default())
+    });
+    words.map(|word| word.text).collect::<Vec<_>>().join(" ")
 }
 
 /// The lines of a shell text, and those of the texts that its commands read, which may be commands, too.

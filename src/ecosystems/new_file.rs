@@ -2,7 +2,9 @@
 //! whether no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::paths::{directories_above, directory_of, file_name, is_in_name};
+use crate::ecosystems::paths::{
+    directories_above, directory_of, file_name, is_in_name, stem_and_extension,
+};
 
 /// The code of a base, as far as its paths show.
 #[derive(Default)]
@@ -48,7 +50,7 @@ impl KnownCode {
     /// first. Python finds a package before a module, and a module before a directory without `__init__.py`;
     /// Node and bundlers try one extension before another; Lua finds a file before a directory.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
-        let (stem, extension) = path.rsplit_once('.').unwrap_or((path, ""));
+        let (stem, extension) = stem_and_extension(path);
         let below = |start: String| {
             let files = self.files.range(start.clone()..).map(String::as_str);
             files.take_while(move |file| file.starts_with(&start))
@@ -107,7 +109,7 @@ impl NewFile<'_> {
 
     /// True if Node would load the file in place of a test's helper, or in place of a directory of the base.
     pub fn is_loaded_for_another(&self) -> bool {
-        let (stem, extension) = self.path.rsplit_once('.').unwrap_or((self.path, ""));
+        let (stem, extension) = stem_and_extension(self.path);
         let module = stem.strip_suffix("/index").unwrap_or(stem);
         let name = file_name(module);
         let index = format!("{module}/index.");
@@ -190,7 +192,7 @@ impl<'p> NewModule<'p> {
     /// The module that the file at `path` defines.
     pub fn of(path: &'p str, code: &KnownCode) -> NewModule<'p> {
         let known = code.nearest_directory(path);
-        let (path, extension) = path.rsplit_once('.').unwrap_or((path, ""));
+        let (path, extension) = stem_and_extension(path);
         let new = path[known.len()..].trim_start_matches('/');
         let (first, is_directory) =
             new.split_once('/').map_or((new, false), |(first, _)| (first, true));
@@ -313,9 +315,11 @@ mod tests {
             ("use Own::Sum;", "src/Own/Sum.pm", true),
             ("use Own::Calc;", "src/Own/Sum.pm", true),
             ("require \"Own\"", "src/Own/sum.rb", true),
+            // The dot is in the name of the directory.
+            ("import calc", ".ci/scripts/run", false),
         ];
         let files = ["src/Own.pm".to_owned()].into();
-        let directories = ["src".to_owned()].into();
+        let directories = ["src", ".ci", ".ci/scripts"].map(str::to_owned).into();
         let code = KnownCode { files, directories, ..KnownCode::default() };
         for (line, path, expected) in cases {
             let module = NewModule::of(path, &code);

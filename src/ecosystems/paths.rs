@@ -11,6 +11,14 @@ pub fn bare_name(path: &str) -> &str {
     name.split_once('.').map_or(name, |(bare, _)| bare)
 }
 
+/// A path without its extension, and the extension, which is empty if the file's name has no dot.
+pub fn stem_and_extension(path: &str) -> (&str, &str) {
+    match file_name(path).rsplit_once('.') {
+        Some((_, extension)) => (&path[..path.len() - extension.len() - 1], extension),
+        None => (path, ""),
+    }
+}
+
 /// The directory of a path; empty for a path in the root.
 pub fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)

@@ -1,20 +1,25 @@
-//! The files that commands run or compare, found through recipes and shell scripts.
-use std::collections::{BTreeMap, BTreeSet};
+//! The files that commands run or compare, by the names in commands, recipes and scripts.
+//!
+//! The texts are not interpreted: a word counts wherever it stands. A variable may have each value that a text
+//! gives to it, and a path may begin at the root, at the directory of its script, and at each directory that
+//! the text names. More files may count than really run: then an honest change is judged once more, but no
+//! wrong one is verified.
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::includes::files_of_includes;
 use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::looking::{collects_tests, looks_only};
-use crate::ecosystems::make_values::stem_of;
-use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name, resolved};
-use crate::ecosystems::recipe::Recipe;
+use crate::ecosystems::paths::{
+    below, directories_above, directory_of, file_name, inside, is_in_name, resolved,
+};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;
 use crate::model::shell::{
-    Word, commands_of, is_assignment, script_lines, simple_commands, without_substitutions,
-    without_variables,
+    SimpleCommand, Word, commands_of, is_assignment, script_lines, simple_commands,
+    without_substitutions, without_variables,
 };
 
 /// Programs that compare the files that their arguments name.
@@ -22,6 +27,9 @@ const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
 
 /// Programs that copy or move files to their last argument.
 const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
+
+/// Words before the files that a file of recipes includes.
+const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
 /// Options before the name of a module that is measured, not run.
 const BEFORE_MEASURED: [&str; 2] = ["--cov", "--source"];
@@ -32,28 +40,59 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// The maximum number of words to which one word is expanded.
+/// The maximum number of words to which one word is expanded, and of directories at which a path may begin.
 const MOST_WORDS: usize = 100;
 
-/// The maximum number of recipes and scripts that were followed before a rule with `%` is sought: such rules
-/// may need each other without end.
-const MOST_FOLLOWED: usize = 5_000;
+/// The maximum number of copies that are recorded.
+const MOST_COPIES: usize = 1_000;
 
-/// The maximum length of a target for which a rule with `%` is sought.
-const LONGEST_TARGET: usize = 60;
+/// The maximum number of times that the texts are searched: each time may find names for the next one.
+const MOST_ROUNDS: usize = 20;
 
-/// The kind of entry at a path of a tree.
-pub enum InTree {
-    /// A file, with its text.
-    File(String),
-    /// A directory, with the names in it.
-    Directory(Vec<String>),
-    /// Nothing: the tree has no such path.
-    Nothing,
+/// The files of a tree.
+pub struct TreeFiles<'a> {
+    paths: Vec<&'a str>,
+    directories: BTreeSet<&'a str>,
+    by_name: HashMap<&'a str, Vec<&'a str>>,
+    /// The source files, by their name without extension.
+    by_stem: HashMap<&'a str, Vec<&'a str>>,
+    links: BTreeSet<&'a str>,
+    text: &'a dyn Fn(&str) -> Result<Option<String>>,
 }
 
-/// Reads a path of one tree; the empty path is the tree's root.
-pub type ReadPath<'a> = &'a dyn Fn(&str) -> Result<InTree>;
+impl<'a> TreeFiles<'a> {
+    /// The files at these paths; the flag is true for a symbolic link. `text` reads a path, also one that leads through links; it returns `None` if
+    /// there is no file.
+    pub fn of(
+        files: impl Iterator<Item = (&'a str, bool)>,
+        text: &'a dyn Fn(&str) -> Result<Option<String>>,
+    ) -> TreeFiles<'a> {
+        let files: Vec<(&str, bool)> = files.collect();
+        let links = files.iter().filter(|(_, is_link)| *is_link).map(|(path, _)| *path).collect();
+        let paths: Vec<&str> = files.into_iter().map(|(path, _)| path).collect();
+        let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
+        let mut by_stem: HashMap<&str, Vec<&str>> = HashMap::new();
+        for path in &paths {
+            by_name.entry(file_name(path)).or_default().push(path);
+            if let Some((stem, _)) = file_name(path).rsplit_once('.')
+                && language_of(path).is_some()
+            {
+                by_stem.entry(stem).or_default().push(path);
+            }
+        }
+        let directories = paths.iter().flat_map(|path| directories_above(path)).collect();
+        TreeFiles { paths, directories, by_name, by_stem, links, text }
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.by_name.get(file_name(path)).is_some_and(|paths| paths.contains(&path))
+    }
+
+    /// The paths in a directory, which may be the root.
+    fn in_directory(&self, directory: &str) -> impl Iterator<Item = &'a str> {
+        self.paths.iter().copied().filter(move |path| directory_of(path) == directory)
+    }
+}
 
 /// The files that commands name, as paths and as patterns with `*`.
 #[derive(Debug, Default)]
@@ -74,106 +113,68 @@ pub struct NamedFiles {
 /// the code under test, so they do not count, except a missing file that the test checks for first. For the
 /// same reason, a command does not count if another command reads its output. Comparisons in test files
 /// count.
-pub fn named_files(read: ReadPath<'_>, commands: &[String]) -> Result<NamedFiles> {
-    let mut follow = Follow {
-        read,
-        books: books(read)?,
-        done: BTreeSet::new(),
-        copies: Vec::new(),
-        found: NamedFiles::default(),
-    };
-    for book in &follow.books {
-        follow.found.run.extend(book.includes.iter().cloned());
-    }
-    for command in commands {
-        follow.text(command, &Place { is_command: true, ..Place::default() })?;
-    }
-    Ok(follow.found)
-}
-
-/// The recipes of one file, with the programs that run them.
-struct Book {
-    /// The path of the file.
-    file: String,
-    runners: &'static [&'static str],
-    recipes: Vec<Recipe>,
-    /// The files that it includes, and the files from which make writes them.
-    includes: Vec<String>,
-}
-
-fn books(read: ReadPath<'_>) -> Result<Vec<Book>> {
-    let mut found = Vec::new();
-    for ecosystem in ALL.iter().filter(|ecosystem| !ecosystem.recipe_runners.is_empty()) {
-        for file in ecosystem.recipe_files {
-            if let Some(book) = book(read, ecosystem, file)? {
-                found.push(book);
+pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFiles> {
+    let mut search = Search::new(files);
+    let lines = commands.iter().flat_map(|command| lines_of(command, &None)).collect();
+    let commands = Text { lines, is_command: true, ..Text::default() };
+    search.texts.push(Rc::new(commands));
+    for _ in 0..MOST_ROUNDS {
+        let before = search.size();
+        let mut at = 0;
+        while at < search.texts.len() {
+            search.text(at)?;
+            at += 1;
+        }
+        if search.size() == before {
+            search.unused_values()?;
+            if search.size() == before {
                 break;
             }
         }
     }
-    Ok(found)
+    Ok(search.found)
 }
 
-/// The recipes of a file, and of all files that it includes; `None` if there is no such file.
-fn book(read: ReadPath<'_>, ecosystem: &'static Ecosystem, file: &str) -> Result<Option<Book>> {
-    let InTree::File(mut all) = read(file)? else { return Ok(None) };
-    let mut files = files_of_includes(ecosystem, &all);
-    let mut at = 0;
-    while at < files.len().min(MOST_WORDS) {
-        let path = files[at].trim_start_matches("*/").to_owned();
-        at += 1;
-        for path in like(read, &path)? {
-            let InTree::File(text) = read(&path)? else { continue };
-            let more = files_of_includes(ecosystem, &text);
-            let more: Vec<String> = more.into_iter().filter(|file| !files.contains(file)).collect();
-            files.extend(more);
-            all.extend(["\n", &text]);
-        }
-    }
-    let recipes = (ecosystem.recipes)(&all);
-    let runners = ecosystem.recipe_runners;
-    Ok(Some(Book { file: file.to_owned(), runners, recipes, includes: files }))
+/// A text with commands.
+#[derive(Default)]
+struct Text {
+    /// The directory of the file.
+    directory: String,
+    lines: Vec<Line>,
+    /// True for the oracle's commands themselves, not for the files that they run.
+    is_command: bool,
+    is_test: bool,
 }
 
-/// The paths that a pattern matches, if its directory is known; the path itself if it is no pattern.
-fn like(read: ReadPath<'_>, pattern: &str) -> Result<Vec<String>> {
-    let directory = directory_of(pattern);
-    if !pattern.contains('*') {
-        return Ok(vec![pattern.to_owned()]);
-    }
-    if directory.contains('*') {
-        return Ok(Vec::new());
-    }
-    let InTree::Directory(names) = read(directory)? else { return Ok(Vec::new()) };
-    let paths = names.iter().map(|name| inside(directory, name));
-    Ok(paths.filter(|path| matches(pattern, path)).take(MOST_WORDS).collect())
+/// A line of a text.
+struct Line {
+    /// The runner and the name of the recipe; `None` if the line counts whatever recipes run.
+    recipe: Option<(&'static str, String)>,
+    text: String,
 }
 
-/// The context of commands. `directory` is the directory in which they run, and `script` is the directory of
-/// their script; the empty text is the root.
+/// The lines of a script.
+fn lines_of(script: &str, recipe: &Option<(&'static str, String)>) -> Vec<Line> {
+    let lines = script_lines(script).into_iter();
+    lines.map(|text| Line { recipe: recipe.clone(), text }).collect()
+}
+
+/// The context of a command.
 #[derive(Clone, Default)]
 struct Place {
+    /// The index of the text.
+    at: usize,
+    /// The directory of the text's file.
     directory: String,
-    script: String,
-    /// The variables, with the values that loops and assignments give them.
-    values: BTreeMap<String, Vec<Word>>,
-    /// The files that a test file checks for before it runs them; `None` outside of test files.
-    optional: Option<BTreeSet<String>>,
-    /// True in the oracle's commands themselves, not in the files that they run.
     is_command: bool,
+    /// The words of the files that a test file checks for before it runs them; `None` outside of test files.
+    optional: Option<BTreeSet<String>>,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
     /// The words of the commands whose output another command of the same text reads. If a file is compared
     /// with output that was made from the same file (as a formatter check does), the file is not expected
     /// output.
     inputs: Vec<Word>,
-}
-
-impl Place {
-    /// True if a missing file at this path counts.
-    fn takes_missing(&self, path: &str) -> bool {
-        self.may_fail || self.optional.as_ref().is_none_or(|files| files.contains(path))
-    }
 }
 
 /// The meaning of a word of a command.
@@ -190,34 +191,99 @@ struct Part {
     by_shell: bool,
 }
 
-struct Follow<'a> {
-    read: ReadPath<'a>,
-    books: Vec<Book>,
-    /// The files and the recipes that were followed already.
-    done: BTreeSet<String>,
+struct Search<'a> {
+    files: &'a TreeFiles<'a>,
+    texts: Vec<Rc<Text>>,
+    /// The files whose text was added already.
+    read: BTreeSet<String>,
+    /// The values that each text gives to variables, by the index of the text and the name.
+    values: BTreeMap<(usize, String), Vec<Word>>,
+    /// The variables that texts use.
+    used: BTreeSet<String>,
+    /// The recipes that run, with their runner.
+    recipes: BTreeSet<(&'static str, String)>,
+    /// The directories at which paths in a text may begin, by the index of the text.
+    directories: BTreeMap<usize, BTreeSet<String>>,
     /// Pairs of a path to which a file is copied or written, and the path of the original.
-    copies: Vec<(String, String)>,
+    copies: BTreeSet<(String, String)>,
     found: NamedFiles,
 }
 
-impl Follow<'_> {
-    /// Follows the commands of a shell script or of a recipe's line.
-    fn text(&mut self, text: &str, place: &Place) -> Result<()> {
-        let mut place = place.clone();
-        let lines = script_lines(text);
+impl<'a> Search<'a> {
+    fn new(files: &'a TreeFiles<'a>) -> Search<'a> {
+        Search {
+            files,
+            texts: Vec::new(),
+            read: BTreeSet::new(),
+            values: BTreeMap::new(),
+            used: BTreeSet::new(),
+            recipes: BTreeSet::new(),
+            directories: BTreeMap::new(),
+            copies: BTreeSet::new(),
+            found: NamedFiles::default(),
+        }
+    }
+
+    /// A number that grows with everything that a search finds.
+    fn size(&self) -> usize {
+        let values: usize = self.values.values().map(Vec::len).sum();
+        let directories: usize = self.directories.values().map(BTreeSet::len).sum();
+        let found = self.found.run.len() + self.found.compared.len() + self.copies.len();
+        self.texts.len() + self.recipes.len() + values + directories + found
+    }
+
+    /// Searches a text.
+    fn text(&mut self, at: usize) -> Result<()> {
+        let text = Rc::clone(&self.texts[at]);
+        let mut place = Place {
+            at,
+            directory: text.directory.clone(),
+            is_command: text.is_command,
+            ..Place::default()
+        };
+        let lines: Vec<&Line> = text
+            .lines
+            .iter()
+            .filter(|line| line.recipe.as_ref().is_none_or(|recipe| self.recipes.contains(recipe)))
+            .collect();
         let commands =
-            lines.iter().flat_map(|line| simple_commands(&without_substitutions(line).0));
-        place.inputs = commands.filter(|c| c.is_read).flat_map(|c| c.words).collect();
-        for line in &lines {
-            place.may_fail = line.contains("||");
-            self.line(line, false, &mut place)?;
+            lines.iter().flat_map(|l| simple_commands(&without_substitutions(&l.text).0));
+        let mut optional = BTreeSet::new();
+        for command in commands {
+            let asks = matches!(command.words.first(), Some(w) if ["[", "[[", "test"].contains(&w.text.as_str()));
+            if asks {
+                optional.extend(command.words.iter().map(|word| plain(&word.text).to_owned()));
+            }
+            if command.is_read {
+                place.inputs.extend(command.words);
+            }
+        }
+        place.optional = text.is_test.then_some(optional);
+        for line in lines {
+            self.used.extend(variables_in(&line.text));
+            place.may_fail = line.text.contains("||");
+            self.line(&line.text, false, &place)?;
         }
         Ok(())
     }
 
-    /// Follows a line. Returns the words that name the files whose content the line prints, as far as that is
+    /// Searches the values of variables that no text uses: they can only be for the programs that run.
+    fn unused_values(&mut self) -> Result<()> {
+        for ((at, variable), values) in self.values.clone() {
+            if !self.used.contains(&variable) {
+                let text = Rc::clone(&self.texts[at]);
+                let place = Place { at, directory: text.directory.clone(), ..Place::default() };
+                for value in &values {
+                    self.word(value, Part::default(), &place)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches a line. Returns the words that name the files whose content the line prints, as far as that is
     /// known.
-    fn line(&mut self, line: &str, is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+    fn line(&mut self, line: &str, is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
         for text in &inner {
@@ -229,36 +295,32 @@ impl Follow<'_> {
         }
         let mut printed = Vec::new();
         let mut piped = Vec::new();
-        for command in commands_of(&line) {
-            let mut words = command.words;
+        for SimpleCommand { mut words, is_read: by_other, is_piped, inputs, texts, output } in
+            commands_of(&line)
+        {
             let copies = words.iter().position(|word| word.text == "tee");
             let outputs = copies.map_or(&[][..], |tee| &words[tee + 1..]);
-            let outputs: Vec<Word> = outputs.iter().chain(&command.output).cloned().collect();
+            let outputs: Vec<Word> = outputs.iter().chain(&output).cloned().collect();
             let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
             let is_empty = words.is_empty();
-            words.extend(command.inputs.into_iter().chain(command.texts));
+            words.extend(inputs.into_iter().chain(texts));
             for (at, inside) in printed_inside.iter().enumerate() {
                 if words[start..].iter().any(|word| word.holds_substitution(at)) {
                     words.extend(inside.iter().cloned());
                 }
             }
-            for word in &words[..start] {
-                let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
-                let Some((variable, value)) = assignment(word) else { continue };
-                let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
-                // Of `$(pwd)` nothing is known, so the variable may stand for any directory.
-                if values.is_empty() {
-                    place.values.remove(variable);
-                } else {
-                    place.values.insert(variable.to_owned(), values);
-                }
-            }
             for word in &words {
-                if word.text.contains('=')
-                    && let Some((variable, value)) = default_in(&word.text)
+                self.directory(word, place);
+                let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
+                if let Some((variable, value)) = assignment(word) {
+                    let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
+                    self.give(variable, values, place);
+                }
+                let defaults = word.text.match_indices('$');
+                for (variable, value) in defaults.filter_map(|(at, _)| default_in(&word.text[at..]))
                 {
-                    let word = Word { text: value.to_owned(), is_expanded: word.is_expanded };
-                    place.values.entry(variable.to_owned()).or_default().push(word);
+                    let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
+                    self.give(variable, [value], place);
                 }
             }
             words.append(&mut piped);
@@ -270,47 +332,114 @@ impl Follow<'_> {
                 printed.extend(words);
                 continue;
             }
-            let looked_at = self.command(&words, is_read || command.is_read, place)?;
+            let looked_at = self.command(&words, is_read || by_other, place)?;
             for output in &outputs {
                 self.written(&looked_at, output, place)?;
             }
-            if command.is_piped {
+            if is_piped {
                 piped = looked_at;
-            } else if command.output.is_none() {
+            } else if output.is_none() {
                 printed.extend(looked_at);
             }
         }
         Ok(printed)
     }
 
-    /// Follows a command. Returns the words that name the files whose content the command may print.
-    fn command(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+    /// Records that a text gives a variable these values.
+    fn give(&mut self, variable: &str, values: impl IntoIterator<Item = Word>, place: &Place) {
+        let given = self.values.entry((place.at, variable.to_owned())).or_default();
+        for value in values {
+            if given.len() < MOST_WORDS && !given.contains(&value) {
+                given.push(value);
+            }
+        }
+    }
+
+    /// Records that paths in a text may begin at the directory that a word names.
+    fn directory(&mut self, word: &Word, place: &Place) {
+        let path = plain(word.text.rsplit(['=', '"']).next().unwrap_or_default());
+        let path = path.strip_prefix("-C").or(path.strip_prefix("-I")).unwrap_or(path);
+        for top in ["", &place.directory] {
+            if let Some(directory) = resolved(top, path)
+                && self.files.directories.contains(directory.as_str())
+            {
+                let all = self.directories.entry(place.at).or_default();
+                if all.len() < MOST_WORDS {
+                    all.insert(directory);
+                }
+            }
+        }
+    }
+
+    /// The directories at which a path in a text may begin, the most likely one first.
+    fn tops(&self, place: &Place) -> Vec<String> {
+        let mut tops = vec![String::new()];
+        let own = std::iter::once(&place.directory);
+        for top in own.chain(self.directories.get(&place.at).into_iter().flatten()) {
+            if !tops.contains(top) {
+                tops.push(top.clone());
+            }
+        }
+        tops
+    }
+
+    /// The words for which a word stands, with the values of its variables: those that its own text gives, else
+    /// those of other texts. `${f%.c}` takes an end off.
+    fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
+        with_values(word, &|name| {
+            let own = self.values.get(&(place.at, name.to_owned())).cloned().unwrap_or_default();
+            if !own.is_empty() || self.texts[place.at].is_test {
+                return own;
+            }
+            let others = self.values.iter().filter(|((_, other), _)| other == name);
+            others.flat_map(|(_, values)| values.iter().cloned()).take(MOST_WORDS).collect()
+        })
+    }
+
+    /// The words for which these words stand.
+    fn all_values(&self, words: &[Word], place: &Place) -> Vec<Word> {
+        words.iter().flat_map(|word| self.with_values(word, place)).collect()
+    }
+
+    /// Searches a command. Returns the words that name the files whose content the command may print.
+    fn command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
+        let programs = match looks_only(&program.text, "") {
+            true => vec![program.clone()],
+            false => self.with_values(program, place),
+        };
+        if programs != [program.clone()] {
+            let mut printed = Vec::new();
+            for program in programs {
+                let parts = program.text.split_whitespace().enumerate();
+                let parts = parts.map(|(at, text)| Word {
+                    text: text.to_owned(),
+                    // The value of a variable may use the variable.
+                    is_expanded: at > 0 && program.is_expanded,
+                });
+                let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
+                printed.extend(self.command(&words, is_read, place)?);
+            }
+            return Ok(printed);
+        }
         if !is_read {
             // The program may run the files in the values of its variables: `BASH_ENV=F sh`.
-            self.values(prefixes, place)?;
+            self.assigned(prefixes, place)?;
         }
         match program.text.as_str() {
-            "cd" | "pushd" => {
-                if let Some(to) = rest.first() {
-                    place.directory = directory_to(to, place);
-                }
-            }
-            "[" | "[[" | "test" => {
-                let sought = Place { directory: place.directory.clone(), ..Place::default() };
-                if let Some(optional) = &mut place.optional {
-                    optional.extend(rest.iter().flat_map(|word| places_of(word, &sought)));
-                }
-            }
+            // The patterns of `case` are no files.
+            "case" | "cd" | "pushd" | "[" | "[[" | "test" => {}
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
                     let values = values.iter().skip_while(|word| word.text == "in");
-                    let values = values.flat_map(|word| with_values(word, &place.values)).collect();
-                    place.values.insert(variable.text.clone(), values);
+                    let values: Vec<Word> =
+                        values.flat_map(|word| self.with_values(word, place)).collect();
+                    self.give(&variable.text, values, place);
                 }
             }
             "find" => return self.find(rest, is_read, place),
+            name if INCLUDING.contains(&name) => self.included(name, rest, place)?,
             name if COPIERS.contains(&file_name(name)) => {
                 let operands = rest.iter().filter(|word| !word.text.starts_with('-')).cloned();
                 if let Some((to, from)) = operands.collect::<Vec<_>>().split_last() {
@@ -322,12 +451,15 @@ impl Follow<'_> {
         Ok(Vec::new())
     }
 
-    /// Follows a command whose program may run the files that its words name. Returns the words that name the
+    /// Searches a command whose program may run the files that its words name. Returns the words that name the
     /// files whose content the command may print.
     fn program(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         if words[0].text == "export" {
-            for value in words.iter().filter_map(|word| place.values.get(&word.text)).flatten() {
-                self.word(value, Part::default(), place)?;
+            for variable in &words[1..] {
+                let variable = Word { text: format!("${}", variable.text), is_expanded: true };
+                for value in self.with_values(&variable, place) {
+                    self.word(&value, Part::default(), place)?;
+                }
             }
         }
         if file_name(&words[0].text) == "run-parts" && !is_read {
@@ -361,11 +493,15 @@ impl Follow<'_> {
                 let module = Word { text: module.to_owned(), is_expanded: word.is_expanded };
                 self.module(&module, 1, place)?;
             }
-            if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M")) {
-                self.required(module, words, place)?;
+            // `-rall` loads a file from a directory that `-I` names.
+            if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
+                && !module.is_empty()
+            {
+                let module = Word { text: module.replace("::", "/"), is_expanded: false };
+                self.name(&module, Part { is_whole: true, ..Part::default() }, place)?;
             }
-            let is_variable = place.values.contains_key(variable_of(word));
-            part.is_program = at == 0 && (name.contains('/') || is_variable)
+            let is_path = || self.with_values(word, place).iter().any(|w| w.text.contains('/'));
+            part.is_program = at == 0 && is_path()
                 || matches!(before, "." | "source")
                 || part.by_shell && !before.starts_with('-') && at == 1;
             part.is_whole = at > 0 && !collects || part.is_program;
@@ -380,9 +516,9 @@ impl Follow<'_> {
         Ok(Vec::new())
     }
 
-    /// Follows the words after a word that is a program of a known kind: one that compares files, runs recipes or
-    /// only looks at files. Returns the words that name the files whose content it may print; `None` for any other
-    /// word. `next` is the text of the next word.
+    /// Searches the words after a word that is a program of a known kind: one that compares files, runs recipes
+    /// or only looks at files. Returns the words that name the files whose content it may print; `None` for any
+    /// other word. `next` is the text of the next word.
     fn other_program(
         &mut self,
         program: &Word,
@@ -390,24 +526,24 @@ impl Follow<'_> {
         next: &str,
         place: &Place,
     ) -> Result<Option<Vec<Word>>> {
-        let name = program.text.as_str();
+        let name = if program.text == "${MAKE}" { "make" } else { program.text.as_str() };
         if COMPARERS.contains(&file_name(name)) {
             // A setting of git may name a program: `git -c diff.external=F diff`.
-            let set = rest.windows(2).filter(|pair| pair[0].text == "-c");
-            self.values(set.map(|pair| &pair[1]), place)?;
+            let set: Vec<Word> = rest
+                .windows(2)
+                .filter(|pair| pair[0].text == "-c")
+                .map(|pair| pair[1].clone())
+                .collect();
+            self.assigned(&set, place)?;
             self.compared(program, rest, place);
             if matches!(next, "show" | "cat-file" | "ls-files") {
                 // `HEAD:F`, or a pattern of names.
                 return Ok(Some(rest[1..].iter().map(file_of_git).collect()));
             }
-        } else if let Some(book) = self.book_of(program, rest, place)? {
-            self.values(rest, place)?;
-            // Make runs this recipe for a target that has none.
-            self.recipe(book, ".DEFAULT")?;
-            for name in self.recipes_of(book, rest) {
-                self.recipe(book, &name)?;
-            }
-        } else if looks_only(name, next) && !self.is_file(program, place)? {
+        } else if let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) {
+            self.assigned(rest, place)?;
+            self.run_recipes(tool, rest, place)?;
+        } else if looks_only(name, next) && !self.is_file(program, place) {
             self.settings(rest, place)?;
             return Ok(Some(rest.to_vec()));
         } else {
@@ -416,19 +552,117 @@ impl Follow<'_> {
         Ok(Some(Vec::new()))
     }
 
+    /// Adds the recipes that these words of a runner name, and the files of recipes: those in the root, in a
+    /// directory that a word names (`make -C D`), and the files that words name (`make -f F`).
+    fn run_recipes(
+        &mut self,
+        tool: &'static Ecosystem,
+        rest: &[Word],
+        place: &Place,
+    ) -> Result<()> {
+        let runner = tool.recipe_runners[0];
+        let words = self.all_values(rest, place);
+        for (at, word) in words.iter().enumerate() {
+            self.recipes.insert((runner, word.text.clone()));
+            let is_file =
+                at > 0 && ["-f", "--file", "--makefile"].contains(&words[at - 1].text.as_str());
+            let joined = word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f"));
+            // Other runners pass these options on to the script.
+            if runner != "npm" && (is_file || joined.is_some()) {
+                let text = joined.unwrap_or(&word.text).to_owned();
+                for path in self.existing(&Word { text, is_expanded: word.is_expanded }, place) {
+                    self.found.run.insert(path.clone());
+                    self.recipe_file(tool, &path)?;
+                }
+            }
+        }
+        for top in self.tops(place) {
+            let file = tool.recipe_files.iter().map(|name| inside(&top, name));
+            if let Some(file) = file.clone().find(|file| self.files.has(file)) {
+                if !top.is_empty() && runner != "npm" {
+                    self.found.run.insert(file.clone());
+                }
+                self.recipe_file(tool, &file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the text of a file of recipes.
+    fn recipe_file(&mut self, tool: &'static Ecosystem, path: &str) -> Result<()> {
+        let runner = tool.recipe_runners[0];
+        if !self.read.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let Some(text) = (self.files.text)(path)? else { return Ok(()) };
+        let mut lines = Vec::new();
+        // A runner that gets no name runs the first recipe. npm runs none.
+        let mut is_first = runner != "npm";
+        for recipe in (tool.recipes)(&text) {
+            let is_plain = !recipe.name.is_empty() && !recipe.name.starts_with('.');
+            let counts = !is_plain || recipe.name.contains(['$', '%']) || is_first;
+            is_first &= !is_plain;
+            let name = if counts { None } else { Some((runner, recipe.name)) };
+            let needs = [runner.to_owned()].into_iter().chain(recipe.needs);
+            let needs = needs.collect::<Vec<_>>().join(" ");
+            let texts = recipe.lines.into_iter().chain([needs]);
+            lines.extend(texts.flat_map(|text| lines_of(&text, &name)));
+        }
+        // make runs in the root, or in the directory that an option names.
+        let directory = directory_of(path).to_owned();
+        self.texts.push(Rc::new(Text { lines, directory, ..Text::default() }));
+        Ok(())
+    }
+
+    /// Adds the files that a file of recipes includes, and the files from which make writes them: a built-in
+    /// rule writes `x` from `x.sh`. Missing files count.
+    fn included(&mut self, word: &str, files: &[Word], place: &Place) -> Result<()> {
+        let runner = if word.starts_with("import") { "just" } else { "make" };
+        let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&runner)) else {
+            return Ok(());
+        };
+        for file in self.all_values(files, place) {
+            for path in self.possible(&file, place) {
+                let matching: Vec<&str> = match path.contains('*') {
+                    true => {
+                        self.files.paths.iter().copied().filter(|p| matches(&path, p)).collect()
+                    }
+                    false => vec![&path],
+                };
+                for path in matching {
+                    self.recipe_file(tool, path)?;
+                }
+                self.found.run.extend([format!("{path}.sh"), path]);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the files that a word of a command names.
     fn word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
-        let values = with_values(word, &place.values);
+        let values = self.with_values(word, place);
         if values != [word.clone()] {
-            let place = Place { values: BTreeMap::new(), ..place.clone() };
             for value in &values {
-                self.word(value, part, &place)?;
+                // A value that uses its own variable is not expanded again.
+                for text in value.text.split_whitespace() {
+                    let is_program = part.is_program && text.contains('/');
+                    let word = Word { text: text.to_owned(), is_expanded: value.is_expanded };
+                    self.plain_word(&word, Part { is_program, ..part }, place)?;
+                }
             }
             return Ok(());
         }
+        self.plain_word(word, part, place)
+    }
+
+    /// As [`Self::word`], without the values of variables.
+    fn plain_word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         let text = word.text.as_str();
         if part.by_shell && text.contains(char::is_whitespace) {
-            return self.text(text, place);
+            for line in script_lines(text) {
+                self.line(&line, false, place)?;
+            }
+            return Ok(());
         }
         let is_name = |c: char| !c.is_whitespace() && !"=,:;!'\"`()<>|&".contains(c);
         if !text.starts_with('-') && text.chars().all(is_name) {
@@ -447,61 +681,69 @@ impl Follow<'_> {
         Ok(())
     }
 
-    /// Adds the first file that a name may mean. If there is none, adds the missing files that it may mean.
+    /// Adds the files that a name may mean. If there is none, adds the missing files that it may mean.
     fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         let mut missing = Vec::new();
-        for path in places_of(word, place) {
+        let mut is_there = false;
+        let possible = self.possible(word, place);
+        for path in &possible {
             if path.contains('*') {
-                if part.is_whole && (is_run_by_name(&path) || part.is_program) {
-                    self.like(&path, part, place)?;
-                    missing.push(path);
+                if part.is_whole && (is_run_by_name(path) || part.is_program) {
+                    self.like(path, part, place)?;
+                    missing.push(path.clone());
                 }
-            } else if self.path(&path, part, place)? {
-                missing.clear();
-                break;
+            } else if self.at(path, part, place)? {
+                is_there = true;
             } else if part.takes_missing {
-                missing.push(path);
+                missing.push(path.clone());
+            }
+        }
+        if !is_there {
+            for path in possible.iter().filter(|path| !path.contains('*')) {
+                is_there |= self.copy(path, part, place)?;
             }
         }
         missing.retain(|path| {
-            !is_test_path(path) && (path.contains('*') || place.takes_missing(path))
+            let is_wanted = place.may_fail
+                || place.optional.as_ref().is_none_or(|files| files.contains(plain(&word.text)));
+            !is_test_path(path) && (path.contains('*') || is_wanted && !is_there)
         });
         self.found.run.extend(missing);
         Ok(())
     }
 
-    /// Follows the files that match a pattern, if their directory is known. Of the tests among them only the
-    /// interpreters count: the files that such a test runs may be the code under test.
+    /// Adds the files that match a pattern. Of the tests among them only the interpreters count: the files that
+    /// such a test runs may be the code under test.
     fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
-        for path in like(self.read, pattern)? {
-            let InTree::File(text) = (self.read)(&path)? else { continue };
-            if is_test_path(&path) {
-                self.interpreter(&text, place)?;
-            } else if part.is_program || may_be_shell(&path) {
-                self.file(&path, &text, part.by_shell, place)?;
+        let matching: Vec<&str> =
+            self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
+        for path in matching.into_iter().take(MOST_WORDS) {
+            if is_test_path(path) {
+                self.interpreter(path, place)?;
+            } else if part.is_program || may_be_shell(path) {
+                self.file(path, part.by_shell, place)?;
             }
         }
         Ok(())
     }
 
-    /// Follows the first line of an executed file, which is a command: `#!/usr/bin/env -S python3 F`.
-    fn interpreter(&mut self, text: &str, place: &Place) -> Result<()> {
-        let first =
-            text.lines().next().and_then(|line| line.strip_prefix("#!")).unwrap_or_default();
-        let mut words = first.split_whitespace().skip_while(|word| word.starts_with('/'));
-        words.try_for_each(|word| {
+    /// Searches the first line of an executed file, which is a command: `#!/usr/bin/env -S python3 F`. Returns
+    /// true if it names a shell, and `None` if there is no such line.
+    fn interpreter(&mut self, path: &str, place: &Place) -> Result<Option<bool>> {
+        let text = (self.files.text)(path)?.unwrap_or_default();
+        let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+        let words = first.unwrap_or_default().split_whitespace();
+        for word in words.skip_while(|word| word.starts_with('/')) {
             let word = Word { text: word.to_owned(), is_expanded: false };
-            self.word(&word, Part { is_program: word.text.contains('/'), ..Part::default() }, place)
-        })
+            let part = Part { is_program: word.text.contains('/'), ..Part::default() };
+            self.word(&word, part, place)?;
+        }
+        Ok(first.map(|first| first.trim_end().ends_with("sh")))
     }
 
-    /// Adds the file at a path. If there is none, adds the original of a copy at that path, or the file at a
-    /// path without its first directories: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
-    /// if it found a file.
-    fn path(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
-        if self.at(path, part, place)? {
-            return Ok(true);
-        }
+    /// Adds the original of a copy at a path, or the file at a path without its first directories:
+    /// `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a file.
+    fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         let mut is_copy = false;
         for (to, from) in self.copies.clone() {
             let rest = if to.is_empty() { Some(path) } else { path.strip_prefix(to.as_str()) };
@@ -522,62 +764,62 @@ impl Follow<'_> {
 
     /// Adds the file at a path, or the main files of the directory there. Returns true if the path exists.
     fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
-        match (self.read)(path)? {
-            InTree::File(text) => {
-                if part.is_program || is_run_by_name(path) {
-                    self.file(path, &text, part.by_shell, place)?;
-                }
+        let is_below_link =
+            || directories_above(path).any(|above| self.files.links.contains(above));
+        if self.files.has(path) || is_below_link() && (self.files.text)(path)?.is_some() {
+            if part.is_program || is_run_by_name(path) {
+                self.file(path, part.by_shell, place)?;
             }
-            InTree::Directory(names) => {
-                if part.is_whole {
-                    self.main_files(path, &names, place)?;
-                }
+        } else if path.is_empty() || self.files.directories.contains(path) {
+            if part.is_whole {
+                self.main_files(path, place)?;
             }
-            InTree::Nothing if part.is_whole || path.contains('/') => {
-                return self.without_extension(path, place);
-            }
-            InTree::Nothing => return Ok(false),
+        } else {
+            return Ok(
+                (part.is_whole || path.contains('/')) && self.without_extension(path, place)?
+            );
         }
         Ok(true)
     }
 
     /// Adds the source files whose path without extension is `path`. Returns true if there are any.
     fn without_extension(&mut self, path: &str, place: &Place) -> Result<bool> {
-        let InTree::Directory(names) = (self.read)(directory_of(path))? else { return Ok(false) };
-        let mut is_there = false;
-        for name in &names {
-            let stem = name.rsplit_once('.').map_or("", |(stem, _)| stem);
-            if stem == file_name(path) && language_of(name).is_some() {
-                is_there |= self.file_at(&inside(directory_of(path), name), place)?;
-            }
+        let files = self.files.by_stem.get(file_name(path)).into_iter().flatten().copied();
+        let files: Vec<&str> =
+            files.filter(|file| directory_of(file) == directory_of(path)).collect();
+        for file in &files {
+            self.file(file, false, place)?;
         }
-        Ok(is_there)
+        Ok(!files.is_empty())
     }
 
     /// Adds the main files of a directory: they run if a command names the directory.
-    fn main_files(&mut self, directory: &str, names: &[String], place: &Place) -> Result<()> {
-        for name in names {
-            let path = inside(directory, name);
+    fn main_files(&mut self, directory: &str, place: &Place) -> Result<()> {
+        let paths: Vec<&str> = self.files.in_directory(directory).collect();
+        for path in paths {
+            let name = file_name(path);
             let is_index = name.starts_with("index.") && have_same_language(name, "a.js");
-            if name == "package.json"
-                && let InTree::File(text) = (self.read)(&path)?
-                && let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default()
-                && let Some(main) = json["main"].as_str()
-            {
-                let place = Place { directory: directory.to_owned(), ..place.clone() };
-                let word = Word { text: main.to_owned(), is_expanded: false };
-                self.name(&word, Part { takes_missing: true, ..Part::default() }, &place)?;
-                self.found.run.insert(path);
+            let is_go = name.ends_with(".go") && !is_test_path(path);
+            if name == "package.json" {
+                let text = (self.files.text)(path)?.unwrap_or_default();
+                let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+                if let Some(main) = json["main"].as_str() {
+                    let word = Word { text: inside(directory, main), is_expanded: false };
+                    self.name(&word, Part { takes_missing: true, ..Part::default() }, place)?;
+                    self.found.run.insert(path.to_owned());
+                }
             } else if name == "__main__.py" || is_index {
-                self.file_at(&path, place)?;
-            } else if name.ends_with(".go")
-                && let InTree::File(text) = (self.read)(&path)?
+                self.file(path, false, place)?;
+            } else if is_go
+                && let Some(text) = (self.files.text)(path)?
                 && text.lines().any(|line| line.trim_end() == "package main")
             {
-                self.file(&path, "", false, place)?;
-            } else if name == "src" {
-                self.file_at(&format!("{path}/main.rs"), place)?;
+                self.found.run.insert(path.to_owned());
             }
+        }
+        let main = inside(directory, "src/main.rs");
+        if self.files.has(&main) {
+            self.found.run.insert(main);
         }
         Ok(())
     }
@@ -585,54 +827,33 @@ impl Follow<'_> {
     /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has none. The
     /// last parts of a word may be names in the module; at least the number `least` of parts are not.
     fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
-        let values = with_values(word, &place.values);
-        if values != [word.clone()] {
-            let place = Place { values: BTreeMap::new(), ..place.clone() };
-            let mut is_there = false;
-            for value in &values {
-                is_there |= self.module(value, least, &place)?;
+        let mut is_there = false;
+        for value in self.with_values(word, place) {
+            let parts: Vec<&str> = value.text.split(['.', ':']).collect();
+            if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_in_name)) {
+                continue;
             }
-            return Ok(is_there);
-        }
-        let parts: Vec<&str> = word.text.split(['.', ':']).collect();
-        if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_in_name)) {
-            return Ok(false);
-        }
-        for count in (least..=parts.len()).rev() {
-            let path = parts[..count].join("/");
-            for name in [format!("{path}.py"), format!("{path}/__main__.py")] {
-                for path in places_of(&Word { text: name, is_expanded: false }, place) {
-                    if self.file_at(&path, place)? {
-                        return Ok(true);
-                    }
+            for count in (least..=parts.len()).rev() {
+                let path = parts[..count].join("/");
+                let names = [format!("{path}.py"), format!("{path}/__main__.py")];
+                let names = names.map(|text| Word { text, is_expanded: false });
+                let found: Vec<String> =
+                    names.iter().flat_map(|name| self.existing(name, place)).collect();
+                for path in &found {
+                    self.file(path, false, place)?;
+                }
+                is_there |= !found.is_empty();
+                if is_there {
+                    break;
                 }
             }
         }
-        Ok(false)
-    }
-
-    /// Adds the file of a module that an interpreter of Ruby or Perl loads (`-r`, `-M`) from the directories
-    /// that `-I` names.
-    fn required(&mut self, module: &str, words: &[Word], place: &Place) -> Result<()> {
-        if module.is_empty() {
-            return Ok(());
-        }
-        for directory in words.iter().filter_map(|word| word.text.strip_prefix("-I")) {
-            let text = format!("{directory}/{}", module.replace("::", "/"));
-            for path in places_of(&Word { text, is_expanded: false }, place) {
-                self.without_extension(&path, place)?;
-            }
-        }
-        Ok(())
+        Ok(is_there)
     }
 
     /// Adds the files that the values of assignments among these words name.
-    fn values<'w>(
-        &mut self,
-        words: impl IntoIterator<Item = &'w Word>,
-        place: &Place,
-    ) -> Result<()> {
-        for (_, value) in words.into_iter().filter_map(assignment) {
+    fn assigned(&mut self, words: &[Word], place: &Place) -> Result<()> {
+        for (_, value) in words.iter().filter_map(assignment) {
             self.word(&value, Part::default(), place)?;
         }
         Ok(())
@@ -650,48 +871,34 @@ impl Follow<'_> {
     }
 
     /// True if a word is the name of a file in the tree.
-    fn is_file(&self, word: &Word, place: &Place) -> Result<bool> {
-        for path in places_of(word, place) {
-            if matches!((self.read)(&path)?, InTree::File(_)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn is_file(&self, word: &Word, place: &Place) -> bool {
+        !self.existing(word, place).is_empty()
     }
 
-    /// Adds the file at a path. Returns false if there is none.
-    fn file_at(&mut self, path: &str, place: &Place) -> Result<bool> {
-        let InTree::File(text) = (self.read)(path)? else { return Ok(false) };
-        self.file(path, &text, false, place)?;
-        Ok(true)
-    }
-
-    /// Adds a file, and follows it if it is a shell script.
-    fn file(&mut self, path: &str, text: &str, by_shell: bool, place: &Place) -> Result<()> {
+    /// Adds a file, and its text if it is a shell script.
+    fn file(&mut self, path: &str, by_shell: bool, place: &Place) -> Result<()> {
         let is_test = is_test_path(path);
         let is_under_test = place.optional.is_some() && !is_test;
-        if is_under_test || !self.done.insert(path.to_owned()) {
+        if is_under_test {
             return Ok(());
         }
-        let first = text.lines().next().unwrap_or_default();
-        let is_shell = match first.strip_prefix("#!") {
-            Some(interpreter) => interpreter.trim_end().ends_with("sh"),
-            None => may_be_shell(path),
-        };
         if !is_test || place.is_command {
             self.found.run.insert(path.to_owned());
         }
-        self.interpreter(text, place)?;
+        if !self.read.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let is_shell = self.interpreter(path, place)?.unwrap_or_else(|| may_be_shell(path));
         if by_shell || is_shell {
-            let directory = place.directory.clone();
-            let script = directory_of(path).to_owned();
-            let optional = is_test.then(BTreeSet::new);
-            self.text(text, &Place { directory, script, optional, ..Place::default() })?;
+            let text = (self.files.text)(path)?.unwrap_or_default();
+            let lines = lines_of(&text, &None);
+            let directory = directory_of(path).to_owned();
+            self.texts.push(Rc::new(Text { lines, directory, is_test, ..Text::default() }));
         }
         Ok(())
     }
 
-    /// Follows texts that a command writes to a file, as the commands of a script. If the file's name is
+    /// Searches texts that a command writes to a file, as the commands of a script. If the file's name is
     /// not that of a script, a text of several lines is data, but a path in it still names a file. Files
     /// among `words` count as copied.
     fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
@@ -708,17 +915,21 @@ impl Follow<'_> {
 
     /// Records that files are copied or written to a place.
     fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
-        for to in places_of(to, place) {
-            for from in from.iter().flat_map(|word| places_of(word, place)) {
+        for to in self.possible(to, place) {
+            let originals: Vec<String> =
+                from.iter().flat_map(|word| self.possible(word, place)).collect();
+            for from in originals {
                 let from = if from.contains('*') { directory_of(&from) } else { &from };
-                self.copies.push((to.clone(), from.to_owned()));
+                if self.copies.len() < MOST_COPIES && *from != to {
+                    self.copies.insert((to.clone(), from.to_owned()));
+                }
             }
         }
     }
 
-    /// Follows the command that `find` runs on the files that it finds. Returns words that stand for these
+    /// Searches the command that `find` runs on the files that it finds. Returns words that stand for these
     /// files.
-    fn find(&mut self, words: &[Word], is_read: bool, place: &mut Place) -> Result<Vec<Word>> {
+    fn find(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
         let tops = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
@@ -741,93 +952,61 @@ impl Follow<'_> {
             _ => Some(words),
         };
         for word in operands.unwrap_or_default() {
-            if word.text.starts_with('-') || place.inputs.contains(word) {
-                continue;
+            if !word.text.starts_with('-') && !place.inputs.contains(word) {
+                for value in self.with_values(word, place) {
+                    let paths = self.possible(&value, place);
+                    self.found.compared.extend(paths);
+                }
             }
-            let words = match place.values.get(variable_of(word)) {
-                Some(values) if word.is_expanded => values,
-                _ => std::slice::from_ref(word),
-            };
-            self.found.compared.extend(words.iter().flat_map(|word| places_of(word, place)));
         }
     }
 
-    /// The recipes that a program runs: those of the file that an option names (`make -f F`), else those of the
-    /// file that it finds.
-    fn book_of(&mut self, program: &Word, rest: &[Word], place: &Place) -> Result<Option<usize>> {
-        let name = if program.text == "$(MAKE)" { "make" } else { &program.text };
-        let at = rest
-            .iter()
-            .position(|word| matches!(word.text.as_str(), "-f" | "--file" | "--makefile"));
-        let file = at.and_then(|at| rest.get(at + 1)).map(|word| word.text.as_str());
-        let joined = rest
-            .iter()
-            .find_map(|word| word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f")));
-        let file = file.or(joined).and_then(|file| resolved(&place.directory, file));
-        let Some(ecosystem) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) else {
-            return Ok(None);
-        };
-        // Other runners pass these options on to the script.
-        if matches!(ecosystem.recipe_runners.first(), Some(&("make" | "just")))
-            && let Some(file) = file
-        {
-            if !self.books.iter().any(|book| book.file == file)
-                && let Some(book) = book(self.read, ecosystem, &file)?
-            {
-                self.found.run.extend(book.includes.iter().chain([&file]).cloned());
-                self.books.push(book);
+    /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in `$DIR/lib.sh`,
+    /// stands for any directory.
+    fn possible(&self, word: &Word, place: &Place) -> Vec<String> {
+        let (forms, is_anywhere) = forms_of(word);
+        let mut found = Vec::new();
+        let mut tops = self.tops(place);
+        if forms.iter().any(|form| form == "." || form == "*") {
+            tops.truncate(1);
+        }
+        for form in &forms {
+            for top in &tops {
+                let is_inside = top.is_empty() || below(form, top).is_none();
+                let path = resolved(top, form).filter(|path| is_inside || self.files.has(path));
+                found.extend(path.filter(|path| !found.contains(path)));
             }
-            if let Some(at) = self.books.iter().position(|book| book.file == file) {
-                return Ok(Some(at));
+            let end = format!("/{}", form.trim_start_matches("../"));
+            let named = self.files.by_name.get(file_name(form)).into_iter().flatten();
+            for path in named.filter(|path| is_anywhere && path.ends_with(&end)) {
+                if !found.iter().any(|other| other == path) {
+                    found.push((*path).to_owned());
+                }
             }
         }
-        Ok(self.books.iter().position(|book| book.runners.contains(&name)))
+        found
     }
 
-    /// Returns the words, which may be names of recipes. If none of them is, adds the name of the first
-    /// recipe.
-    fn recipes_of(&self, book: usize, words: &[Word]) -> Vec<String> {
-        let recipes = &self.books[book].recipes;
-        let mut names: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
-        if !recipes.iter().any(|recipe| names.contains(&recipe.name)) {
-            // An included file may have the first recipe.
-            let most = if self.books[book].includes.is_empty() { 1 } else { usize::MAX };
-            let first = recipes.iter().filter(|recipe| !recipe.name.starts_with('.')).take(most);
-            names.extend(first.map(|recipe| recipe.name.clone()));
-        }
-        names
+    /// The files of the tree that a word may mean.
+    fn existing(&self, word: &Word, place: &Place) -> Vec<String> {
+        let mut found = self.possible(word, place);
+        found.retain(|path| self.files.has(path));
+        found
     }
+}
 
-    /// Follows the recipes that a recipe needs, and then its own lines.
-    fn recipe(&mut self, book: usize, name: &str) -> Result<()> {
-        if !self.done.insert(format!("{book}:{name}")) {
-            return Ok(());
-        }
-        let all = self.books[book].recipes.iter();
-        let mut recipes: Vec<Recipe> =
-            all.clone().filter(|recipe| recipe.name == name).cloned().collect();
-        // All lines of a recipe run in one shell, so that `cd` counts for the next lines.
-        let in_one = all.clone().any(|recipe| recipe.name == ".ONESHELL");
-        let has_lines = recipes.iter().any(|recipe| !recipe.lines.concat().is_empty());
-        if !has_lines && name.len() < LONGEST_TARGET && self.done.len() < MOST_FOLLOWED {
-            recipes.extend(all.filter_map(|recipe| {
-                let stem = stem_of(name, &recipe.name)?;
-                let needs = recipe.needs.iter().map(|need| need.replace('%', stem)).collect();
-                let lines = recipe.lines.iter().map(|line| line.replace('%', stem)).collect();
-                Some(Recipe { name: name.to_owned(), needs, lines })
-            }));
-        }
-        for recipe in recipes {
-            for needed in &recipe.needs {
-                self.recipe(book, needed)?;
-            }
-            let texts = if in_one { vec![recipe.lines.join("\n")] } else { recipe.lines };
-            for text in &texts {
-                self.text(text, &Place::default())?;
-            }
-        }
-        Ok(())
-    }
+/// A word as a path: without `./` before it and slashes after it.
+fn plain(word: &str) -> &str {
+    word.trim_start_matches("./").trim_end_matches('/')
+}
+
+/// The names of the variables that a line uses.
+fn variables_in(line: &str) -> impl Iterator<Item = String> {
+    line.split('$').skip(1).filter_map(|after| {
+        let after = after.trim_start_matches('{');
+        let end = after.find(|c| !is_in_name(c)).unwrap_or(after.len());
+        (end > 0).then(|| after[..end].to_owned())
+    })
 }
 
 /// True if a file of this name counts wherever a command names it.
@@ -869,18 +1048,8 @@ pub fn without_prefixes(words: &[Word]) -> &[Word] {
     rest
 }
 
-/// The directory to which `cd` leads. An expanded word is resolved from the script's directory.
-fn directory_to(word: &Word, place: &Place) -> String {
-    let (top, path) = match word.text.split_once('/') {
-        _ if !word.is_expanded => (&place.directory, word.text.as_str()),
-        Some((_, rest)) => (&place.script, rest),
-        None => (&place.script, "."),
-    };
-    resolved(top, path).unwrap_or_default()
-}
-
 /// The variable and the value of a word such as `CC=gcc`.
-fn assignment(word: &Word) -> Option<(&str, Word)> {
+pub fn assignment(word: &Word) -> Option<(&str, Word)> {
     let (variable, value) = word.text.split_once('=')?;
     Some((variable, Word { text: value.to_owned(), is_expanded: word.is_expanded }))
 }
@@ -905,26 +1074,18 @@ fn default_in(text: &str) -> Option<(&str, &str)> {
     (!value.is_empty()).then_some((name, value))
 }
 
-/// The paths that a word may mean, the most likely one first; the empty path is the root. The script's own
-/// directory comes first for a variable as in `$DIR/lib.sh`, because that is often its value.
-fn places_of(word: &Word, place: &Place) -> Vec<String> {
-    let text = word.text.trim_start_matches('/');
+/// The paths for which a word stands, without their directory; and true if an unknown beginning stands for any
+/// directory, with its slash (`${R}lib/F`) or without.
+fn forms_of(word: &Word) -> (Vec<String>, bool) {
+    let text = plain(word.text.trim_start_matches('/'));
     if !word.is_expanded {
-        return resolved(&place.directory, text).into_iter().collect();
+        return (if text.is_empty() { Vec::new() } else { vec![text.to_owned()] }, false);
     }
-    // An unknown beginning stands for any directory, with its slash (`${R}lib/F`) or without.
-    let plain = without_variables(text, '$');
-    let (first, rest) = plain.split_once('/').unwrap_or((&plain, ""));
-    if first.contains('$') {
-        if rest.is_empty() || rest.contains('$') {
-            return Vec::new();
-        }
-        let with_slash = if first == "$" { None } else { plain.strip_prefix('$') };
-        return [&place.script, &place.directory, ""]
-            .iter()
-            .flat_map(|top| [Some(rest), with_slash].map(|rest| resolved(top, rest?)))
-            .flatten()
-            .collect();
+    let unknown = without_variables(text, '$');
+    let (first, rest) = unknown.split_once('/').unwrap_or((&unknown, ""));
+    if first.contains('$') && !rest.is_empty() && !rest.contains('$') {
+        let with_slash = if first == "$" { None } else { unknown.strip_prefix('$') };
+        return ([Some(rest), with_slash].into_iter().flatten().map(str::to_owned).collect(), true);
     }
     // A name with unknown variables stands for all files that match it, if its directory and its language
     // are known.
@@ -932,10 +1093,8 @@ fn places_of(word: &Word, place: &Place) -> Vec<String> {
     let is_vague = directory_of(&pattern).contains('*') || language_of(&pattern).is_none();
     // In a text, `[NAME...]` is no pattern of names. As a pattern it would stand for one character.
     let is_bracket = pattern.chars().all(|c| c == '*') && text.contains('[');
-    if is_bracket || text.contains('$') && is_vague {
-        return Vec::new();
-    }
-    resolved(&place.directory, &pattern).into_iter().collect()
+    let is_unknown = first.contains('$') || is_bracket || text.contains('$') && is_vague;
+    (if is_unknown { Vec::new() } else { vec![pattern] }, false)
 }
 
 /// A word as a pattern: with `*` for `?`, `[a-z]` and the variables that are not known.
@@ -950,18 +1109,19 @@ fn as_pattern(text: &str) -> String {
 }
 
 /// The words for which a word stands, with the known values of its variables. `${f%.c}` takes an end off.
-fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
+pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Word> {
     if !word.is_expanded {
         return vec![word.clone()];
     }
-    if let Some(values) = known.get(variable_of(word)) {
-        return values.clone();
+    let values = values_of(variable_of(word));
+    if !values.is_empty() {
+        return values;
     }
     for (at, _) in word.text.match_indices('$') {
         let after = &word.text[at + 1..];
         let name = after.trim_start_matches('{');
         let name = &name[..name.find(|c| !is_in_name(c)).unwrap_or(name.len())];
-        let mut values = known.get(name).cloned().unwrap_or_default();
+        let mut values = values_of(name);
         if let Some((_, value)) = default_in(&word.text[at..]) {
             values.push(Word { text: value.to_owned(), is_expanded: true });
         }
@@ -972,7 +1132,7 @@ fn with_values(word: &Word, known: &BTreeMap<String, Vec<Word>>) -> Vec<Word> {
         let (inner, rest) = after.split_at(end.unwrap_or(name.len()));
         let ending = inner.split_once('%').map_or("", |(_, end)| end.trim_matches(['%', '}']));
         let parts = values.iter().flat_map(|value| value.text.split_whitespace());
-        let rest = with_values(&Word { text: rest.to_owned(), is_expanded: true }, known);
+        let rest = with_values(&Word { text: rest.to_owned(), is_expanded: true }, values_of);
         let texts = parts.flat_map(|part| {
             let part = part.strip_suffix(ending).unwrap_or(part);
             let text = format!("{}{part}", &word.text[..at]);
@@ -989,6 +1149,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ecosystems::touched::is_named;
 
     /// The files of a project that a command runs.
     fn of(files: &[(&str, &str)], command: &str) -> Vec<String> {
@@ -997,22 +1158,12 @@ mod tests {
 
     /// The files of a project that a command runs or compares.
     fn named(files: &[(&str, &str)], command: &str) -> NamedFiles {
-        let read = |path: &str| {
-            let is_directory = files.iter().any(|(name, _)| name.starts_with(&format!("{path}/")));
-            Ok(match files.iter().find(|(name, _)| *name == path) {
-                Some((_, text)) => InTree::File((*text).to_owned()),
-                None if is_directory || path.is_empty() => InTree::Directory(names_in(files, path)),
-                None => InTree::Nothing,
-            })
+        let text = |path: &str| {
+            let file = files.iter().find(|(name, _)| *name == path);
+            Ok(file.map(|(_, text)| (*text).to_owned()))
         };
-        named_files(&read, &[command.to_owned()]).expect("nothing fails to be read")
-    }
-
-    /// The names in a directory of a project.
-    fn names_in(files: &[(&str, &str)], directory: &str) -> Vec<String> {
-        let top = if directory.is_empty() { String::new() } else { format!("{directory}/") };
-        let below = files.iter().filter_map(|(name, _)| name.strip_prefix(&top));
-        below.map(|rest| rest.split('/').next().unwrap_or(rest).to_owned()).collect()
+        let tree = TreeFiles::of(files.iter().map(|(path, _)| (*path, false)), &text);
+        named_files(&tree, &[command.to_owned()]).expect("nothing fails to be read")
     }
 
     #[test]
@@ -1197,11 +1348,17 @@ mod tests {
         for (make, expected) in cases {
             let more = ("x.mk", "t:\n\tnode v/all.js\n");
             let files = [("Makefile", make), ("v/all.js", ""), ("src/a.c", ""), more];
-            let found: Vec<String> = of(&files, "make t");
-            let found: Vec<&String> = found
+            let mut found = named(&files, "make t").run;
+            // Patterns stand for the files that they match.
+            found = files
                 .iter()
-                .filter(|path| !make.contains("include") || path.contains("v/"))
+                .map(|(path, _)| (*path).to_owned())
+                .filter(|path| is_named(path, &found))
                 .collect();
+            if !expected.contains(&"x.mk") {
+                found.remove("x.mk");
+            }
+            let found: Vec<&String> = found.iter().collect();
             assert_eq!(found, expected, "{make}");
         }
     }
@@ -1284,9 +1441,9 @@ mod tests {
         ];
         let cases: [(&str, &[&str]); 10] = [
             ("make test", &["out", "d/a.html"]),
-            ("cd tests && sh all.sh", &["d/*.js"]),
-            ("cd d && cmp a.html ../b.html", &["d/a.html", "b.html"]),
-            ("git diff --no-index a.html d", &["a.html", "d"]),
+            ("cd tests && sh all.sh", &["d/*.js", "tests/d/*.js"]),
+            ("cd d && cmp a.html ../b.html", &["a.html", "d/a.html", "b.html"]),
+            ("git diff --no-index a.html d", &["a.html", "d", "d/a.html", "d/d"]),
             ("git add d/a.html", &[]),
             // A formatter check compares a file with its own formatted text.
             ("for f in *.c; do clang-format $f | diff - $f; done", &[]),

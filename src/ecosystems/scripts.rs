@@ -7,8 +7,9 @@ use crate::ecosystems::make;
 use crate::ecosystems::markers::{Markers, TextKind};
 use crate::ecosystems::paths::file_name;
 use crate::ecosystems::project::text_by_links;
-use crate::ecosystems::run_files::{InTree, NamedFiles, named_files};
+use crate::ecosystems::run_files::{NamedFiles, TreeFiles, named_files};
 use crate::error::Result;
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -17,16 +18,11 @@ use crate::model::oracle::OracleCommand;
 /// too, because the commands run them once an attempt adds them.
 pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
     let tree = repo.commit(base)?.tree;
-    let read = |path: &str| {
-        Ok(match text_by_links(repo, &tree, path)? {
-            Some(text) => InTree::File(text),
-            None => match repo.names_by_links(&tree, path)? {
-                Some(names) => InTree::Directory(names),
-                None => InTree::Nothing,
-            },
-        })
-    };
-    named_files(&read, &lines_of(oracle))
+    let paths = repo.paths_and_modes_of(base)?;
+    let text = |path: &str| text_by_links(repo, &tree, path);
+    let paths = paths.iter().map(|(path, mode)| (path.as_str(), *mode == EntryMode::Link));
+    let files = TreeFiles::of(paths, &text);
+    named_files(&files, &lines_of(oracle))
 }
 
 /// The commands as lines for a shell.

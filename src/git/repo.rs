@@ -347,21 +347,6 @@ impl Repo {
         Ok(matches!(self.entry(tree, path.into())?, Some((EntryMode::Directory, _))))
     }
 
-    /// The names in the directory to which a path leads in a tree, after symbolic links are followed; `None`
-    /// if there is no such directory. The empty path is the root.
-    pub fn names_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<String>>> {
-        let Some(place) = self.place_by_links(tree, path)? else { return Ok(None) };
-        let directory = if place.is_empty() {
-            *tree
-        } else {
-            match self.entry(tree, place.as_str().into())? {
-                Some((EntryMode::Directory, id)) => to_oid(id),
-                _ => return Ok(None),
-            }
-        };
-        Ok(Some(self.entries_of(&directory)?.into_iter().map(|(name, _, _)| name).collect()))
-    }
-
     /// The id of the object at a path; `None` if the path does not exist, or if the trees cannot be read.
     /// `tree` is a tree or a commit.
     pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {

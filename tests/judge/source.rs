@@ -530,6 +530,7 @@ fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
         let world = World::unborn();
         world.write("pyproject.toml", "");
         world.write("src/app.py", "bad\n");
+        world.write("src/main.py", "import app\n");
         let check = "grep -q good src/app.py";
         let python = format!("import os, sys\nsys.exit(os.system('{check}') >> 8)\n");
         world.write(run, if run.ends_with("py") { python } else { format!("{check}\n") });
