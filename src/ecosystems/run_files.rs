@@ -1526,6 +1526,35 @@ mod tests {
         assert_eq!(of(&files, "just lint"), with(&["prepare"]));
     }
 
+    #[test]
+    fn names_and_places_that_another_text_gives_are_known() {
+        let cases: [(&[(&str, &str)], &str); 9] = [
+            (&[("env.sh", "X=v/all.js\n")], ". ./env.sh; node $X"),
+            (&[("env.sh", "D=v\n")], ". ./env.sh; cd v; node $D/all.js"),
+            (&[("env.sh", "export D=v\n")], ". ./env.sh; (cd v && node all.js)"),
+            // No text uses the variable, so that it is for a program.
+            (&[("env.sh", "BASH_ENV=v/all.js\n")], "set -a; . ./env.sh; bash"),
+            (&[("Makefile", "VPATH = v\nt: all.js\n\tnode $<\n")], "make t"),
+            (
+                &[
+                    ("Makefile", "t:\n\t$(MAKE) -C sub\n"),
+                    ("sub/Makefile", "u:\n\tnode ../v/all.js\n"),
+                ],
+                "make t",
+            ),
+            (&[("sub/Makefile", "u:\n\tnode ../v/all.js\n")], "cd sub && make u"),
+            (&[("justfile", "x := 'v/all.js'\nt:\n    node {{x}}\n")], "just t"),
+            (
+                &[("justfile", "import 'more.just'\n"), ("more.just", "t:\n    node v/all.js\n")],
+                "just t",
+            ),
+        ];
+        for (more, command) in cases {
+            let files = [more, &[("v/all.js", "")]].concat();
+            assert!(named(&files, command).run.contains("v/all.js"), "{more:?}: {command}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
