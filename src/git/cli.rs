@@ -304,10 +304,7 @@ impl Call {
     /// Runs the call again if git did not find an object or could not write one: another git may just have
     /// moved the object into a pack, or removed the directory for the new one.
     pub fn output(self) -> Result<Output> {
-        // A failed `worktree add` leaves its branch behind. Its caller deletes the branch and tries again.
-        let is_repeatable = self.args.first().is_none_or(|first| first != "worktree");
-        let may_change =
-            |output: &Output| is_repeatable && output.code != 0 && may_be_moving(output);
+        let may_change = |output: &Output| output.code != 0 && may_be_moving(output);
         repeat(PAUSES, |done| done.as_ref().is_ok_and(may_change), || self.clone().output_once())
     }
 

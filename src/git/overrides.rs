@@ -74,6 +74,12 @@ impl Overrides {
         self.stand_in.write().take_if(|stand_in| stand_in.directory == directory);
     }
 
+    /// The directory whose settings calls on the common git directory `common` obey.
+    pub(super) fn settings_of(&self, common: &Path) -> PathBuf {
+        let stand_in = self.stand_in.read();
+        stand_in.as_ref().map_or(common.to_owned(), |stand_in| stand_in.directory.clone())
+    }
+
     /// True while calls are redirected to another directory.
     pub fn is_redirected(&self) -> bool {
         self.stand_in.read().is_some()

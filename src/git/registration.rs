@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use crate::error::{IoContext, Result};
-use crate::fs::tree;
+use crate::fs::{regular, tree};
 use crate::git::cli::OURS;
 use crate::git::refs::Move;
 use crate::git::repo::Repo;
@@ -36,58 +36,21 @@ const ASSEMBLED: &str = "frites-entry";
 
 /// Registers worktrees without files, and makes their branches at the commit `at`. The caller holds the
 /// repository lock. If this fails, the caller removes what was made.
-///
-/// If git's entries would differ from ours, or if the branches cannot be made in process, git registers the
-/// worktrees.
 pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
     require_readable_entries(repo)?;
     let branches: Vec<Move<'_>> =
         all.iter().map(|new| Move { name: &new.branch, old: None, new: at }).collect();
-    let reason = match reason_for_git(repo) {
-        Some(reason) => reason.to_owned(),
-        None => match repo.update_refs(&branches, "spawn") {
-            Ok(()) => {
-                let write = |new: &NewWorktree| {
-                    write_entry(repo, &new.path, &format!("ref: {}", new.branch), at)
-                };
-                return all.iter().map(write).collect();
-            }
-            Err(error) => error.message,
-        },
-    };
-    tracing::debug!(%reason, "git registers the worktrees");
-    all.iter().map(|new| Worktree::register(repo, &new.path, Some(&new.branch), at)).collect()
+    repo.update_refs(&branches, "spawn")?;
+    all.iter()
+        .map(|new| write_entry(repo, &new.path, &format!("ref: {}", new.branch), at))
+        .collect()
 }
 
 /// Registers a worktree without files, with HEAD detached at the commit `at`. Nothing exists at `path`. The
 /// caller holds the repository lock.
 pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree> {
     require_readable_entries(repo)?;
-    match reason_for_git(repo) {
-        None => write_entry(repo, path, &at.to_string(), at),
-        Some(reason) => {
-            tracing::debug!(%reason, "git registers a worktree");
-            Worktree::register(repo, path, None, at)
-        }
-    }
-}
-
-/// The reason why git must register worktrees; `None` if git's entries would equal ours. The configuration is
-/// that from before any command ran.
-fn reason_for_git(repo: &Repo) -> Option<&'static str> {
-    let gix = repo.gix();
-    let config = gix.config_snapshot();
-    let reasons = [
-        (
-            "worktree.useRelativePaths is true",
-            config.boolean("worktree.useRelativePaths") == Some(true),
-        ),
-        ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
-        // git copies `config.worktree` to the entry, without the settings that are only for the main
-        // worktree.
-        ("it has a 'config.worktree'", repo.common_dir().join("config.worktree").exists()),
-    ];
-    reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
+    write_entry(repo, path, &at.to_string(), at)
 }
 
 /// Makes the administrative entry, the directory and the `.git` file of a worktree. `head` is the text of its
@@ -102,8 +65,9 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
     gitdir.push(b'\n');
     let now = jiff::Timestamp::now().as_second();
     let log = format!("{} {at} {} <{}> {now} +0000\n", at.null(), OURS.0, OURS.1);
+    fs::create_dir(&assembled).context(failed)?;
+    copy_settings(repo, &assembled)?;
     let write = || -> io::Result<PathBuf> {
-        fs::create_dir(&assembled)?;
         fs::create_dir(assembled.join("logs"))?;
         fs::create_dir(assembled.join("refs"))?;
         fs::write(assembled.join("locked"), INITIALIZING)?;
@@ -120,12 +84,40 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
     Ok(Worktree::at(repo, path, write().context(failed)?))
 }
 
+/// Copies the settings of the main worktree with which `git worktree add` makes a new one. While commands run,
+/// these are the settings from before.
+fn copy_settings(repo: &Repo, assembled: &Path) -> Result<()> {
+    let failed = || format!("could not write '{}'", assembled.display());
+    let from = repo.overrides().settings_of(repo.common_dir());
+    if let Ok(patterns) = regular::read(&from.join("info/sparse-checkout")) {
+        fs::create_dir(assembled.join("info")).context(failed)?;
+        fs::write(assembled.join("info/sparse-checkout"), patterns).context(failed)?;
+    }
+    let settings = regular::read(&from.join("config.worktree"));
+    let is_used = repo.gix().config_snapshot().boolean("extensions.worktreeConfig") == Some(true);
+    if let (Ok(settings), true) = (settings, is_used) {
+        let file = assembled.join("config.worktree");
+        fs::write(&file, settings).context(failed)?;
+        // These settings are only for the main worktree.
+        for key in ["core.bare", "core.worktree"] {
+            let call = repo.git().call("config").arg("--file").arg(&file);
+            call.args(["--unset-all", key]).output()?;
+        }
+    }
+    Ok(())
+}
+
 /// Moves the directory `assembled` into `entries`, under the name that git would choose: the name of the
 /// worktree at `path`, with a number behind it if that name is taken.
 fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-        _ => {}
+        Err(_) => {}
+        // In a shared repository (`core.sharedRepository`), other users make entries there, too.
+        Ok(()) => {
+            let common = entries.parent().unwrap_or(entries);
+            fs::set_permissions(entries, fs::metadata(common)?.permissions())?;
+        }
     }
     let name = path.file_name().unwrap_or_default();
     let mut admin = entries.join(name);

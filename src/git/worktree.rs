@@ -43,42 +43,6 @@ impl Worktree {
         Worktree { path: path.to_owned(), admin, overrides: repo.overrides().clone() }
     }
 
-    /// Lets git make the administrative entry and the `.git` file of a new worktree at `path`, without
-    /// checking out files. HEAD is on `branch`, a new branch at the commit `at`; if `branch` is `None`, HEAD
-    /// is detached at `at`. The caller holds the repository lock.
-    ///
-    /// `at` is an object id, and `--no-track` is passed, so that git never locks `config`. If a
-    /// `git worktree prune` at the same time removes the half-made entry, this tries again.
-    pub fn register(
-        repo: &Repo,
-        path: &Path,
-        branch: Option<&RefName>,
-        at: &Oid,
-    ) -> Result<Worktree> {
-        let is_new = !path.exists()
-            && branch.map_or(Ok(true), |name| repo.read_ref(name).map(|tip| tip.is_none()))?;
-        require_readable_entries(repo)?;
-        let mut tries = 0;
-        loop {
-            let failed = match register_once(repo, path, branch, at) {
-                Ok(admin) => return Ok(Worktree::at(repo, path, admin)),
-                Err(error) => error,
-            };
-            tries += 1;
-            if !is_new || tries > 50 || admin_of(repo, path)?.is_some() {
-                return Err(failed);
-            }
-            // A failed `git worktree add` leaves its branch and its directory behind.
-            if let Some(name) =
-                branch.filter(|name| repo.read_ref(name).is_ok_and(|tip| tip.as_ref() == Some(at)))
-            {
-                repo.update_ref(name, None, Some(at), "spawn tried again")?;
-            }
-            let _ = fs::remove_file(path.join(".git"));
-            let _ = fs::remove_dir(path);
-        }
-    }
-
     /// The worktree that git has registered at `path`; `None` if git has registered none there.
     pub fn find(repo: &Repo, path: &Path) -> Result<Option<Worktree>> {
         Ok(admin_of(repo, path)?.map(|admin| Worktree::at(repo, path, admin)))
@@ -138,25 +102,6 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn register_once(repo: &Repo, path: &Path, branch: Option<&RefName>, at: &Oid) -> Result<PathBuf> {
-    let call = repo.git().call("worktree").args(["add", "--quiet", "--no-checkout"]);
-    if repo.overrides().is_redirected() {
-        // In the git directory to which this call is redirected, `worktrees` is a link to `worktrees` in the
-        // common git directory. `git worktree prune` removes the latter together with its last entry, and git
-        // cannot make it again through the link. If `create_dir` fails, git reports the error.
-        let _ = fs::create_dir(repo.common_dir().join("worktrees"));
-    }
-    let mut change = repo.record_change(branch)?;
-    let call = match branch {
-        Some(full) => call.args(["--no-track", "-b", full.short()]),
-        None => call.arg("--detach"),
-    };
-    change.run(call.arg("--").arg(path).arg(at.as_str()))?;
-    admin_of(repo, path)?.ok_or_else(|| {
-        Error::internal(format!("git made no administrative entry for '{}'", path.display()))
-    })
 }
 
 /// The administrative entry of the worktree at `path`: the one whose `gitdir` file names `path/.git`. `None`

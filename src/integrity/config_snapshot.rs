@@ -35,9 +35,9 @@ const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/spar
 /// snapshot.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
-/// The linked directories that git makes when it needs them. git cannot make a directory through a link, so
-/// we make them.
-const MADE_ON_DEMAND: [&str; 2] = ["logs", "worktrees"];
+/// The linked directory of reflogs, which git makes when it needs it. git cannot make a directory through a
+/// link, so we make it.
+const LOGS: &str = "logs";
 /// The directory in which Git LFS stores filtered content. LFS makes this directory when it stores the first
 /// file.
 const LFS: &str = "lfs";
@@ -85,7 +85,7 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
         }
     }
     let has_lfs = list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs."));
-    for name in MADE_ON_DEMAND.into_iter().chain(has_lfs.then_some(LFS)) {
+    for name in [LOGS].into_iter().chain(has_lfs.then_some(LFS)) {
         // If this fails, git or the filter reports an error when it needs the directory.
         let _ = fs::create_dir(common.join(name));
     }
@@ -165,13 +165,10 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use crate::git::worktree::Worktree;
     use crate::model::oid::Oid;
 
-    /// git removes the directory `worktrees` together with the last linked worktree, so the directory may not
-    /// exist.
     #[test]
-    fn git_makes_directories_behind_the_links_of_a_stand_in() {
+    fn git_makes_reflogs_behind_the_links_of_a_stand_in() {
         let directory = tempfile::tempdir().expect("a directory");
         let repo = Repo::make_bare(&directory.path().join("repo.git")).expect("a repository");
         let bytes = repo.git().call("commit-tree").args(["-m", "x", EMPTY_TREE]).bytes();
@@ -182,11 +179,6 @@ mod tests {
         let _snapshot = take(&repo, directory.path()).expect("taken");
         let update = ["refs/heads/x", commit.as_str()];
         repo.git().call("update-ref").args(update).run().expect("a ref with a log");
-        for name in ["first", "second"] {
-            let path = directory.path().join(name);
-            Worktree::register(&repo, &path, None, &commit).expect(name);
-            fs::remove_dir_all(repo.common_dir().join("worktrees")).expect("there");
-        }
     }
 
     const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";

@@ -390,7 +390,6 @@ fn repositories_that_git_must_write_are_left_to_it_with_the_reason() {
     let settings = [
         ("core.fileMode", "false", "core.fileMode is false"),
         ("core.symlinks", "false", "core.symlinks is false"),
-        ("core.sharedRepository", "group", "core.sharedRepository is set"),
         ("core.precomposeUnicode", "true", "core.precomposeUnicode is true"),
         ("attr.tree", "HEAD", "attr.tree is set"),
         ("remote.origin.promisor", "true", "it is a partial clone"),

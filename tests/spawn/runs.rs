@@ -187,7 +187,7 @@ fn ref_that_cannot_be_created_rolls_spawn_back() {
     let lock = world.repo.join(".git/refs/heads/frites/run/fix/c3.lock");
     write(&lock, "");
     let answer =
-        world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git worktree failed");
+        world.frites(["spawn", "--run", "fix", "-n", "3"]).refuses(128, "git update-ref failed");
     assert!(answer.stderr.contains("hint: nothing was made"), "{}", answer.stderr);
     // Taking the run back also takes the locks on its own refs: nobody else writes those.
     assert!(!lock.exists());

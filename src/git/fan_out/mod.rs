@@ -169,7 +169,6 @@ fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
         ("core.fileMode is false", is("core.fileMode", false)),
         ("core.symlinks is false", is("core.symlinks", false)),
         ("core.precomposeUnicode is true", is("core.precomposeUnicode", true)),
-        ("core.sharedRepository is set", config.string("core.sharedRepository").is_some()),
         // git tests the file system in the same way when it makes a repository.
         ("file names do not differ by case", repo.common_dir().join("hEAD").exists()),
         // gix would not see the attributes in these places.
