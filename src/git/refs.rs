@@ -2,8 +2,6 @@
 //!
 //! Refs are moved in process because that is faster. With `git update-ref`, some rows of `make bench` (1,000
 //! files) take more processor time: "capture of 8" 1.8 times as much, "spawn of 1" 1.2, and judging 1.1.
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use gix::lock::acquire::Fail;
@@ -12,10 +10,10 @@ use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
 use crate::error::{Cause, Error, Result};
 use crate::fs::{disk, regular};
-use crate::git::cli::{Call, Git, OURS, PAUSES};
+use crate::git::cli::{Call, Git, OURS};
 use crate::git::objects;
 use crate::git::ref_list::OF_RUNS;
-use crate::git::repo::{PackedRefsStamp, Repo, from_oid, to_oid};
+use crate::git::repo::{Repo, from_oid};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::Part;
@@ -145,65 +143,10 @@ impl Repo {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
         }
-        let unreadable = |e: &dyn std::fmt::Display| {
-            Error::damaged(format!("the ref {full} cannot be read: {e}"))
-        };
-        let file = self.common_dir().join(full.as_str());
-        let read = self.read_refs_at_rest(|gix| {
-            // If the ref has no file, gix would try longer names, as if the name were abbreviated. So the
-            // packed refs are searched here.
-            if !file.is_file() {
-                let packed = gix.refs.cached_packed_buffer().map_err(|e| unreadable(&e))?;
-                let Some(packed) = packed else { return Ok(None) };
-                let found = packed.try_find(full.as_str()).map_err(|e| unreadable(&e))?;
-                return Ok(found.map(|found| to_oid(found.target())));
-            }
-            let mut found = gix.find_reference(full.as_str()).map_err(|e| unreadable(&e))?;
-            Ok(Some(to_oid(found.follow_to_object().map_err(|e| unreadable(&e))?.detach())))
-        })?;
-        let Some(found) = read else {
-            let (directory, _) = full.rsplit_once('/').unwrap_or_default();
-            let all = self.refs_under(&format!("{directory}/"))?;
-            return Ok(all.into_iter().find(|(name, _)| name == full).map(|(_, oid)| oid));
-        };
-        Ok(found)
-    }
-
-    /// Calls `read`, and calls it again if `packed-refs` was replaced during the call. Returns `None` if
-    /// `packed-refs` was replaced during each try.
-    ///
-    /// gix reads `packed-refs` before the loose files. If `git pack-refs` moves a ref in between, gix does
-    /// not find the ref, or finds an old value. git replaces `packed-refs` before it deletes the loose files.
-    /// So an answer is right if `packed-refs` is the same before and after the call. A failure is returned
-    /// only after several tries, because a file may have been deleted after gix listed it and before gix read
-    /// it.
-    pub(super) fn read_refs_at_rest<T>(
-        &self,
-        read: impl Fn(&gix::Repository) -> Result<T>,
-    ) -> Result<Option<T>> {
-        let mut failure = None;
-        for pause in PAUSES {
-            let gix = self.gix();
-            let before = self.packed_refs_stamp();
-            // gix would not read `packed-refs` again if the file was replaced within one tick of the clock.
-            let last = std::mem::replace(&mut *self.packed_refs.lock(), before);
-            if before.is_some() && before != last {
-                let _ = gix.refs.force_refresh_packed_buffer();
-            }
-            match read(&gix) {
-                Ok(found) if before == self.packed_refs_stamp() => return Ok(Some(found)),
-                read => failure = read.err(),
-            }
-            std::thread::sleep(pause);
-        }
-        failure.map_or(Ok(None), Err)
-    }
-
-    /// The inode, time and size of `packed-refs`. git never edits the file in place, so one of these changes
-    /// when its content changes.
-    fn packed_refs_stamp(&self) -> Option<PackedRefsStamp> {
-        let meta = fs::metadata(self.common_dir().join("packed-refs")).ok()?;
-        Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+        let Some(value) = self.ref_value(full)? else { return Ok(None) };
+        self.object_of(&value).map(Some).ok_or_else(|| {
+            Error::damaged(format!("the ref {full} cannot be read: it is a link to no object"))
+        })
     }
 
     /// Moves a ref from `old` to `new`. If `old` is `None`, the ref must not exist. If `new` is `None`, the

@@ -40,14 +40,9 @@ pub struct Repo {
     pub(super) pack_changes: Mutex<PackChanges>,
     /// The refs that this process has moved, in order, with their new values; `None` for a deleted ref.
     pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
-    /// The state of the file `packed-refs` when refs were last read.
-    pub(super) packed_refs: Mutex<Option<PackedRefsStamp>>,
     /// The refs of runs that [`Repo::remember_refs`] was given; `None` if refs are read from the disk.
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
-
-/// The inode, the time in seconds and nanoseconds, and the size of `packed-refs`.
-pub(super) type PackedRefsStamp = (u64, i64, i64, u64);
 
 /// The times of changes in the directory `objects/pack`.
 #[derive(Debug, Default)]
@@ -126,7 +121,6 @@ impl Repo {
             index: Mutex::default(),
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
-            packed_refs: Mutex::default(),
             remembered: Mutex::default(),
             shared: gix.into_sync(),
         })
