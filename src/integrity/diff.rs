@@ -1,4 +1,6 @@
 //! Compares two fingerprints, and describes the differences in words for people.
+use std::collections::BTreeSet;
+
 use crate::git::config_key::key_bytes;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
@@ -64,17 +66,19 @@ pub fn is_harmless(setting: &str) -> bool {
     HARMLESS.iter().any(|section| setting.starts_with(section))
 }
 
-/// All differences between two fingerprints, sorted by [`FactKind`]: changes that decide which programs run
-/// come first.
-pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
-    let mut facts: Vec<&Fact> = before.0.keys().chain(after.0.keys()).collect();
-    facts.sort();
-    facts.dedup();
+/// The differences between two fingerprints in those facts for which `wanted` returns true, sorted by
+/// [`FactKind`]: changes that decide which programs run come first.
+pub fn compare(
+    before: &Fingerprint,
+    after: &Fingerprint,
+    wanted: fn(&Fact) -> bool,
+) -> Vec<Difference> {
+    let facts: BTreeSet<&Fact> = before.0.keys().chain(after.0.keys()).collect();
     let mut found = Vec::new();
     let broken =
         |kind: FactKind, place: &str| after.0.contains_key(&Fact::new(kind, place, UNREADABLE));
     let differs = |fact: &Fact| before.digest(fact) != after.digest(fact);
-    for fact in facts {
+    for fact in facts.into_iter().filter(|fact| wanted(fact) && differs(fact)) {
         // If a checkout was added or removed, the facts about it are not reported.
         let checkout = Fact::new(FactKind::Worktree, "", &fact.place);
         if fact.kind == FactKind::Worktree || differs(&checkout) {
@@ -94,9 +98,6 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         if unseen || consequence {
             continue;
         }
-        if !differs(fact) {
-            continue;
-        }
         let old = before.0.get(fact);
         let new = after.0.get(fact);
         let text = |value: Option<&FactValue>| value.and_then(FactValue::text).map(str::to_owned);
@@ -113,19 +114,6 @@ pub fn compare(before: &Fingerprint, after: &Fingerprint) -> Vec<Difference> {
         });
     }
     found
-}
-
-/// The differences in those facts for which `wanted` returns true.
-pub fn compare_only(
-    before: &Fingerprint,
-    after: &Fingerprint,
-    wanted: fn(&Fact) -> bool,
-) -> Vec<Difference> {
-    let only = |all: &Fingerprint| {
-        let kept = all.0.iter().filter(|(fact, _)| wanted(fact));
-        Fingerprint(kept.map(|(s, v)| (s.clone(), v.clone())).collect())
-    };
-    compare(&only(before), &only(after))
 }
 
 fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
@@ -151,7 +139,9 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Hook if place.is_empty() => format!("hook '{name}' {happened}"),
         FactKind::Hook => format!("hook '{name}' in {} {happened}", quote(place)),
         FactKind::Info => format!("{} {happened}", at(format!("'{name}'"))),
-        FactKind::Ref => ref_in_words(name, old, new),
+        FactKind::Ref => {
+            move_in_words(name, old.and_then(FactValue::text), new.and_then(FactValue::text))
+        }
         // This is never used: fingerprints have no facts of the first two kinds, and the third is not
         // reported.
         FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => {
@@ -180,24 +170,15 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
 /// Describes a move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic
 /// ref. A value of `None` means that the ref did not exist.
 pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
-    let value = |text: &str| FactValue { digest: text.to_owned(), texts: vec![text.to_owned()] };
-    ref_in_words(name, from.map(value).as_ref(), to.map(value).as_ref())
-}
-
-fn ref_in_words(name: &str, old: Option<&FactValue>, new: Option<&FactValue>) -> String {
     let subject = match name.strip_prefix("refs/heads/") {
         Some(branch) => format!("branch '{branch}'"),
         None => format!("ref '{name}'"),
     };
-    let text = |v: &FactValue| v.text().map(target).unwrap_or_default();
-    match (old, new) {
-        (None, Some(new)) => format!("{subject} was added at {}", text(new)),
-        (Some(old), None) => {
-            let at = old.text().unwrap_or_default();
-            format!("{subject} was deleted; it was at {at}")
-        }
-        (Some(old), Some(new)) if old.texts != new.texts => {
-            format!("{subject} moved from {} to {}", text(old), text(new))
+    match (from, to) {
+        (None, Some(to)) => format!("{subject} was added at {}", target(to)),
+        (Some(from), None) => format!("{subject} was deleted; it was at {from}"),
+        (Some(from), Some(to)) if from != to => {
+            format!("{subject} moved from {} to {}", target(from), target(to))
         }
         _ => format!("{subject} was changed"),
     }

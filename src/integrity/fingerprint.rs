@@ -18,6 +18,7 @@ use crate::fs::regular;
 use crate::fs::tree;
 use crate::git::config_key::key_text;
 use crate::git::overrides::names_a_program;
+use crate::git::ref_list::OF_RUNS;
 use crate::git::refs;
 use crate::git::repo::{Repo, digest};
 use crate::git::worktree;
@@ -278,22 +279,12 @@ impl Fingerprint {
     /// Adds the refs with captures, which keep work, and the refs with records, terms and outcomes, with
     /// which a verdict could be forged.
     fn refs(&mut self, repo: &Repo) {
-        let call =
-            repo.git().call("for-each-ref").arg("--format=%(refname) %(objectname) %(symref)");
-        let list = match call.arg("refs/frites/").bytes() {
-            Ok(list) => list,
+        let values = match repo.ref_values(OF_RUNS) {
+            Ok(values) => values,
             Err(e) => return self.put_unreadable(FactKind::Ref, "", e.message),
         };
-        for line in String::from_utf8_lossy(&list).lines() {
-            let Some((name, value)) = line.split_once(' ') else { continue };
-            if refs::run_of(name).is_none() {
-                continue;
-            }
-            let value = match value.trim_end().split_once(' ') {
-                Some((_, target)) => format!("ref: {target}"),
-                None => value.trim_end().to_owned(),
-            };
-            self.put(FactKind::Ref, "", name, value.clone(), vec![value]);
+        for (name, value) in values.into_iter().filter(|(name, _)| refs::run_of(name).is_some()) {
+            self.put(FactKind::Ref, "", &name, value.clone(), vec![value]);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the commands, or no value.
 use crate::error::Result;
 use crate::git::overrides::SettingOverrides;
-use crate::integrity::diff::{Difference, compare_only};
+use crate::integrity::diff::{Difference, compare};
 use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::{IntegrityContext, baseline, fingerprint, quarantine};
 
@@ -29,7 +29,7 @@ pub fn update(context: IntegrityContext<'_>) -> Result<()> {
         for before in befores {
             // `add` ignores a setting that is overridden already. That is right, because `before` may have a
             // value that an attempt of another run planted.
-            for Difference { fact, .. } in compare_only(&before, &now, Fact::is_configuration) {
+            for Difference { fact, .. } in compare(&before, &now, Fact::is_configuration) {
                 has_include |= fact.is_include();
                 if fact.kind == FactKind::Config {
                     settings.add(&fact.name, before.effective(&fact));

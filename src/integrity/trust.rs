@@ -85,7 +85,7 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     for (name, path) in watched {
         let Some((before, commands)) = baseline::read(&path) else { continue };
         if let Some(first) =
-            diff::compare_only(&before, &now, Fact::is_configuration).into_iter().find(is_ours)
+            diff::compare(&before, &now, Fact::is_configuration).into_iter().find(is_ours)
         {
             let since = if commands.are_judging() { "judging" } else { "commands" };
             return Err(Error::fatal(format!(

@@ -111,7 +111,7 @@ impl IntegrityWatch {
         let mut changed = None;
         if !self.commands.are_confined() {
             let now = fingerprint::decisive(context);
-            let decisive = diff::compare_only(&self.before, &now, Fact::is_decisive);
+            let decisive = diff::compare(&self.before, &now, Fact::is_decisive);
             changed = (!decisive.is_empty()).then_some(now);
             differences.extend(decisive);
         }
@@ -199,7 +199,7 @@ fn report_all(
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     let now = fingerprint::take(context, commands);
-    for difference in diff::compare(before, &now) {
+    for difference in diff::compare(before, &now, |_| true) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
         }
@@ -296,7 +296,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     if !now.has_readable_configuration() {
         return Ok(());
     }
-    let differences = diff::compare_only(&before, &now, Fact::is_configuration);
+    let differences = diff::compare(&before, &now, Fact::is_configuration);
     report_and_store(context, &unread.moment, &before, &differences)?;
     quarantine::forget(context.store, &unread.fact)
 }
