@@ -1,5 +1,5 @@
 //! Finds the paths that git ignores by the ignore files of a commit.
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use gix::bstr::ByteSlice;
 use gix::index::entry::Mode;
@@ -10,16 +10,17 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The files in `files` that git ignores by the `.gitignore` files of `base` and the user's own rules. If a
-/// directory is ignored, the result has the directory in place of its files.
+/// The paths in `paths` that git ignores by the `.gitignore` files of `base` and the user's own rules, each with
+/// the path that the rules match: the path itself, or the outermost ignored directory above it. The path of a
+/// directory ends in a slash.
 pub fn ignored<'p>(
     repo: &Repo,
     base: &Oid,
-    files: impl Iterator<Item = &'p TreePath>,
-) -> Result<BTreeSet<TreePath>> {
-    let mut files = files.peekable();
-    let mut found = BTreeSet::new();
-    if files.peek().is_none() {
+    paths: impl IntoIterator<Item = &'p TreePath>,
+) -> Result<BTreeMap<&'p TreePath, TreePath>> {
+    let mut paths = paths.into_iter().peekable();
+    let mut found = BTreeMap::new();
+    if paths.peek().is_none() {
         return Ok(found);
     }
     let index = repo.index_of(base)?;
@@ -28,10 +29,13 @@ pub fn ignored<'p>(
     let mut is_ignored = |path: &TreePath, mode| {
         rules.at_entry(path.as_bstr(), Some(mode)).is_ok_and(|rule| rule.is_excluded())
     };
-    for file in files {
-        // `parents` returns the outermost directory first.
-        let directory = file.parents().find(|path| is_ignored(path, Mode::DIR));
-        found.extend(directory.or_else(|| is_ignored(file, Mode::FILE).then(|| file.clone())));
+    for path in paths {
+        // `parents` returns the outermost directory first, and for a directory also its path without the slash.
+        let directory = path.parents().find(|above| is_ignored(above, Mode::DIR));
+        let matched = directory.or_else(|| {
+            (!path.ends_with(b"/") && is_ignored(path, Mode::FILE)).then(|| path.clone())
+        });
+        found.extend(matched.map(|matched| (path, matched)));
     }
     Ok(found)
 }

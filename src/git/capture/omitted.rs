@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
+use crate::fs::tree;
 use crate::fs::walk::is_nameable;
-use crate::fs::{scratch, tree};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
+use crate::git::ignored;
 use crate::git::output::Output;
-use crate::git::repo::{Repo, to_oid};
+use crate::git::repo::Repo;
 use crate::model::count::{count, some_of};
 use crate::model::path::{TreePath, file_name};
 use crate::model::size::size;
@@ -403,37 +404,11 @@ pub(super) fn newly_ignored(
     let mut hidden: BTreeSet<TreePath> = ignored(git)?.into_iter().collect();
     hidden.retain(|path| !source.hidden.hides(path));
     hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
-    if hidden.is_empty() {
-        return Ok(hidden);
-    }
-    // In a directory that has only the ignore files of the base, git says which of these paths it would
-    // ignore.
-    let rules = scratch::directory()?;
-    let base = repo.index_of(source.base)?;
-    for entry in
-        base.entries().iter().filter(|e| e.mode != Mode::COMMIT && is_ignore_file(e.path(&base)))
-    {
-        let path = TreePath::new(entry.path(&base));
-        let text = repo.blob(&to_oid(entry.id))?;
-        let file = path.on_disk(rules.path());
-        if let Some(directory) = file.parent() {
-            fs::create_dir_all(directory)
-                .context(|| format!("could not make '{}'", directory.display()))?;
-        }
-        fs::write(&file, text).context(|| format!("could not write '{}'", file.display()))?;
-    }
-    let list = TreePath::nul_terminated(&hidden);
-    let ask = repo.git().work_tree(rules.path()).call("check-ignore").args([
-        "-z",
-        "--stdin",
-        "--no-index",
-    ]);
-    let answer = ask.stdin(list).output()?;
-    if answer.code > 1 {
-        return Err(answer.error("check-ignore"));
-    }
-    for path in nul_separated(&answer.stdout) {
-        hidden.remove(path);
+    // While commands run, `info/exclude` may have rules that an attempt has just planted.
+    if !repo.overrides().has_other_rules() {
+        let known = ignored::ignored(repo, source.base, &hidden)?.into_keys().cloned();
+        let known: BTreeSet<TreePath> = known.collect();
+        hidden.retain(|path| !known.contains(path));
     }
     Ok(hidden)
 }

@@ -151,7 +151,8 @@ fn entry_of(
     entry.flags = flags(&changes, &files, project)?;
     entry.flags.extend(changes.iter().zip(&files).flat_map(|(c, f)| unseen(repo, c, f)));
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
-    for path in ignored(repo, &run.base, added.map(|change| &change.path))? {
+    let ignored = ignored(repo, &run.base, added.map(|change| &change.path))?;
+    for path in ignored.into_values().collect::<BTreeSet<_>>() {
         entry.flags.push(FlagKind::IgnoredAdded.at(path.lossy()));
     }
     entry.flags.sort();
