@@ -42,9 +42,6 @@ pub enum DefaultValue {
     Unset(&'static str, &'static str),
 }
 
-/// Keys of earlier versions, which set nothing any more.
-pub const REMOVED: [&str; 2] = ["spawn.warm", "world.layer"];
-
 /// A key as the layers and the manual see it, whatever its type.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {

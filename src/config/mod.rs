@@ -206,10 +206,6 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     if let Some(spec) = keys::ALL.iter().find(|spec| spec.matches(key)) {
         return Ok(spec);
     }
-    if keys::REMOVED.contains(&key) {
-        return Err(Error::fatal(format!("{place}: the key '{key}' sets nothing any more"))
-            .hint(format!("remove '{key}' there")));
-    }
     let error = Error::fatal(format!("{place}: unknown key '{key}'"));
     let is_section = keys::ALL.iter().any(|spec| spec.is_within(key));
     Err(match nearest(keys::ALL.iter().map(|spec| spec.name), key) {
@@ -241,10 +237,6 @@ fn refuse_unknown_variables() -> Result<()> {
             continue;
         };
         let section = section.to_lowercase();
-        if keys::REMOVED.iter().any(|key| keys::variable(key) == name) {
-            return Err(Error::fatal(format!("the variable {name} sets nothing any more"))
-                .hint(format!("`unset {name}`")));
-        }
         if variables.iter().any(|variable| variable == name)
             || !keys::ALL.iter().any(|spec| spec.is_within(&section))
         {
@@ -380,8 +372,6 @@ mod tests {
         assert!(config.get(keys::ORACLE_DETECT), "a key without a value is true");
         assert_eq!(config.names_of(keys::AGENT_COMMAND).collect::<Vec<_>>(), ["mine"]);
 
-        let error = config.read_git(b"file:f\0frites.spawn.warm\non\0").expect_err("removed key");
-        assert_eq!(error.message, "git config (f): the key 'spawn.warm' sets nothing any more");
         let error = config.read_git(b"file:f\0frites.spawn.job\n1\0").expect_err("unknown key");
         assert_eq!(error.message, "git config (f): unknown key 'spawn.job'");
         let error = config.read_git(b"file:f\0frites.spawn.jobs\nx\0").expect_err("no number");

@@ -41,7 +41,6 @@ pub const SUBMODULE: &str = "submodule ";
 #[serde(rename_all = "kebab-case", default)]
 pub struct BaseTestsResult {
     /// The first tree that is judged; `None` if it cannot be made.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
     /// The paths of the files that are put back to the base's version. If only the part that decides which
     /// commands run is put back, [`PART_OF`] is before its path; if only the mode of a file is, [`MODE_OF`] is.
@@ -65,7 +64,6 @@ pub struct BaseTestsResult {
     /// The reason why the candidate is not fully compared with the base: a change is inseparable from others, so
     /// that there is no tree at all; or too many files would have to be judged beside the source, so that only
     /// the first tree is judged. The candidate is then not verified.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not
     /// pass; empty if they were not run, because the candidate itself failed or was not run.

@@ -58,16 +58,12 @@ impl State {
 #[serde(rename_all = "kebab-case")]
 pub struct CommandEnd {
     /// The exit code, if the command ended by itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended the command.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// The time at which the agent's limit ends, as the agent told it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resets: Option<String>,
     /// The fault of the environment that stopped the agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
 }
 
@@ -118,9 +114,6 @@ impl Landing {
     }
 }
 
-/// The reason in a record while the candidate's worktree is made again.
-const REMAKING: &str = "its worktree is being made again";
-
 /// The reason in the record of a candidate of `shard open --attempts` until its first capture arrives. The
 /// state in the record is `cancelled`, so that `run --resume` starts the candidate.
 pub const FOR_LATER: &str = "not started yet";
@@ -144,7 +137,6 @@ pub struct Candidate {
     /// The candidate's state.
     pub state: State,
     /// The candidate's landing state.
-    #[serde(default)]
     pub landing: Landing,
     /// The time of its landing, or of the undo.
     pub landing_time: Option<jiff::Timestamp>,
@@ -173,7 +165,7 @@ pub struct Candidate {
     /// The agent or the command of the last further round that changed files.
     pub maker: Option<String>,
     /// The access that the attempt's commands had outside of its worktree. `None` if there was no command, or
-    /// if the access is not known: in records of earlier versions, and of attempts on other machines.
+    /// if the access is not known: in records of attempts on other machines.
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: there may be none yet, or an incomplete one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -187,10 +179,8 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
-    #[serde(default)]
     pub cleaned: bool,
     /// The size of the worktree on disk, in bytes, when it was last measured.
-    #[serde(default)]
     pub bytes: u64,
 }
 
@@ -227,13 +217,7 @@ impl Candidate {
     /// Marks that the candidate's old worktree is gone, and that it is made again.
     pub fn begin_remaking(&mut self) {
         self.remaking = true;
-        self.reason = Some(REMAKING.into());
-    }
-
-    /// True if the worktree was being made again when git-frites was killed.
-    pub fn is_remaking(&self) -> bool {
-        // Records of earlier versions have no field `remaking`.
-        self.remaking || self.reason.as_deref() == Some(REMAKING)
+        self.reason = Some("its worktree is being made again".into());
     }
 
     /// Notes the access that the candidate's command will have. A `judge` that runs at the same time needs
@@ -254,7 +238,7 @@ impl Candidate {
     pub fn was_never_started(&self) -> bool {
         self.state == State::Cancelled
             && self.started.is_none()
-            && !(self.again || self.is_remaking() || self.is_stopped())
+            && !(self.again || self.remaking || self.is_stopped())
     }
 
     /// The size of the worktree on disk when it was last measured; 0 without a worktree.
@@ -305,22 +289,4 @@ pub struct Capture {
     pub tree: Oid,
     /// The number of the iteration, from 1.
     pub iteration: u32,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn remaking_is_recognised_in_new_and_in_old_records() {
-        let name: Name = "c1".parse().expect("a name");
-        let mut record = Candidate::new(&name, &name, 1, State::Cancelled);
-        assert!(!record.is_remaking());
-        record.begin_remaking();
-        record.reason = None;
-        assert!(record.is_remaking(), "by its field, whatever is displayed");
-        record.remaking = false;
-        record.reason = Some("its worktree is being made again".into());
-        assert!(record.is_remaking(), "an earlier version wrote the reason alone");
-    }
 }

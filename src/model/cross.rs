@@ -94,7 +94,6 @@ impl CrossTest {
 pub struct CrossResult {
     /// The mean, over all other authors, of the share of that author's tests that the candidate passes: from
     /// 0 to 1. `None` if no test that counts has a known result on the candidate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// The candidate's own tests.
     #[serde(skip_serializing_if = "Vec::is_empty")]

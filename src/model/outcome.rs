@@ -90,7 +90,6 @@ pub enum Outcome {
         /// The limit in bytes, or the space that the command took when the disk was full.
         bytes: u64,
         /// The number of files that it made when the disk could hold no more of them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         files: Option<u64>,
     },
     /// Could not be started on this tree.
@@ -233,17 +232,14 @@ pub struct StageResult {
     #[serde(flatten)]
     pub outcome: Outcome,
     /// A reason other than the tree why the command may have failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<Obstacle>,
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// The results of the command's single tests, if its output or the files that it wrote contain them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
     /// The first line of its output that looks like an error, or else the last line about the command. Only
     /// set if the command failed, and no report has both a failing and a passing test.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The attempts at the command before the last one, oldest first; only with retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

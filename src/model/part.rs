@@ -160,16 +160,13 @@ pub struct PartOutcome {
     /// The time of the judging.
     pub judged: jiff::Timestamp,
     /// The round of judging; see [`crate::model::verdict::Verdict::round`].
-    #[serde(default)]
     pub round: u32,
-    /// The machine that judged; `None` in old records.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub machine: Option<Machine>,
+    /// The machine that judged.
+    pub machine: Machine,
     /// The terms of the judging.
     #[serde(flatten)]
     pub terms: Terms,
     /// The candidate that was judged; `None` if it was the base.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Entry>,
     /// The results of the commands on the base, in order.
     #[serde(default, rename = "results", skip_serializing_if = "Results::is_empty")]
@@ -238,10 +235,8 @@ impl PartOutcome {
 
     /// Describes this outcome and a later one that disagrees with it.
     pub fn disagreement(&self, later: &PartOutcome) -> String {
-        let found = |outcome: &PartOutcome| {
-            let host = outcome.machine.as_ref().map_or("?", |machine| &machine.host);
-            format!("{} ({host})", outcome.words())
-        };
+        let found =
+            |outcome: &PartOutcome| format!("{} ({})", outcome.words(), outcome.machine.host);
         format!(
             "{}/{}: it was judged twice, and the outcomes disagree: first {}, then {}; the first one stays",
             self.run,

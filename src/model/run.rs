@@ -56,7 +56,6 @@ pub struct Run {
     pub arguments: Vec<String>,
     /// The branch that `git frites run` merges a verified winner into: the one that was checked out when the
     /// run began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_into: Option<RefName>,
 }
 
@@ -86,7 +85,7 @@ pub struct Parent {
     /// The parent's name in that run.
     pub candidate: Name,
     /// The capture from which the run started; `None` if the parent had changed nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The base of the first run in this chain, which is not a capture.
     pub root: Oid,

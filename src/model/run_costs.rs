@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub struct RunCosts {
     /// The time with the base's build outputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm: Option<f64>,
     /// The time without the base's build outputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold: Option<f64>,
 }
 

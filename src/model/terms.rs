@@ -15,8 +15,7 @@ use crate::model::world::WorldKind;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Terms {
-    /// A digest of the seeds; `None` in old records, and if nothing ran.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// A digest of the seeds; `None` if nothing ran.
     pub seeds: Option<String>,
     /// The settings.
     #[serde(rename = "terms")]
@@ -37,7 +36,6 @@ pub struct JudgeSettings {
     pub cross: bool,
     /// The largest size of a synthesis, as a multiple of the size of the candidates that it drew on; 1.5 if
     /// no ceiling is recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<f64>,
     /// Paths that were restored to the base's version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,7 +48,7 @@ pub struct JudgeSettings {
     /// The settings of the commands.
     #[serde(flatten)]
     pub commands: CommandSettings,
-    /// True if a renamed file counts as one file, with the lines that differ. In older records it
+    /// True if a renamed file counts as one file, with the lines that differ. Otherwise it
     /// counts as a deleted and an added one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub renames: bool,
@@ -84,7 +82,6 @@ pub struct CommandSettings {
     pub trust_exit: bool,
     /// The JUnit file, or directory of such files, that tests write: a path from the checkout's
     /// root.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub junit: Option<String>,
 }
 

@@ -33,10 +33,8 @@ pub struct TestReport {
     /// The number of tests, including skipped ones; 0 if the report does not say.
     pub total: u64,
     /// The names of the test runners that printed this report; `None` if it comes from JUnit files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed_by: Option<String>,
     /// The reason why the report is missing or incomplete.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The number of tests that did not run, or whose failure was declared as expected.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -48,7 +46,6 @@ pub struct TestReport {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
-    #[serde(default)]
     pub failing: Vec<String>,
     /// The names of the tests that passed, sorted. A candidate's record keeps only those that did
     /// not run on the base.

@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub struct Usage {
     /// The tokens that went into models, including cached ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
     /// The tokens that came out of models.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
     /// The cost in dollars.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
@@ -22,7 +19,6 @@ pub struct Usage {
 #[serde(rename_all = "kebab-case")]
 pub struct RoundUsage {
     /// The iteration with which the command ended; `None` if nothing was ever captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The usage that its agent reported.
     #[serde(flatten)]
@@ -37,10 +33,8 @@ pub struct UsageSum {
     #[serde(flatten)]
     pub known: Usage,
     /// The number of commands whose tokens are unknown.
-    #[serde(default)]
     pub unknown_tokens: u32,
     /// The number of commands whose cost is unknown.
-    #[serde(default)]
     pub unknown_cost: u32,
 }
 

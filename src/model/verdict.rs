@@ -76,7 +76,6 @@ pub struct Entry {
     pub state: State,
     /// The agent or the command that made the candidate's present files, perhaps in a further round; `None`
     /// if a person did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<String>,
     /// The end of the candidate's own command.
     #[serde(flatten)]
@@ -88,28 +87,22 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
     /// The iteration that was judged; `None` if nothing was ever captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The tree that was captured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<Oid>,
     /// The tree that was judged and may land, if it differs from the captured one because changes were
     /// dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_tree: Option<Oid>,
     /// The size of the judged tree's change.
     #[serde(flatten)]
     pub blast: Blast,
     /// The overlap of the change with the other candidates' changes, from 0 to 1; `None` if there
     /// is no other candidate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
     /// The reason why the worktree could not be captured. Such a candidate cannot win.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The candidate with the same tree for which the commands ran, if they did not run for this
     /// one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<Name>,
     /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -118,32 +111,25 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
     /// The changes that a reviewer should look at.
-    #[serde(default)]
     pub flags: Vec<Flag>,
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Results::is_empty")]
     pub results: Results,
     /// The difference and its cause, in words, if the results over the layers of the base's commands differed
     /// from the results in a plain directory. The results in the plain directory count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_tests: Option<BaseTestsResult>,
     /// The results of the other candidates' tests on the candidate, and of its tests on the other candidates;
     /// `None` if tests were not run across candidates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cross: Option<CrossResult>,
     /// The results of the candidate's tests on the base; `None` if they were not judged there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
     /// The usage of the candidate's agents; `None` if none of them has a known format of reports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageSum>,
     /// How the candidate's commands were kept apart from other files; `None` if there was no command, or if
     /// this is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separation: Option<Separation>,
 }
 
@@ -411,7 +397,6 @@ pub struct Decision {
     pub decision: DecisionKind,
     /// By the kind of decision, the winner, or the closest, the smallest or the best candidate so far; `None`
     /// only for [`DecisionKind::None`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<Name>,
     /// A sentence on which a reviewer can act.
     pub rationale: String,
@@ -421,20 +406,15 @@ pub struct Decision {
     /// All usable candidates, best first, without syntheses that are not ranked.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.
-    #[serde(default)]
     pub passed: Vec<Name>,
     /// The candidates that passed only with their own tests or commands, in spawn order.
-    #[serde(default)]
     pub own_tests: Vec<Name>,
     /// The candidates that failed, in spawn order.
-    #[serde(default)]
     pub failed: Vec<Name>,
     /// The candidates for which a command says that it cannot tell, perhaps only with the base's tests, in
     /// spawn order.
-    #[serde(default)]
     pub skipped: Vec<Name>,
     /// The candidates for which nothing was run, in spawn order.
-    #[serde(default)]
     pub not_run: Vec<Name>,
     /// The candidates whose missing outcome could change the recommendation, in the order in which
     /// to judge them; only for [`DecisionKind::Undecided`].
@@ -450,7 +430,6 @@ pub struct Effort {
     pub ran: u64,
     /// Commands that were started for the base, including retries. Older records count them in
     /// `ran`.
-    #[serde(default)]
     pub ran_base: u64,
     /// Commands saved because another candidate has the same tree.
     pub saved_equal: u64,
@@ -494,7 +473,6 @@ pub struct Verdict {
     pub judged: jiff::Timestamp,
     /// The number of times that the whole run was judged. Clocks of machines differ, so this number and not
     /// the time shows which stored outcomes came after the last judging of the whole run.
-    #[serde(default)]
     pub round: u32,
     /// The terms of the judging. If they have no command, there was nothing to run.
     #[serde(flatten)]
@@ -503,21 +481,16 @@ pub struct Verdict {
     #[serde(flatten)]
     pub decision: Decision,
     /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the verdict.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_synthesis: Option<String>,
     /// The number of commands that were run and saved.
-    #[serde(default)]
     pub effort: Effort,
     /// The times that decided whether to judge with the base's build outputs; `None` if no times were
     /// compared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub costs: Option<RunCosts>,
     /// The results of the base; `None` if it was not judged: if the judging was in place, with
-    /// `--candidate`, or by an older version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// `--candidate`.
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
-    #[serde(default)]
     pub candidates: Vec<Entry>,
 }
 

@@ -119,7 +119,7 @@ impl CandidateRef<'_> {
     /// True if something other than git-frites removed the candidate's worktree, so that all work since the
     /// last capture is lost. `record` is the candidate's record.
     pub fn has_lost_worktree(self, record: &Candidate) -> bool {
-        let has_one = !record.cleaned && record.state != State::Running && !record.is_remaking();
+        let has_one = !record.cleaned && record.state != State::Running && !record.remaking;
         has_one && !self.worktree().is_dir()
     }
 

@@ -18,7 +18,8 @@ pub fn document(fields: Value) -> String {
     format!("{:#}\n", Value::Object(document))
 }
 
-/// A record as a part of a document. No key of the record may be data, such as the name of a candidate.
+/// A record as a part of a document, without the fields that have no value. No key of the record may be data,
+/// such as the name of a candidate.
 pub fn record(record: &impl Serialize) -> Value {
     with_underscores(serde_json::to_value(record).unwrap_or_default())
 }
@@ -37,6 +38,7 @@ fn with_underscores(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
             .into_iter()
+            .filter(|(_, value)| !value.is_null())
             .map(|(key, value)| (key.replace('-', "_"), with_underscores(value)))
             .collect(),
         Value::Array(items) => items.into_iter().map(with_underscores).collect(),

@@ -67,7 +67,6 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
             fields.remove("version");
             fields.remove("run");
             fields.remove("remaking");
-            fields.retain(|_, value| !value.is_null());
         }
         object["branch"] = json!(candidate.branch().short());
         object["conflicts"] = json!(conflicts(session, record)?.as_ref().map(|b| b.short()));

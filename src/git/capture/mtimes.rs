@@ -1,8 +1,7 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
 //! The times of a capture are stored in a separate commit. A separate ref points to that commit, and is
-//! pushed and fetched with the captures. Older versions of git-frites let the ref point to a blob, or stored
-//! the times as lines in the capture's message. Both forms are still read.
+//! pushed and fetched with the captures.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -89,19 +88,11 @@ pub fn of_capture(
     refname: &RefName,
     capture: &Commit,
 ) -> Result<BTreeMap<TreePath, i64>> {
-    let Some(tip) = repo.read_ref(refname)? else { return Ok(from_lines(&capture.message)) };
-    let stored = if repo.is_commit(&tip) {
-        repo.file(&repo.commit(&tip)?.tree, FILE)?.unwrap_or_default()
-    } else {
-        repo.blob(&tip)?
-    };
+    let Some(tip) = repo.read_ref(refname)? else { return Ok(BTreeMap::new()) };
+    let stored = repo.file(&repo.commit(&tip)?.tree, FILE)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&stored);
-    let is_of_capture = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix(TREE))
-        .is_some_and(|tree| tree == capture.tree.as_str());
-    Ok(from_lines(if is_of_capture { &text } else { &capture.message }))
+    let is_of_capture = text.starts_with(&format!("{TREE}{}\n", capture.tree));
+    Ok(if is_of_capture { from_lines(&text) } else { BTreeMap::new() })
 }
 
 /// One line for each of these files that exists: the seconds since 1970, and the path. Newlines, and bytes
@@ -186,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_any_paths_are_read_back_from_a_message() {
+    fn lines_of_any_paths_are_read_back() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let names: [&[u8]; 4] = [b"plain", b"with blank", b"new\nline", b"\xff\\x"];
         for name in names {
@@ -198,9 +189,8 @@ mod tests {
         let paths: Vec<TreePath> =
             names.into_iter().chain([&b"missing"[..]]).map(TreePath::new).collect();
         let lines = as_lines(directory.path(), paths.iter());
-        let message = format!("frites: capture\n\n{lines}\nFrites-Run: 1\n");
         let expected: BTreeMap<TreePath, i64> =
             names.iter().map(|n| (TreePath::new(n), 1_767_000_000)).collect();
-        assert_eq!(from_lines(&message), expected);
+        assert_eq!(from_lines(&lines), expected);
     }
 }

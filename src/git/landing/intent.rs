@@ -27,27 +27,21 @@ pub struct Intent {
     pub branch: RefName,
     /// The commit or tree whose files the checkout gets. On an existing branch, this is the commit to which
     /// the branch moves.
-    #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
     /// True if the oracle commands passed on the tree that lands.
     pub verified: bool,
     /// True if, at the end, `git commit` commits the change on the fresh branch in the user's name.
-    #[serde(default)]
     pub commit: bool,
     /// True if this is the undo of a landing.
-    #[serde(default)]
     pub undoing: bool,
     /// A time at which the process of this landing was still alive. A recovery sets this time when it removes
     /// the locks of that process, which was killed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_after: Option<SystemTime>,
     /// The commit or tree of the files before the landing, if it is not the commit of `from`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Oid>,
     /// The position of the checkout's HEAD before the landing.
     pub from: Position,
     /// The candidate whose worktree is the checkout of this landing; `None` for the user's checkout.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
 }
 

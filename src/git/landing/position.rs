@@ -17,7 +17,6 @@ use crate::model::refname::RefName;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// The branch that HEAD is on; `None` when detached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<RefName>,
     /// The commit that HEAD is at.
     pub commit: Oid,

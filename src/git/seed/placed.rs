@@ -38,9 +38,7 @@ pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
 #[derive(Serialize, Deserialize)]
 struct SeedsRecord {
     version: u32,
-    #[serde(default)]
     files: BTreeMap<String, Oid>,
-    #[serde(default)]
     links: BTreeMap<String, String>,
 }
 
