@@ -2,6 +2,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// The exit codes of DESIGN.md §2, by name. Scripts rely on them.
 pub mod exit {
@@ -229,9 +230,14 @@ impl StdError for Error {
 }
 
 /// Adds the path or the step to an I/O error.
-pub trait IoContext<T> {
+pub trait IoContext<T>: Sized {
     /// Turns an I/O error into a fatal one that begins with `what`.
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
+
+    /// Turns an I/O error into a fatal one: `could not ACT 'PATH'`.
+    fn could_not(self, act: &str, path: &Path) -> Result<T> {
+        self.context(|| format!("could not {act} '{}'", path.display()))
+    }
 }
 
 impl<T> IoContext<T> for io::Result<T> {

@@ -133,9 +133,9 @@ impl Config {
             let origin = Origin { error_prefix: source.clone(), source, place };
             if spec.list {
                 let list = lists.entry(key).or_insert((spec, Vec::new(), Origin::default()));
-                match value::array_in(text) {
-                    Some(items) => list.1.extend(items),
-                    None => list.1.push(text.into()),
+                match value::literal(text) {
+                    Some(Value::Array(items)) => list.1.extend(items),
+                    _ => list.1.push(text.into()),
                 }
                 list.2 = origin;
             } else {
@@ -193,11 +193,11 @@ impl Config {
     }
 }
 
-/// The value of a text in a layer that holds only text. If the key takes an array and the text is an array in
-/// TOML, the value is that array. Otherwise the key's type converts the text.
+/// The value of a text in a layer that holds only text: a literal of TOML if the key takes it. Otherwise the key's
+/// type converts the text.
 fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
-    let array = value::array_in(text).map(Value::Array).filter(|array| (spec.accepts)(array));
-    array.or_else(|| (spec.from_text)(text))
+    let literal = value::literal(text).filter(|literal| (spec.accepts)(literal));
+    literal.or_else(|| (spec.from_text)(text))
 }
 
 /// The entry of the table for a key. Refuses an unknown key with a hint that names the nearest key, or lists

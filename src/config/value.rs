@@ -20,7 +20,7 @@ pub trait Setting: Sized {
     /// Reads a value; `None` if it has another type, or is out of range.
     fn read(value: &Value) -> Option<Self>;
 
-    /// The value that a text stands for, which [`Setting::read`] may still refuse.
+    /// The value that a text stands for if it is no [`literal`]. [`Setting::read`] may still refuse it.
     fn from_text(text: &str) -> Option<Value> {
         Some(text.into())
     }
@@ -31,13 +31,15 @@ pub trait Setting: Sized {
     }
 }
 
-/// The strings of an array that is written as in TOML; `None` for any other text.
-pub fn array_in(text: &str) -> Option<Vec<Value>> {
-    let mut table: toml::Table = format!("array = {}", text.trim()).parse().ok()?;
-    match (table.remove("array")?, table.is_empty()) {
-        (Value::Array(items), true) if items.iter().all(Value::is_str) => Some(items),
-        _ => None,
-    }
+/// A number, or an array of strings, that is written as in TOML; `None` for any other text.
+pub fn literal(text: &str) -> Option<Value> {
+    let mut table: toml::Table = format!("value = {}", text.trim()).parse().ok()?;
+    let value = table.remove("value")?;
+    let is_literal = match &value {
+        Value::Array(items) => items.iter().all(Value::is_str),
+        value => value.is_integer() || value.is_float(),
+    };
+    (is_literal && table.is_empty()).then_some(value)
 }
 
 impl<T: Setting> Setting for Option<T> {
@@ -98,10 +100,6 @@ impl Setting for usize {
     fn read(value: &Value) -> Option<Self> {
         value.as_integer().and_then(|n| n.try_into().ok()).filter(|n| *n > 0)
     }
-
-    fn from_text(text: &str) -> Option<Value> {
-        text.parse::<i64>().ok().map(Value::Integer)
-    }
 }
 
 impl Setting for u32 {
@@ -109,10 +107,6 @@ impl Setting for u32 {
 
     fn read(value: &Value) -> Option<Self> {
         value.as_integer().and_then(|n| n.try_into().ok())
-    }
-
-    fn from_text(text: &str) -> Option<Value> {
-        text.parse::<i64>().ok().map(Value::Integer)
     }
 }
 
@@ -160,10 +154,6 @@ impl Setting for f64 {
     fn read(value: &Value) -> Option<Self> {
         let number = value.as_float().or(value.as_integer().map(|n| n as f64));
         number.filter(|n| n.is_finite() && *n > 0.0)
-    }
-
-    fn from_text(text: &str) -> Option<Value> {
-        text.parse().ok().map(Value::Float)
     }
 }
 
@@ -378,7 +368,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::keys;
+    use crate::config::{keys, of_text};
     use proptest::prelude::*;
 
     #[test]
@@ -407,7 +397,7 @@ mod tests {
         ) {
             for spec in keys::ALL {
                 // A value that is accepted is accepted again after a round trip through TOML.
-                if let Some(value) = (spec.from_text)(&text).filter(|value| (spec.accepts)(value)) {
+                if let Some(value) = of_text(spec, &text).filter(|value| (spec.accepts)(value)) {
                     let again: Value = value.to_string().parse().expect("TOML");
                     prop_assert!((spec.accepts)(&again), "{}: {again}", spec.name);
                 }

@@ -39,6 +39,15 @@ pub fn nearest_real(path: &Path) -> PathBuf {
 /// The links through which an absolute path leads, in their order, each as its own real path; then the path
 /// with all links resolved. The end of the path need not exist.
 pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
+    follow(path, |at| Ok(fs::read_link(at).ok())).unwrap_or_default()
+}
+
+/// Does the same as [`links_and_real`] for any kind of links (path_resolution(7)). `target` returns the target of the
+/// link at a path; `None` if there is no link.
+pub fn follow(
+    path: &Path,
+    target: impl Fn(&Path) -> Result<Option<PathBuf>>,
+) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut at = PathBuf::new();
     let mut left: Vec<OsString> = words_of(path);
@@ -49,7 +58,7 @@ pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
         }
         at.push(word);
         if found.len() < MOST_LINKS
-            && let Ok(target) = fs::read_link(&at)
+            && let Some(target) = target(&at)?
         {
             found.push(at.clone());
             at.pop();
@@ -57,7 +66,7 @@ pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
         }
     }
     found.push(at);
-    found
+    Ok(found)
 }
 
 /// The paths to which the words of `command` lead from the absolute path `dir`, and the links on the way. The
@@ -75,7 +84,7 @@ pub fn named_files(command: &[u8], dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The number of links after which the system gives up (path_resolution(7)).
-const MOST_LINKS: usize = 40;
+pub const MOST_LINKS: usize = 40;
 
 /// The components of a path, the last one first.
 fn words_of(path: &Path) -> Vec<OsString> {

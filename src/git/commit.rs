@@ -147,7 +147,7 @@ pub fn commit_in(
             [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
         {
             let path = worktree.admin.join(file);
-            fs::write(&path, text).context(|| format!("could not write '{}'", path.display()))?;
+            fs::write(&path, text).could_not("write", &path)?;
         }
         if hooks.is_some()
             && request.message.hooks == HooksToRun::All

@@ -14,7 +14,7 @@ use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, TreeEntry, to_oid};
 use crate::git::text::{self, TextChange};
 use crate::git::trees::{self, TreeDifference, take_record, unknown_answer};
-use crate::model::blast::{Blast, Extent};
+use crate::model::blast::Blast;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
@@ -205,7 +205,9 @@ impl TreeComparison<'_> {
             renames.iter().flat_map(|rename| [&rename.from, &rename.change.path]).collect();
         let others = changes.iter().filter(|change| !renamed.contains(&change.path));
         let all = others.chain(renames.iter().map(|rename| &rename.change));
-        Ok(all.map(|change| extent(self.repo, change)).collect())
+        Ok(all.fold(Blast::default(), |sum, change| {
+            sum.and(change.lines, || [change.old, change.new].map(|blob| self.repo.size(&blob)))
+        }))
     }
 
     /// The files that were renamed. If there are more than `limit` files, git pairs only files with equal
@@ -324,13 +326,6 @@ fn attributes_leave_comparison<'a>(
         }
     }
     Some(true)
-}
-
-fn extent(repo: &Repo, change: &Change) -> Extent {
-    match change.lines {
-        Some((added, deleted)) => Extent::Text { added, deleted },
-        None => Extent::Binary { old: repo.size(&change.old), new: repo.size(&change.new) },
-    }
 }
 
 /// A renamed file.

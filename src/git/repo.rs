@@ -108,9 +108,7 @@ impl Repo {
             return Err(Error::fatal("this repository cannot be read by git-frites: its refs are not stored as files")
                 .hint("work in a clone made with `git clone --ref-format=files`, or convert it: `git help refs`"));
         }
-        let canonical = |path: &Path| {
-            path.canonicalize().context(|| format!("could not read '{}'", path.display()))
-        };
+        let canonical = |path: &Path| path.canonicalize().could_not("read", &path);
         let common_dir = canonical(gix.common_dir())?;
         Ok(Repo {
             loose: Mutex::new(LooseObjects::new(&common_dir)),
@@ -615,9 +613,6 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
-/// The largest number of links that are followed for one path, as on Linux.
-const MOST_LINKS: usize = 40;
-
 /// True if a directory above a path is a submodule. The submodule's commit need not be in this repository, so
 /// gix fails to look up such a path.
 fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
@@ -710,30 +705,13 @@ pub fn follow_links(
     path: &str,
     target: impl Fn(&str) -> Result<Option<String>>,
 ) -> Result<Option<String>> {
-    let mut found: Vec<String> = root.split('/').skip(1).map(str::to_owned).collect();
-    let mut left: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
-    let mut links = 0;
-    while let Some(part) = left.pop() {
-        match part.as_str() {
-            "" | "." => continue,
-            ".." => {
-                found.pop();
-                continue;
-            }
-            _ => found.push(part),
-        }
-        let Some(target) = target(&format!("/{}", found.join("/")))? else { continue };
-        links += 1;
-        if links > MOST_LINKS {
-            return Ok(None);
-        }
-        if target.starts_with('/') {
-            found.clear();
-        }
-        found.pop();
-        left.extend(target.rsplit('/').map(str::to_owned));
+    let found = tree::follow(Path::new(&format!("{root}/{path}")), |at| {
+        let target = at.to_str().map(&target).transpose()?;
+        Ok(target.flatten().map(PathBuf::from))
+    })?;
+    if found.len() > tree::MOST_LINKS {
+        return Ok(None);
     }
-    let place = format!("/{}", found.join("/"));
-    let inside = place.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    Ok(inside.map(|inside| inside.trim_start_matches('/').to_owned()))
+    let inside = found.last().and_then(|real| real.strip_prefix(root).ok()?.to_str());
+    Ok(inside.map(str::to_owned))
 }

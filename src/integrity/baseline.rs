@@ -130,7 +130,6 @@ impl WatchDir {
     /// another process could think that the watch was interrupted.
     pub fn close(self, store: &Store) -> Result<()> {
         let _repository = store.lock_repository()?;
-        tree::delete_tree(&self.path)
-            .context(|| format!("could not remove '{}'", self.path.display()))
+        tree::delete_tree(&self.path).could_not("remove", &self.path)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use crate::git::config_key::key_bytes;
 use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
 use crate::integrity::fingerprint::Fingerprint;
+use crate::model::plain;
 
 /// The beginnings of the names of git's settings for identities, remotes, maintenance and the like. People
 /// and tests change such settings often, and the settings do not change the content of any file.
@@ -207,12 +208,8 @@ fn may_be_shown(key: &str, value: &str) -> bool {
     !secret && !address
 }
 
-/// The value on one line of at most 80 characters.
+/// The value on one line, cut after 80 characters.
 fn shortened(value: &str) -> String {
     let line = value.escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
-    if line.chars().count() <= 80 {
-        line
-    } else {
-        format!("{}…", line.chars().take(79).collect::<String>())
-    }
+    plain::cut(&line, 80)
 }

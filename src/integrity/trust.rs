@@ -7,6 +7,7 @@ use crate::integrity::fact::{Fact, FactKind};
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
 use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides, watch};
+use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
 use crate::store::events::Event;
@@ -54,10 +55,7 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     let mut suspects = quarantine::suspects(context.store);
     suspects.retain(|suspect| suspect.affects_own_config);
     if let Some(first) = suspects.first() {
-        let more = match suspects.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = and_more(suspects.len() - 1);
         return Err(Error::fatal(format!(
             "the configuration of git-frites changed {}: {}{more}",
             first.moment, first.words

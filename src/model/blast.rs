@@ -10,47 +10,20 @@ use crate::model::count::count;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Blast {
-    /// Lines added plus lines deleted, counted by [`lines_of`].
+    /// Lines added plus lines deleted, counted by [`Blast::and`].
     pub lines: u64,
     /// The number of changed files. A renamed file counts once, with the lines that differ.
     pub files: u64,
 }
 
-/// The size of the change of one path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Lines added and deleted.
-    Text {
-        /// Lines added.
-        added: u64,
-        /// Lines deleted.
-        deleted: u64,
-    },
-    /// Bytes before and after, for a file that git counts as binary.
-    Binary {
-        /// Size before, in bytes; 0 if there was no file.
-        old: u64,
-        /// Size after, in bytes; 0 if there is no file.
-        new: u64,
-    },
-}
-
-/// The number of lines that a changed path counts as (docs/DECIDING.md): a binary file counts one
-/// line for each 64 bytes, old and new, rounded up; a mode change or an empty file counts one.
-pub fn lines_of(extent: Extent) -> u64 {
-    let lines = match extent {
-        Extent::Text { added, deleted } => added + deleted,
-        Extent::Binary { old, new } => old.div_ceil(64) + new.div_ceil(64),
-    };
-    lines.max(1)
-}
-
-impl FromIterator<Extent> for Blast {
-    fn from_iter<I: IntoIterator<Item = Extent>>(extents: I) -> Self {
-        extents.into_iter().fold(Blast::default(), |sum, extent| Blast {
-            lines: sum.lines + lines_of(extent),
-            files: sum.files + 1,
-        })
+impl Blast {
+    /// Adds a changed path (docs/DECIDING.md). It counts as its added and deleted lines; a file that git counts
+    /// as binary counts one line for each 64 of its bytes, before and after, rounded up. It counts at least one
+    /// line, for a mode change or an empty file.
+    pub fn and(self, lines: Option<(u64, u64)>, bytes: impl FnOnce() -> [u64; 2]) -> Blast {
+        let binary = || bytes().into_iter().map(|bytes| bytes.div_ceil(64)).sum();
+        let lines = lines.map_or_else(binary, |(added, deleted)| added + deleted).max(1);
+        Blast { lines: self.lines + lines, files: self.files + 1 }
     }
 }
 
@@ -66,15 +39,10 @@ mod tests {
 
     #[test]
     fn counting_follows_the_contract() {
-        assert_eq!(lines_of(Extent::Text { added: 3, deleted: 2 }), 5);
-        assert_eq!(
-            lines_of(Extent::Text { added: 0, deleted: 0 }),
-            1,
-            "a mode change or an empty file"
-        );
-        assert_eq!(lines_of(Extent::Binary { old: 0, new: 1 }), 1);
-        assert_eq!(lines_of(Extent::Binary { old: 64, new: 65 }), 3);
-        assert_eq!(lines_of(Extent::Binary { old: 0, new: 0 }), 1);
+        let lines = |lines, bytes| Blast::default().and(lines, || bytes).lines;
+        assert_eq!(lines(Some((3, 2)), [9, 9]), 5);
+        assert_eq!(lines(Some((0, 0)), [9, 9]), 1, "a mode change or an empty file");
+        assert_eq!([[0, 1], [64, 65], [0, 0]].map(|bytes| lines(None, bytes)), [1, 3, 1]);
     }
 
     #[test]

@@ -12,7 +12,11 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str) -> Strin
 
 /// The first few names, and how many more there are.
 pub fn some_of(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMES);
-    let first: Vec<&str> = names.iter().take(NAMES).map(String::as_str).collect();
-    if more == 0 { first.join(", ") } else { format!("{} and {more} more", first.join(", ")) }
+    let first = &names[..names.len().min(NAMES)];
+    format!("{}{}", first.join(", "), and_more(names.len() - first.len()))
+}
+
+/// How many more there are than a sentence has named: ` and 2 more`; nothing if there are no more.
+pub fn and_more(more: usize) -> String {
+    if more == 0 { String::new() } else { format!(" and {more} more") }
 }

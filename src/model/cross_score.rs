@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::agreement::{mean, rounded};
-use crate::model::count::{count, some_of};
+use crate::model::count::{and_more, count, some_of};
 use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
@@ -197,8 +197,7 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
 /// The name of the first of some tests, and how many more there are.
 fn first_of(tests: &[&CrossTest]) -> Option<String> {
     let (first, rest) = tests.split_first()?;
-    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-    Some(format!("{}{more}", first.name))
+    Some(format!("{}{}", first.name, and_more(rest.len())))
 }
 
 #[cfg(test)]

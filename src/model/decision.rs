@@ -758,7 +758,7 @@ mod tests {
         let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
         assert!(
             why.ends_with(
-                "of its failing tests 1 passed on the base: t::x; 1 fails on the base, too: t::y"
+                "of its failing tests 1 passes on the base: t::x; 1 fails on the base, too: t::y"
             ),
             "{why}"
         );

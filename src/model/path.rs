@@ -5,7 +5,8 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use bstr::ByteSlice;
+use gix::bstr::{ByteSlice, ByteVec};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::plain;
 
@@ -59,6 +60,19 @@ impl TreePath {
     /// Paths as git reads a list with `-z`: each ends in a NUL.
     pub fn nul_terminated<'a>(paths: impl IntoIterator<Item = &'a TreePath>) -> Vec<u8> {
         paths.into_iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect()
+    }
+}
+
+/// In records, bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
+impl Serialize for TreePath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0.escape_bytes())
+    }
+}
+
+impl<'de> Deserialize<'de> for TreePath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| TreePath(Vec::unescape_bytes(text)))
     }
 }
 

@@ -26,6 +26,14 @@ pub fn is_invisible(c: char) -> bool {
     c.is_control() || is_hidden(c)
 }
 
+/// A line. If it has more than `most` characters, it is cut.
+pub fn cut(line: &str, most: usize) -> String {
+    match line.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
 /// A line as a terminal would finally show it. A carriage return begins the line again, a tab becomes
 /// blanks, and escape sequences, other control characters and hidden characters are left out.
 pub fn line(text: &str) -> String {

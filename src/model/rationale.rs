@@ -409,25 +409,15 @@ impl DecisionInputs<'_> {
         };
         let failing = closest.results.failing_tests().unwrap_or_default();
         if let Some(comparison) = Comparison::of(baseline, closest) {
-            let one_of = |tests: &[String], one, more| if tests.len() == 1 { one } else { more };
-            let kinds = [
-                (&comparison.broken, "passed on the base"),
-                (&comparison.only_here, "did not fail on the base"),
-                (
-                    &comparison.before,
-                    one_of(&comparison.before, "fails on the base, too", "fail on the base, too"),
-                ),
-                (
-                    &comparison.new,
-                    one_of(&comparison.new, "is not in the base", "are not in the base"),
-                ),
-                (&comparison.not_run, "did not run on the base"),
-            ];
+            let kinds = comparison.kinds();
+            let kinds = kinds.iter().filter(|(_, tests)| !tests.is_empty());
             let parts: Vec<String> = kinds
-                .iter()
-                .filter(|(tests, _)| !tests.is_empty())
-                .map(|(tests, what)| {
-                    format!("{} {what}: {}", tests.len(), some_tests(tests, failing))
+                .map(|(what, tests)| {
+                    let tests_in_words = some_tests(tests, failing);
+                    match tests.len() {
+                        1 => format!("1 {what}: {tests_in_words}"),
+                        many => format!("{many} (each {what}): {tests_in_words}"),
+                    }
                 })
                 .collect();
             if !parts.is_empty() {

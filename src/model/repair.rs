@@ -9,51 +9,11 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::StageResult;
-use crate::model::terms::Terms;
 use crate::model::test_comparison::Comparison;
-use crate::model::verdict::{Baseline, Decision, Entry, Verdict};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 
-/// The results of judging a run: the results in a verdict or, while attempts still work, the results so far.
-#[derive(Clone, Copy)]
-pub struct Findings<'a> {
-    /// The commit from which the candidates start.
-    pub base: &'a Oid,
-    /// The terms on which the candidates were judged: commands and settings.
-    pub terms: &'a Terms,
-    /// The results of the base.
-    pub baseline: Option<&'a Baseline>,
-    /// The decision.
-    pub decision: &'a Decision,
-    /// True if the recommended candidate passed, and nothing else could have influenced the results.
-    pub verified: bool,
-    /// All candidates of the verdict or, while attempts still work, the candidates whose results are final.
-    pub candidates: &'a [Entry],
-}
-
-impl<'a> Findings<'a> {
-    /// The findings in a verdict.
-    pub fn of(verdict: &'a Verdict) -> Findings<'a> {
-        Findings {
-            base: &verdict.base,
-            terms: &verdict.terms,
-            baseline: verdict.baseline.as_ref(),
-            decision: &verdict.decision,
-            verified: verdict.verified(),
-            candidates: &verdict.candidates,
-        }
-    }
-
-    /// The entry of a candidate.
-    pub fn entry(&self, candidate: &Name) -> Option<&'a Entry> {
-        self.candidates.iter().find(|entry| entry.candidate == *candidate)
-    }
-}
-
-/// The maximum number of tests of one kind that a prompt names.
-const MOST_TESTS: usize = 30;
-
-/// The maximum number of undone changes that a prompt names.
-const MOST_FILES: usize = 30;
+/// The maximum number of tests of one kind, and of undone changes, that a prompt names.
+const MOST_NAMED: usize = 30;
 
 /// The end of a round of repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -205,7 +165,7 @@ pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
 /// command's output, and `more` is text that a person adds.
 pub fn prompt(
     task: Option<&str>,
-    findings: &Findings<'_>,
+    verdict: &Verdict,
     entry: &Entry,
     log: &[String],
     more: Option<&str>,
@@ -218,14 +178,14 @@ pub fn prompt(
         text,
         "This worktree holds an earlier attempt at the task above, as changes from commit {}. It does not pass yet. \
          Repair it: keep what is right, and change as little as possible.\n",
-        findings.base.short()
+        verdict.base.short()
     );
     if let Some((result, with_base_tests)) = failure(entry) {
         let command =
-            findings.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
+            verdict.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
         let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
         if with_base_tests {
-            text.push_str(&undone_changes(entry, findings.base));
+            text.push_str(&undone_changes(entry, &verdict.base));
         }
         let then = if with_base_tests { "Without these changes, the" } else { "The" };
         let _ = writeln!(
@@ -234,7 +194,7 @@ pub fn prompt(
             result.stage, result.outcome
         );
     }
-    text.push_str(&failing_tests(entry, findings.baseline));
+    text.push_str(&failing_tests(entry, verdict.baseline.as_ref()));
     if !log.is_empty() {
         let _ = writeln!(text, "\nThe end of its output:\n\n    {}", log.join("\n    "));
     }
@@ -264,13 +224,7 @@ fn undone_changes(entry: &Entry, base: &Oid) -> String {
     let put_back =
         second.put_back.iter().map(|path| format!("{path}: as in commit {}", base.short()));
     let undone = put_back.chain(second.taken_out.iter().map(|path| format!("{path}: taken out")));
-    for line in undone.clone().take(MOST_FILES) {
-        let _ = writeln!(text, "- {line}");
-    }
-    let more = undone.count().saturating_sub(MOST_FILES);
-    if more > 0 {
-        let _ = writeln!(text, "- and {more} more");
-    }
+    add_list(&mut text, &undone.collect::<Vec<_>>());
     if let Some(path) = second.failed_beside() {
         let _ = writeln!(text, "\nOf these, only {path} was there as the attempt has it.");
     }
@@ -279,6 +233,15 @@ fn undone_changes(entry: &Entry, base: &Oid) -> String {
          a person can then accept the changes.\n\n",
     );
     text
+}
+
+fn add_list(text: &mut String, names: &[String]) {
+    for name in names.iter().take(MOST_NAMED) {
+        let _ = writeln!(text, "- {name}");
+    }
+    if names.len() > MOST_NAMED {
+        let _ = writeln!(text, "- and {} more", names.len() - MOST_NAMED);
+    }
 }
 
 /// The failing tests: first those that pass without the attempt.
@@ -290,12 +253,7 @@ fn failing_tests(entry: &Entry, base: Option<&Baseline>) -> String {
             return;
         }
         let _ = writeln!(text, "\nFailing tests{what}:\n");
-        for test in tests.iter().take(MOST_TESTS) {
-            let _ = writeln!(text, "- {test}");
-        }
-        if tests.len() > MOST_TESTS {
-            let _ = writeln!(text, "- and {} more", tests.len() - MOST_TESTS);
-        }
+        add_list(&mut text, tests);
     };
     match base.and_then(|base| Comparison::of(base, entry)) {
         None => list("", failing),

@@ -12,9 +12,7 @@ use crate::git::index::ScratchIndex;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
 use crate::model::protected_text::lines_that_show;
-use crate::model::repair::{
-    self, Findings, RepairEnd, RepairRound, can_be_repaired, enough_passed,
-};
+use crate::model::repair::{self, RepairEnd, RepairRound, can_be_repaired, enough_passed};
 use crate::model::run::Run;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 use crate::ops::beside::NextAttempt;
@@ -85,19 +83,19 @@ impl<'a> Rounds<'a> {
 
     /// True if no candidate gets another round, because the base is broken, the verdict is verified, or
     /// enough candidates have passed.
-    fn are_over(&self, findings: &Findings<'_>) -> bool {
-        findings.decision.decision == DecisionKind::BrokenBase
-            || self.until_pass && findings.verified
-            || enough_passed(self.enough, findings.candidates, findings.baseline)
+    fn are_over(&self, verdict: &Verdict) -> bool {
+        verdict.decision.decision == DecisionKind::BrokenBase
+            || self.until_pass && verdict.verified()
+            || enough_passed(self.enough, &verdict.candidates, verdict.baseline.as_ref())
     }
 
     /// For each candidate whose round has ended and was judged, compares the results with those from before
     /// the round. If a round made its candidate worse, takes the round back. Returns true if any round was
     /// taken back.
-    fn end_rounds(&self, state: &mut RoundsState, findings: &Findings<'_>) -> bool {
+    fn end_rounds(&self, state: &mut RoundsState, verdict: &Verdict) -> bool {
         let mut took_back = false;
         for started in std::mem::take(&mut state.open) {
-            let Some(entry) = findings.entry(&started.before.candidate) else {
+            let Some(entry) = verdict.entry(&started.before.candidate) else {
                 state.open.push(started);
                 continue;
             };
@@ -143,13 +141,9 @@ impl<'a> Rounds<'a> {
 
     /// Begins the next round of each candidate that can be repaired, has a command and a worktree,
     /// and has rounds left.
-    fn begin_rounds(
-        &self,
-        state: &mut RoundsState,
-        findings: &Findings<'_>,
-    ) -> Result<Vec<NextAttempt>> {
+    fn begin_rounds(&self, state: &mut RoundsState, verdict: &Verdict) -> Result<Vec<NextAttempt>> {
         let mut begun = Vec::new();
-        for entry in findings.candidates.iter().filter(|entry| can_be_repaired(entry)) {
+        for entry in verdict.candidates.iter().filter(|entry| can_be_repaired(entry)) {
             let mut rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
             let round = rounds.clone().count() as u32 + 1;
             let goes_on = rounds.next_back().is_none_or(|last| last.end.goes_on());
@@ -163,7 +157,7 @@ impl<'a> Rounds<'a> {
             }
             let command = CandidateCommand::recorded(&self.session.repo, candidate)?;
             let Some(command) = command else { continue };
-            let command = with_prompt(self.session, candidate, command, findings, None)?;
+            let command = with_prompt(self.session, candidate, command, verdict, None)?;
             begun.push(NextAttempt {
                 candidate: entry.candidate.clone(),
                 command,
@@ -190,7 +184,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// Tells the user which candidates begin a round.
-    fn tell(&self, state: &RoundsState, begun: &[NextAttempt], findings: &Findings<'_>) {
+    fn tell(&self, state: &RoundsState, begun: &[NextAttempt], verdict: &Verdict) {
         let mut by_round: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
         for StartedRound { round, before: Entry { candidate, .. }, .. } in &state.open {
             if begun.iter().any(|next| next.candidate == *candidate) {
@@ -198,8 +192,8 @@ impl<'a> Rounds<'a> {
             }
         }
         let Rounds { run, most: of, .. } = self;
-        let found = repair::passes_in_words(findings.candidates);
-        let is_all = findings.candidates.len() == self.run.candidates.len();
+        let found = repair::passes_in_words(&verdict.candidates);
+        let is_all = verdict.candidates.len() == self.run.candidates.len();
         let so_far = if is_all { "" } else { " so far" };
         for (round, names) in by_round {
             let names = names.join(", ");
@@ -212,20 +206,20 @@ impl<'a> Rounds<'a> {
 }
 
 impl RoundGiver for Rounds<'_> {
-    fn next(&self, findings: &Findings<'_>) -> Result<NextRounds> {
+    fn next(&self, verdict: &Verdict) -> Result<NextRounds> {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let took_back = self.end_rounds(state, findings);
+        let took_back = self.end_rounds(state, verdict);
         let mut begun = Vec::new();
-        if !self.are_over(findings) {
+        if !self.are_over(verdict) {
             let open = state.open.len();
-            begun = self.begin_rounds(state, findings)?;
+            begun = self.begin_rounds(state, verdict)?;
             if !begun.is_empty() && self.has_reached_cost_limit(state)? {
                 state.open.truncate(open);
                 begun.clear();
             }
         }
-        self.tell(state, &begun, findings);
+        self.tell(state, &begun, verdict);
         Ok(NextRounds { begun, took_back })
     }
 }
@@ -245,7 +239,7 @@ pub fn repair(
     while rounds.most > 0 && interrupt::signal().is_none() {
         let next = {
             let _lock = session.store.lock_run(&run.run)?;
-            rounds.next(&Findings::of(&verdict))?
+            rounds.next(&verdict)?
         };
         if next.begun.is_empty() {
             if next.took_back {
@@ -325,22 +319,22 @@ struct StartedRound {
     record: Candidate,
 }
 
-/// The command with a new prompt, which tells why the candidate failed and ends with `more`. If `findings`
-/// have no failure with a log to show, the command is unchanged.
+/// The command with a new prompt, which tells why the candidate failed and ends with `more`. If `verdict`
+/// has no failure with a log to show, the command is unchanged.
 fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
     command: CandidateCommand,
-    findings: &Findings<'_>,
+    verdict: &Verdict,
     more: Option<&str>,
 ) -> Result<CandidateCommand> {
-    let Some(entry) = findings.entry(candidate.name) else { return Ok(command) };
+    let Some(entry) = verdict.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
     let mut log = log_excerpt::of(&log, LINES);
-    leave_out_protected(session, findings, &mut log)?;
+    leave_out_protected(session, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
-    let text = repair::prompt(task.as_deref(), findings, entry, &log, more);
+    let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);
     let command = CandidateCommand { prompt: Some(text.into_bytes().into()), ..command };
     command.require_prompt()?;
     Ok(command)
@@ -365,10 +359,7 @@ pub fn by_hand(
     let Some(task) = task else { return Ok(command) };
     let more_text = more.as_ref().map(|more| String::from_utf8_lossy(more));
     match known_failure(session, candidate)? {
-        Ok(verdict) => {
-            let findings = Findings::of(&verdict);
-            with_prompt(session, candidate, command, &findings, more_text.as_deref())
-        }
+        Ok(verdict) => with_prompt(session, candidate, command, &verdict, more_text.as_deref()),
         Err(why) => {
             session.ui.note(format!("{candidate}: the prompt tells of no failure: {why}"));
             let Some(more) = more else { return Ok(command) };
@@ -412,12 +403,8 @@ fn known_failure(
 
 /// Replaces log lines that show text of a protected file, because attempts must not see such text. Cuts long
 /// lines.
-fn leave_out_protected(
-    session: &Session,
-    findings: &Findings<'_>,
-    log: &mut [String],
-) -> Result<()> {
-    let texts = protected_texts(session, findings)?;
+fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String]) -> Result<()> {
+    let texts = protected_texts(session, verdict)?;
     let shown = lines_that_show(log, texts.iter().map(String::as_str));
     for (line, is_shown) in log.iter_mut().zip(shown) {
         *line = match is_shown {
@@ -429,13 +416,13 @@ fn leave_out_protected(
 }
 
 /// The texts of the protected files of the base.
-fn protected_texts(session: &Session, findings: &Findings<'_>) -> Result<Vec<String>> {
-    let protect = &findings.terms.settings.protect;
+fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> {
+    let protect = &verdict.terms.settings.protect;
     if protect.is_empty() {
         return Ok(Vec::new());
     }
     let repo = &session.repo;
-    let tree = repo.commit(findings.base)?.tree;
+    let tree = repo.commit(&verdict.base)?.tree;
     let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
     nul_separated(&paths)

@@ -293,7 +293,7 @@ fn nothing_lands_when_no_attempt_passes_a_crates_tests() {
     strsim.attempt(&["no-build", "no-test", "nothing"]);
     let judged = world.frites(["judge"]).expect(1);
     let rationale = "near-miss: none of 2 passed; no-test came closest: it passed build and then failed test \
-                     (exit 101; 2 of 107 tests), with 2 lines in 1 file; of its failing tests 2 fail on the base, too: \
+                     (exit 101; 2 of 107 tests), with 2 lines in 1 file; of its failing tests 2 (each fails on the base, too): \
                      strsim::tests::levenshtein_diff_longer, strsim::tests::levenshtein_diff_with_space\n";
     assert!(judged.out().ends_with(rationale), "expected {rationale}in:\n{}", judged.out());
     for (log, words) in

@@ -186,7 +186,7 @@ fn junit_results_pick_the_closest_near_miss() {
     let out = answer.out();
     assert_eq!(
         sentence(&out),
-        "near-miss: none of 3 passed; c2 came closest: it failed test (exit 1; 1 of 5 tests), with 6 lines in 1 file; of its failing tests 1 passed on the base: t::a"
+        "near-miss: none of 3 passed; c2 came closest: it failed test (exit 1; 1 of 5 tests), with 6 lines in 1 file; of its failing tests 1 passes on the base: t::a"
     );
     assert_eq!(said(&answer.stderr, "1/c1"), "1/c1: test exit 1 (); 2 of 2 tests fail: t::a, t::b");
     for line in [

@@ -244,35 +244,6 @@ fn capture_message_holds_no_file_times() {
     world.assert_clean();
 }
 
-#[test]
-fn times_in_the_message_of_an_old_capture_are_read() {
-    let mut world = World::new();
-    world.write("text", "one\ntwo\n");
-    world.commit("more");
-    world.attempts(&[CASES[0].child]);
-    world.frites(["diff", "1"]).expect(0);
-    // Newer than the commit on main.
-    let script = "
-        git log -1 --format=%B refs/frites/1/c1 | sed '2a mtime 1767323145.000000000 text' > message
-        commit=$(GIT_COMMITTER_DATE='@1767323200 +0000' git commit-tree -p refs/frites/1/c1^ -F message refs/frites/1/c1^{tree})
-        git update-ref refs/frites/1/c1 $commit
-        git update-ref -d refs/frites/1/@mtimes/c1
-        rm message";
-    world.sh(&world.repo, script).expect(0);
-    world.frites(["judge", "-q", "--test", "true"]).expect(0);
-    world.sh(&world.repo, CASES[0].parent).expect(0);
-    world.set_env("GIT_COMMITTER_DATE", "@1767323095 +0000");
-    world.commit("parent");
-    world.set_env("GIT_COMMITTER_DATE", THEN);
-    let json = world
-        .frites(["apply", "--merge", "--strategy", "newest-file-wins", "--json"])
-        .expect(0)
-        .json();
-    assert_eq!(json["choices"][0]["child_time"], 1_767_323_145, "{json:#}");
-    assert_eq!(show(&world, "HEAD", &CASES[0]), CASES[0].child_has);
-    world.assert_clean();
-}
-
 /// A judged child and a `main` that each did something with `old` or `dir`, written at these times
 /// (seconds from [`THEN`]). Merges, and gives the merge's choices.
 fn choices_of(child: (&str, i64), parent: (&str, i64)) -> (World, Vec<serde_json::Value>) {

@@ -18,6 +18,7 @@ use crate::git::output::Output;
 use crate::git::repo::Repo;
 use crate::model::count::{count, some_of};
 use crate::model::path::{TreePath, file_name};
+use crate::model::plain;
 use crate::model::size::size;
 
 pub(super) const ONLY_ITS_ID: &str = "a nested repository: only its commit id is captured";
@@ -64,13 +65,8 @@ impl Omissions {
 
     /// A line for each kind of omission, for people.
     pub fn lines(&self) -> Vec<String> {
-        let show = |path: &[u8]| {
-            let text = path.to_str_lossy().escape_debug().to_string();
-            match text.char_indices().nth(MOST_SHOWN) {
-                Some((at, _)) => format!("{}…", &text[..at]),
-                None => text,
-            }
-        };
+        let show =
+            |path: &[u8]| plain::cut(&path.to_str_lossy().escape_debug().to_string(), MOST_SHOWN);
         let mut lines = Vec::new();
         if !self.excluded.is_empty() {
             let paths: Vec<String> = self.excluded.iter().map(|path| show(path)).collect();

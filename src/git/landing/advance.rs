@@ -45,8 +45,7 @@ pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes the checkout.
 pub fn begin(git: &Git) -> Result<Git> {
-    let mark = File::open(git.git_dir())
-        .context(|| format!("could not open '{}'", git.git_dir().display()))?;
+    let mark = File::open(git.git_dir()).could_not("open", &git.git_dir())?;
     match mark.try_lock() {
         Ok(()) => Ok(git.clone().holding(Arc::new(mark))),
         Err(TryLockError::WouldBlock) => Err(Error::fatal(format!(
@@ -265,8 +264,7 @@ fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Sto
 /// Replaces the index with the locked one.
 pub(super) fn install(git: &Git) -> Result<()> {
     let lock = lock_file(git);
-    fs::rename(&lock, git.git_dir().join("index"))
-        .context(|| format!("could not rename '{}'", lock.display()))
+    fs::rename(&lock, git.git_dir().join("index")).could_not("rename", &lock)
 }
 
 /// The files that a rollback found in the checkout and that the landing did not write.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::git::cli::{Git, nul_separated};
 use crate::git::repo::Repo;
 use crate::git::worktree;
+use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
 use crate::model::refname::RefName;
@@ -88,12 +89,8 @@ fn records(dirty: &[u8]) -> Vec<(u8, &[u8])> {
 }
 
 fn in_words(records: &[(u8, &[u8])]) -> Option<String> {
-    let (_, first) = records.first()?;
-    let more = match records.len() {
-        1 => String::new(),
-        all => format!(" and {} more", all - 1),
-    };
-    Some(format!("{}{more}", quoted(first)))
+    let ((_, first), others) = records.split_first()?;
+    Some(format!("{}{}", quoted(first), and_more(others.len())))
 }
 
 /// Fails if tracked files of the checkout are staged or modified, or if e.g. a merge is in progress.

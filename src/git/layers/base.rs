@@ -146,8 +146,7 @@ impl BaseLayer {
     /// times of these files are before the time of anything that is written later.
     pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {
         let sources = self.sources();
-        fs::create_dir_all(&sources)
-            .context(|| format!("could not make '{}'", sources.display()))?;
+        fs::create_dir_all(&sources).could_not("make", &sources)?;
         fan_out::check_out(repo, commit, &sources, &self.index(), FileTimes::LastSecond)
     }
 
@@ -179,7 +178,7 @@ impl BaseLayer {
             let to = self.dir.join(name);
             match clean(from, &|_| Tracked::No).and_then(|()| fs::rename(from, &to)) {
                 Err(_) if to.is_dir() => {}
-                other => other.context(|| format!("could not keep '{}'", from.display()))?,
+                other => other.could_not("keep", &from)?,
             }
         }
         Ok(())
@@ -190,7 +189,7 @@ impl BaseLayer {
         for (name, is_so) in [(PASSED, end.passed), (UNDOWNLOADED, !end.downloaded)] {
             let file = self.dir.join(name);
             if is_so {
-                fs::write(&file, "").context(|| format!("could not write '{}'", file.display()))?;
+                fs::write(&file, "").could_not("write", &file)?;
             }
         }
         if let Some(seconds) = end.cold_seconds {
@@ -225,7 +224,7 @@ impl BaseLayer {
     /// Deletes the outputs that the base's commands left in its checkout.
     pub fn forget_outputs(&self) -> Result<()> {
         let outputs = self.outputs_dir();
-        tree::delete_tree(&outputs).context(|| format!("could not delete '{}'", outputs.display()))
+        tree::delete_tree(&outputs).could_not("delete", &outputs)
     }
 
     /// A digest of the stat data of everything in the layers. If the digest is unchanged, nobody has written
@@ -240,7 +239,7 @@ impl BaseLayer {
             text.extend_from_slice(path);
             text.extend(format!("\0{inode} {mode} {size} {changed:?}\n").into_bytes());
         })
-        .context(|| format!("could not read '{}'", self.dir.display()))?;
+        .could_not("read", &self.dir)?;
         Ok(digest(&text))
     }
 
@@ -282,8 +281,7 @@ fn tracked(index: &gix::index::File, path: &[u8]) -> Tracked {
 /// Prepares the upper layer of a checkout for use as a lower layer above the tree that `index` lists.
 pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
     let index = read_index(index)?;
-    clean(layer, &|path| tracked(&index, path))
-        .context(|| format!("could not keep the outputs in '{}'", layer.display()))
+    clean(layer, &|path| tracked(&index, path)).could_not("keep the outputs in", &layer)
 }
 
 /// Prepares an upper layer for use as a lower layer. Removes `.git`, and everything that changes or hides a

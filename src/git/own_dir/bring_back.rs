@@ -89,8 +89,7 @@ impl OwnGitDir {
     ///
     /// The caller holds the candidate's lock.
     pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
-        fs::create_dir_all(&self.room)
-            .context(|| format!("could not make '{}'", self.room.display()))?;
+        fs::create_dir_all(&self.room).could_not("make", &self.room)?;
         let mut found = self.read(branch);
         self.fetch(repo, branch, &mut found)?;
         // Without a store in the repository, git-lfs makes one in the attempt's git directory.
@@ -120,7 +119,7 @@ impl OwnGitDir {
             true => files::replace(admin, &entry),
             false => files::write(admin, &entry),
         };
-        written.context(|| format!("could not write to '{}'", admin.display()))
+        written.could_not("write to", &admin)
     }
 
     /// Reads the files and refs that the directory has now.
@@ -240,10 +239,8 @@ impl OwnGitDir {
         if !(noted.contains(&now) || noted.is_empty() && given == Some(&now)) {
             return Ok(false);
         }
-        let write = |text: String| {
-            atomic::write_unsynced(&note, text.as_bytes())
-                .context(|| format!("could not write '{}'", note.display()))
-        };
+        let write =
+            |text: String| atomic::write_unsynced(&note, text.as_bytes()).could_not("write", &note);
         // If this process is killed after the next line, the branch may have either commit.
         write(format!("{now}\n{tip}\n"))?;
         repo.update_ref(branch, Some(tip), Some(&now), "attempt")?;

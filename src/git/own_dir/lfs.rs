@@ -46,8 +46,7 @@ pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
         let target = store.join(target);
         let from = from.join(&path);
         if !target.exists() && has_pointer(repo, &from, name) {
-            copy(&from, name, &store, &target)
-                .context(|| format!("could not copy to '{}'", target.display()))?;
+            copy(&from, name, &store, &target).could_not("copy to", &target)?;
         }
     }
     Ok(())

@@ -88,7 +88,7 @@ fn text_of(file: &Path) -> io::Result<Option<String>> {
 /// capture that read what is left would take the missing refs and files for deleted by the attempt.
 pub fn delete(room: &Path) -> Result<()> {
     let deleted = tree::delete_tree(&room.join(ENTRY)).and_then(|()| tree::delete_tree(room));
-    deleted.context(|| format!("could not delete '{}'", room.display()))
+    deleted.could_not("delete", &room)
 }
 
 /// Paths as messages show them.
@@ -113,7 +113,7 @@ impl OwnGitDir {
     /// [`OwnGitDir::make`] or [`delete`] was interrupted.
     pub fn at(room: &Path) -> Result<Option<OwnGitDir>> {
         let entry = room.join(ENTRY);
-        let name = text_of(&entry).context(|| format!("could not read '{}'", entry.display()))?;
+        let name = text_of(&entry).could_not("read", &entry)?;
         Ok(name.map(|name| OwnGitDir::in_room(room, &name)))
     }
 
@@ -165,7 +165,7 @@ impl OwnGitDir {
         let note = self.room.join(UNREAD);
         if parts.is_empty() {
             let removed = fs::remove_file(&note).if_exists().map(drop);
-            return removed.context(|| format!("could not delete '{}'", note.display()));
+            return removed.could_not("delete", &note);
         }
         atomic::write(&note, parts.join("; ").as_bytes())
     }
@@ -263,8 +263,7 @@ impl OwnGitDir {
     /// `common` that git does not know. [`worktree::connect`] undoes this.
     pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
         let file = self.dir.join(ALTERNATES);
-        fs::write(&file, objects::alternates(common)?)
-            .context(|| format!("could not write '{}'", file.display()))?;
+        fs::write(&file, objects::alternates(common)?).could_not("write", &file)?;
         atomic::write(&worktree.join(".git"), &worktree::link_to(&self.entry))
     }
 }

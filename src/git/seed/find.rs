@@ -17,7 +17,7 @@ use crate::git::cli::{Git, nul_separated};
 use crate::git::repo::{Repo, digest};
 use crate::git::seed::patterns::{INCLUDE, Patterns};
 use crate::git::seed::placed::{PlacedSeeds, SeedContents, redirected};
-use crate::git::seed::search::{FoundSeeds, SeedSearch};
+use crate::git::seed::search::SeedSearch;
 use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -66,10 +66,15 @@ impl Seeds {
             return Ok(seeds);
         }
         let checkouts = worktree::checkouts(repo)?.iter().map(|c| tree::nearest_real(c)).collect();
-        let search = SeedSearch { root, patterns: [&own, &shared], checkouts };
-        let mut copies = FoundSeeds::default();
+        let mut search = SeedSearch {
+            root,
+            patterns: [&own, &shared],
+            checkouts,
+            found: BTreeSet::new(),
+            notes: Vec::new(),
+        };
         if !own.is_empty() || !shared.is_empty() {
-            search.read(repo, &mut copies)?;
+            search.read(repo)?;
         }
         let base = repo.index_of(base)?;
         let linked: BTreeSet<TreePath> = links.iter().cloned().collect();
@@ -85,13 +90,13 @@ impl Seeds {
                     path.quoted()
                 ));
             } else if path.on_disk(root).is_dir() {
-                search.add(&path, true, &mut copies)?;
+                search.add(&path, true)?;
             } else {
-                copies.paths.insert(path);
+                search.found.insert(path);
             }
         }
-        seeds.notes.append(&mut copies.notes);
-        for path in copies.paths.into_iter().filter(|path| !is_tracked(&base, path)) {
+        seeds.notes.append(&mut search.notes);
+        for path in search.found.into_iter().filter(|path| !is_tracked(&base, path)) {
             let original = path.on_disk(root);
             let named =
                 own.matches_itself(&path) || shared.matches_itself(&path) || linked.contains(&path);
@@ -215,7 +220,7 @@ impl Seeds {
             };
             // If a file is missing, a seed vanished while it was copied.
             let done = attempt().if_exists();
-            if done.context(|| format!("could not seed '{}'", to.display()))? == Some(true) {
+            if done.could_not("seed", &to)? == Some(true) {
                 got.push(path.clone());
             }
         }

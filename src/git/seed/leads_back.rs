@@ -15,6 +15,7 @@ use crate::fs::tree;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{Seeds, is_tracked};
 use crate::git::worktree;
+use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name, quoted};
 
@@ -101,14 +102,13 @@ impl BackLeads {
             lines.push(format!("{more} more seeds lead to a checkout of this repository"));
         }
         if let Some((first, _)) = self.to_seeds.first_key_value() {
-            let (more, lead) = match self.to_seeds.len() - 1 {
-                0 => (String::new(), "leads"),
-                more => (format!(" and {more} more"), "lead"),
-            };
+            let more = self.to_seeds.len() - 1;
+            let lead = if more == 0 { "leads" } else { "lead" };
             lines.push(format!(
-                "the seed '{}'{more} {lead} to your own copy: a command that installs something \
-                 through them writes to your checkout",
-                first.quoted()
+                "the seed '{}'{} {lead} to your own copy: a command that installs something through them \
+                 writes to your checkout",
+                first.quoted(),
+                and_more(more)
             ));
         }
         lines

@@ -1,14 +1,13 @@
 //! The record of the seeds that were placed in a worktree before the attempt began. With it, a capture can
 //! tell seeds from the attempt's own work.
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
-use gix::bstr::{ByteSlice, ByteVec};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
@@ -16,60 +15,23 @@ use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::tree::{self, size_and_mtime};
 use crate::git::repo::to_oid;
-use crate::model::FORMAT;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
 /// The content of one seed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 enum Seed {
     /// A file whose bytes, without filters, are this blob.
     File(Oid),
     /// A link to this target.
-    Link(Vec<u8>),
+    Link(TreePath),
 }
 
-/// The paths of the seeds that were placed in a worktree, with their contents.
+/// The paths of the seeds that were placed in a worktree, with their contents. This is also the content of
+/// `seeds.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "SeedsRecord", into = "SeedsRecord")]
 pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
-
-/// The content of `seeds.toml`. Bytes that are not UTF-8, and backslashes, are escaped (`\xff`, `\\`).
-#[derive(Serialize, Deserialize)]
-struct SeedsRecord {
-    version: u32,
-    files: BTreeMap<String, Oid>,
-    links: BTreeMap<String, String>,
-}
-
-impl From<SeedsRecord> for PlacedSeeds {
-    fn from(record: SeedsRecord) -> PlacedSeeds {
-        let path = |text: &str| TreePath::from(Vec::unescape_bytes(text));
-        let files = record.files.into_iter().map(|(p, blob)| (path(&p), Seed::File(blob)));
-        let links = record
-            .links
-            .into_iter()
-            .map(|(p, target)| (path(&p), Seed::Link(Vec::unescape_bytes(target))));
-        PlacedSeeds(files.chain(links).collect())
-    }
-}
-
-impl From<PlacedSeeds> for SeedsRecord {
-    fn from(seeded: PlacedSeeds) -> SeedsRecord {
-        let mut record =
-            SeedsRecord { version: FORMAT, files: BTreeMap::new(), links: BTreeMap::new() };
-        for (path, seed) in seeded.0 {
-            let path = path.escape_bytes().to_string();
-            match seed {
-                Seed::File(blob) => drop(record.files.insert(path, blob)),
-                Seed::Link(target) => {
-                    drop(record.links.insert(path, target.escape_bytes().to_string()));
-                }
-            }
-        }
-        record
-    }
-}
 
 impl PlacedSeeds {
     /// Reads the seeds at `paths` in a worktree. If a file has the size and mtime of its original in
@@ -94,8 +56,7 @@ impl PlacedSeeds {
     ) -> Result<PlacedSeeds> {
         let mut seeds = BTreeMap::new();
         for (path, full) in files {
-            let seed = read(&full, originals.0.get(&path))
-                .context(|| format!("could not read '{}'", full.display()))?;
+            let seed = read(&full, originals.0.get(&path)).could_not("read", &full)?;
             seeds.extend(seed.map(|seed| (path, seed)));
         }
         Ok(PlacedSeeds(seeds))
@@ -106,13 +67,8 @@ impl PlacedSeeds {
     pub fn redirect_links(&mut self, root: &Path, into: &Path) {
         for (path, seed) in &mut self.0 {
             if let Seed::Link(target) = seed {
-                let moved = redirected(
-                    PathBuf::from(OsString::from_vec(std::mem::take(target))),
-                    path,
-                    root,
-                    into,
-                );
-                *target = moved.into_os_string().into_vec();
+                let moved = redirected(OsStr::from_bytes(target).into(), path, root, into);
+                *target = TreePath::new(moved.as_os_str().as_bytes());
             }
         }
     }
@@ -184,7 +140,7 @@ impl PlacedSeeds {
         match self.0.get(path) {
             Some(Seed::File(blob)) => to_oid(id.to_owned()) == *blob,
             Some(Seed::Link(target)) => {
-                blob(target.as_slice(), target.len() as u64).is_ok_and(|own| own == id)
+                blob(target.as_bytes(), target.len() as u64).is_ok_and(|own| own == id)
             }
             None => false,
         }
@@ -201,7 +157,8 @@ fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
         other => other?,
     };
     if meta.is_symlink() {
-        return Ok(Some(Seed::Link(fs::read_link(path)?.into_os_string().into_vec())));
+        let target = fs::read_link(path)?;
+        return Ok(Some(Seed::Link(TreePath::new(target.as_os_str().as_bytes()))));
     }
     if !meta.is_file() {
         return Ok(None);

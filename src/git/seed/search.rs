@@ -50,28 +50,23 @@ pub struct SeedSearch<'a> {
     pub patterns: [&'a Patterns; 2],
     /// The real path of every checkout of the repository. The search does not enter these directories.
     pub checkouts: Vec<PathBuf>,
-}
-
-/// The seeds that a search has found.
-#[derive(Default)]
-pub struct FoundSeeds {
-    /// The paths of files, links and empty directories.
-    pub paths: BTreeSet<TreePath>,
+    /// The files, links and empty directories that were found.
+    pub found: BTreeSet<TreePath>,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl SeedSearch<'_> {
     /// Adds the untracked files that the patterns match.
-    pub fn read(&self, repo: &Repo, found: &mut FoundSeeds) -> Result<()> {
+    pub fn read(&mut self, repo: &Repo) -> Result<()> {
         for entry in &ignored_entries(repo, self.root)? {
             match entry.strip_suffix(b"/") {
                 Some(directory) => {
                     let whole = self.matches(directory, true);
-                    self.add(&TreePath::new(directory), whole, found)?;
+                    self.add(&TreePath::new(directory), whole)?;
                 }
                 None if self.matches(entry, false) => {
-                    found.paths.insert(TreePath::new(entry));
+                    self.found.insert(TreePath::new(entry));
                 }
                 None => {}
             }
@@ -80,7 +75,7 @@ impl SeedSearch<'_> {
         if !own.is_empty() {
             let untracked = list_untracked(repo, self.root, &[])?;
             // If a path ends in a slash, it is a nested repository, which is no seed.
-            found.paths.extend(
+            self.found.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
                     .map(TreePath::new),
@@ -95,9 +90,9 @@ impl SeedSearch<'_> {
     }
 
     /// Adds the matching files of an ignored directory. If `whole` is true, adds every file.
-    pub fn add(&self, directory: &TreePath, whole: bool, found: &mut FoundSeeds) -> Result<()> {
+    pub fn add(&mut self, directory: &TreePath, whole: bool) -> Result<()> {
         let real = tree::nearest_real(&directory.on_disk(self.root));
-        self.add_directory(directory, &real, whole, found)
+        self.add_directory(directory, &real, whole)
     }
 
     fn matches(&self, path: &[u8], is_dir: bool) -> bool {
@@ -106,21 +101,14 @@ impl SeedSearch<'_> {
 
     /// Does what [`SeedSearch::add`] does. `real` is the real path of the directory. Links in the directory
     /// are not followed.
-    fn add_directory(
-        &self,
-        directory: &TreePath,
-        real: &Path,
-        whole: bool,
-        found: &mut FoundSeeds,
-    ) -> Result<()> {
+    fn add_directory(&mut self, directory: &TreePath, real: &Path, whole: bool) -> Result<()> {
         if self.checkouts.iter().any(|root| root == real)
             || !(whole || self.patterns.iter().any(|p| p.lead_into(directory)))
         {
             return Ok(());
         }
         let listing = fs::read_dir(real).if_exists();
-        let Some(listing) = listing.context(|| format!("could not list '{}'", real.display()))?
-        else {
+        let Some(listing) = listing.could_not("list", &real)? else {
             return Ok(());
         };
         let mut is_empty = true;
@@ -130,18 +118,18 @@ impl SeedSearch<'_> {
             let path = directory.join(entry.file_name().as_bytes());
             let taken = whole || self.matches(&path, kind.is_dir());
             if kind.is_dir() {
-                self.add_directory(&path, &entry.path(), taken, found)?;
+                self.add_directory(&path, &entry.path(), taken)?;
             } else if taken && (kind.is_file() || kind.is_symlink()) {
-                found.paths.insert(path);
+                self.found.insert(path);
             } else if taken {
-                found.notes.push(format!(
+                self.notes.push(format!(
                     "the seed '{}' is left out: it is neither a file nor a directory nor a link",
                     path.quoted()
                 ));
             }
         }
         if is_empty && whole {
-            found.paths.insert(directory.clone());
+            self.found.insert(directory.clone());
         }
         Ok(())
     }

@@ -9,10 +9,10 @@ use crate::model::decision::decide;
 use crate::model::name::Name;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
-use crate::model::repair::{Findings, can_be_repaired, enough_passed, is_told};
+use crate::model::repair::{can_be_repaired, enough_passed, is_told};
 use crate::model::run::Run;
 use crate::model::terms::Terms;
-use crate::model::verdict::{Baseline, Entry};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt};
 use crate::ops::guard;
@@ -20,6 +20,7 @@ use crate::ops::judge::confirm::{open_claims, stumbled, to_confirm};
 use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
 use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::record::undecided;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
@@ -28,9 +29,9 @@ use crate::process::interrupt::{self, Cancel};
 
 /// Decides which failed candidates get another round.
 pub trait RoundGiver: Sync {
-    /// Ends the last rounds of the candidates whose results are in `findings`, and returns the rounds that
+    /// Ends the last rounds of the candidates whose results are in `verdict`, and returns the rounds that
     /// begin now. The caller holds the run's lock.
-    fn next(&self, findings: &Findings<'_>) -> Result<NextRounds>;
+    fn next(&self, verdict: &Verdict) -> Result<NextRounds>;
 }
 
 /// The rounds that begin now.
@@ -225,14 +226,9 @@ impl<'a> EagerJudge<'a> {
         let mut failed = candidates.iter().filter(|entry| can_be_repaired(entry));
         failed.try_for_each(|entry| runner.bring_logs(entry))?;
         let decision = decide(entries, baseline, ranking);
-        let next = rounds.next(&Findings {
-            base: &self.run.base,
-            terms: &self.terms,
-            baseline,
-            verified: decision.decision.verified(),
-            decision: &decision,
-            candidates: &candidates,
-        })?;
+        let undecided = undecided(self.run, self.terms.clone(), 0, jiff::Timestamp::now());
+        let baseline = baseline.cloned();
+        let next = rounds.next(&Verdict { decision, baseline, candidates, ..undecided })?;
         let is_changed = next.took_back || !next.begun.is_empty();
         for round in next.begun {
             let mut ended = self.ended.lock();

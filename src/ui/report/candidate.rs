@@ -3,10 +3,11 @@ use maud::{Markup, html};
 
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::count::count;
+use crate::model::plain::cut;
 use crate::model::rationale::{failed_at, how_it_passes, stopped_in, without_own_tests};
 use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
-use crate::ui::report::wording::{cut, visible};
+use crate::ui::report::wording::visible;
 
 /// The maximum number of lines that are shown of one file, of one candidate, and of all candidates together.
 const LINES_OF_FILE: usize = 1_000;
@@ -103,30 +104,41 @@ fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Mark
 /// The change of one file, with old and new lines in one column. `room` is the number of lines that may still
 /// be shown. `whole` is the command that shows the whole change.
 fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
-    let (before, after) = match (&changed.before, &changed.after) {
-        (FileContent::Binary(..), _) | (_, FileContent::Binary(..)) => {
-            return html! { (file_name(changed)) p.more { "a binary file or a submodule" } };
-        }
-        (before, after) => (before.lossy(), after.lossy()),
-    };
-    if *room == 0 && before != after {
-        return html! { (file_name(changed)) p.more { "its change: " code { (whole) } } };
-    }
-    let found = difference(&before, &after, LINES_OF_FILE.min(*room));
-    *room -= found.lines();
-    html! {
-        (file_name(changed))
-        @if before == after { p.more { "its text is the same: it is empty, or its mode changed" } }
-        @if found.lines() > 0 {
-            table.diff {
-                @for hunk in &found.hunks {
-                    tbody { @for line in hunk { (unified(line)) } }
+    let sides = [&changed.before, &changed.after];
+    let change = change(sides, LINES_OF_FILE, room, whole, |hunks| {
+        html! {
+            @if hunks.is_empty() { p.more { "its text is the same: it is empty, or its mode changed" } }
+            @else {
+                table.diff {
+                    @for hunk in hunks { tbody { @for line in hunk { (unified(line)) } } }
                 }
             }
         }
-        @if found.left_out > 0 {
-            p.more { (count(found.left_out, "more changed line")) ": " code { (whole) } }
-        }
+    });
+    html! { (file_name(changed)) (change) }
+}
+
+/// The difference of two files, of which `table` shows the hunks. At most `most` of its lines are shown, and at most
+/// `room`, which becomes smaller by those lines.
+pub fn change(
+    sides: [&FileContent; 2],
+    most: usize,
+    room: &mut usize,
+    whole: &str,
+    table: impl FnOnce(&[Vec<DiffLine>]) -> Markup,
+) -> Markup {
+    if sides.iter().any(|side| matches!(side, FileContent::Binary(..))) {
+        return html! { p.more { "a binary file or a submodule" } };
+    }
+    let [before, after] = sides.map(FileContent::lossy);
+    if *room == 0 && before != after {
+        return html! { p.more { "the change: " code { (whole) } } };
+    }
+    let found = difference(&before, &after, most.min(*room));
+    *room -= found.lines();
+    html! {
+        (table(&found.hunks))
+        @if found.left_out > 0 { p.more { (count(found.left_out, "more changed line")) ": " code { (whole) } } }
     }
 }
 

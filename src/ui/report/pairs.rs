@@ -9,9 +9,9 @@ use maud::{Markup, html};
 use crate::model::changed_file::FileContent;
 use crate::model::count::count;
 use crate::model::path::TreePath;
-use crate::ui::report::candidate::parts;
+use crate::ui::report::candidate::{change, parts};
 use crate::ui::report::content::{Report, ReportedCandidate};
-use crate::ui::report::difference::{DiffLine, difference};
+use crate::ui::report::difference::DiffLine;
 use crate::ui::report::wording::visible;
 
 /// The maximum number of lines that are shown of one file, of one pair, and of all pairs together.
@@ -142,29 +142,19 @@ fn file(
     lines: &mut usize,
     whole: &str,
 ) -> Markup {
-    let name = html! { h4 { code { (visible(&path.lossy()).replace('\n', "␊")) } } };
-    if [left, right].iter().any(|side| matches!(side, FileContent::Binary(..))) {
-        return html! { (name) p.more { "a binary file or a submodule" } };
-    }
-    if *lines == 0 {
-        return html! { (name) p.more { "the change: " code { (whole) } } };
-    }
-    let found = difference(&left.lossy(), &right.lossy(), LINES_OF_FILE.min(*lines));
-    *lines -= found.lines();
-    html! {
-        (name)
-        @for (side, where_) in [(left, "left"), (right, "right")] {
-            @if *side == FileContent::Missing { p.more { "there is no such file on the " (where_) } }
-        }
-        @if found.lines() > 0 {
+    let change = change([left, right], LINES_OF_FILE, lines, whole, |hunks| {
+        html! {
+            @for (side, where_) in [(left, "left"), (right, "right")] {
+                @if *side == FileContent::Missing { p.more { "there is no such file on the " (where_) } }
+            }
             table.diff.sides {
-                @for hunk in &found.hunks {
+                @for hunk in hunks {
                     tbody { @for (left, right) in beside(hunk) { tr { (cell(left, "del")) (cell(right, "add")) } } }
                 }
             }
         }
-        @if found.left_out > 0 { p.more { (count(found.left_out, "more changed line")) ": " code { (whole) } } }
-    }
+    });
+    html! { h4 { code { (visible(&path.lossy()).replace('\n', "␊")) } } (change) }
 }
 
 /// The lines of a hunk in two columns. Removed lines are next to the lines that replace them.
@@ -207,6 +197,7 @@ fn cell(line: Option<&DiffLine>, changed: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::report::difference::difference;
 
     #[test]
     fn lines_stand_beside_those_in_their_place() {

@@ -31,14 +31,6 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// A line. If it has more than `most` characters, it is cut.
-pub fn cut(line: &str, most: usize) -> String {
-    match line.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
