@@ -35,7 +35,7 @@ impl ConfigFile<'_> {
 
 impl Config {
     pub(super) fn read_file(&mut self, path: &Path) -> Result<()> {
-        let bytes = regular::read(path).if_exists().could_not("read", &path)?;
+        let bytes = regular::read(path).if_exists().could_not("read", path)?;
         bytes.map_or(Ok(()), |bytes| self.read_bytes(&bytes, path))
     }
 

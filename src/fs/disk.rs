@@ -49,7 +49,7 @@ fn sync_one(path: &Path) -> Result<()> {
         if kind.is_file() || kind.is_dir() { file.sync_all() } else { Ok(()) }
     };
     let synced = sync().if_exists().map(drop);
-    synced.could_not("write", &path)
+    synced.could_not("write", path)
 }
 
 /// The number (`f_type`) of a file system in memory.

@@ -58,7 +58,7 @@ impl Bin {
 }
 
 fn delete(bin: &Path) -> Result<()> {
-    delete_tree(bin).could_not("delete", &bin)
+    delete_tree(bin).could_not("delete", bin)
 }
 
 /// True if the trash in `root` has at most `FEW` files and directories.

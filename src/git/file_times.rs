@@ -33,7 +33,7 @@ impl FileTimes {
         }
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let made = rustix::fs::lstat(new).map_err(io::Error::from);
-        let made = made.could_not("read", &new)?;
+        let made = made.could_not("read", new)?;
         let last_second = made.st_mtime - 1;
         let last_modification = Timespec { tv_sec: last_second, tv_nsec: 0 };
         Ok(Some(Timestamps { last_access, last_modification }))
@@ -44,7 +44,7 @@ impl FileTimes {
 /// Does nothing if `times` is `None`.
 pub(super) fn set(root: &Path, index: &Path, times: Option<&Timestamps>) -> Result<()> {
     let Some(times) = times else { return Ok(()) };
-    set_all(root, index, times).could_not("set the times of files in", &root)
+    set_all(root, index, times).could_not("set the times of files in", root)
 }
 
 fn set_all(root: &Path, index: &Path, times: &Timestamps) -> io::Result<()> {

@@ -166,7 +166,7 @@ pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Resul
         entry.flags |= Flags::EXTENDED | Flags::SKIP_WORKTREE;
     }
     let trees = cached_trees(&gix, tree)?;
-    fs::write(file, encoded(&index, Some(&trees))?).could_not("write", &file)
+    fs::write(file, encoded(&index, Some(&trees))?).could_not("write", file)
 }
 
 /// The entry of a path in `index`. `position` is the position of the path in another index. That position is

@@ -108,7 +108,7 @@ impl Repo {
             return Err(Error::fatal("this repository cannot be read by git-frites: its refs are not stored as files")
                 .hint("work in a clone made with `git clone --ref-format=files`, or convert it: `git help refs`"));
         }
-        let canonical = |path: &Path| path.canonicalize().could_not("read", &path);
+        let canonical = |path: &Path| path.canonicalize().could_not("read", path);
         let common_dir = canonical(gix.common_dir())?;
         Ok(Repo {
             loose: Mutex::new(LooseObjects::new(&common_dir)),

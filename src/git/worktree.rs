@@ -82,7 +82,7 @@ impl Worktree {
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
-            fs::rename(path, bin.worktree()).could_not("move", &path)?;
+            fs::rename(path, bin.worktree()).could_not("move", path)?;
         }
         unregister(admin, &bin.entry())?;
         Ok(bin)
@@ -354,7 +354,7 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     if fs::rename(admin, aside).is_ok() {
         return Ok(());
     }
-    delete_tree(admin).could_not("delete", &admin)
+    delete_tree(admin).could_not("delete", admin)
 }
 
 /// The approximate disk space of a checkout of a commit, in bytes. Each file takes whole blocks of 4 KiB.
@@ -403,7 +403,7 @@ pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> 
 /// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git directory in
 /// the user's checkout. Fails if the submodule does not have that commit.
 pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
-    fs::create_dir_all(into).could_not("make", &into)?;
+    fs::create_dir_all(into).could_not("make", into)?;
     let scratch = ScratchIndex::empty(&repo.git_at(git_dir).work_tree(into))?;
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }

@@ -89,7 +89,7 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
         // If this fails, git or the filter reports an error when it needs the directory.
         let _ = fs::create_dir(common.join(name));
     }
-    let listing = fs::read_dir(common).could_not("list", &common)?;
+    let listing = fs::read_dir(common).could_not("list", common)?;
     let mut linked: BTreeSet<OsString> =
         listing.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
     linked.extend(LINKED.map(OsString::from));

@@ -19,7 +19,7 @@ use crate::model::path::{TreePath, directory_of};
 /// Copies the index of a freshly checked out worktree to the place of the private index.
 pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
     let copied = regular::open(index).and_then(|_| fs::copy(index, copy));
-    copied.map(drop).could_not("copy", &index)
+    copied.map(drop).could_not("copy", index)
 }
 
 /// Opens the private index. Returns `None` if it is not readable, or if an entry has the assume-unchanged

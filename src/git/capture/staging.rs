@@ -90,7 +90,7 @@ pub(super) fn stage(
     regular::create_own(&lock)
         .and_then(|mut file| file.write_all(&bytes))
         .and_then(|()| fs::rename(&lock, source.index))
-        .could_not("write", &source.index)?;
+        .could_not("write", source.index)?;
     Ok(Some(to_oid(id)))
 }
 

@@ -113,7 +113,7 @@ fn decisive_attributes(
     let mut outside = gix.attribute_global_paths().map_err(|e| unreadable(&e))?;
     outside.push(gix.common_dir().join("info/attributes"));
     for path in outside.iter().filter(|path| path.is_file()) {
-        texts.push(regular::read(path).could_not("read", &path)?);
+        texts.push(regular::read(path).could_not("read", path)?);
     }
     let own = index.entries().iter().filter(|e| file_name(e.path(index)) == b".gitattributes");
     for entry in own {

@@ -150,7 +150,7 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
             }
             let file = &places[*at].index;
             fs::write(file, encoded_with_checksum(index, Some(&fan.trees))?)
-                .could_not("write", &file)
+                .could_not("write", file)
         },
     )?;
     Ok(())

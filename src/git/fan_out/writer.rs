@@ -95,7 +95,7 @@ impl Fan<'_> {
     pub fn write(&self, places: &[Place<'_>]) -> Result<Written> {
         let open = |place: &Place<'_>| {
             let root = rustix::fs::open(place.path, DIRECTORY, Mode::empty());
-            root.map_err(io::Error::from).could_not("open", &place.path)
+            root.map_err(io::Error::from).could_not("open", place.path)
         };
         let roots: Vec<OwnedFd> = places.iter().map(open).collect::<Result<_>>()?;
         let directories = directories(&self.index)

@@ -45,7 +45,7 @@ pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes the checkout.
 pub fn begin(git: &Git) -> Result<Git> {
-    let mark = File::open(git.git_dir()).could_not("open", &git.git_dir())?;
+    let mark = File::open(git.git_dir()).could_not("open", git.git_dir())?;
     match mark.try_lock() {
         Ok(()) => Ok(git.clone().holding(Arc::new(mark))),
         Err(TryLockError::WouldBlock) => Err(Error::fatal(format!(

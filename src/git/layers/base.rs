@@ -178,7 +178,7 @@ impl BaseLayer {
             let to = self.dir.join(name);
             match clean(from, &|_| Tracked::No).and_then(|()| fs::rename(from, &to)) {
                 Err(_) if to.is_dir() => {}
-                other => other.could_not("keep", &from)?,
+                other => other.could_not("keep", from)?,
             }
         }
         Ok(())
@@ -281,7 +281,7 @@ fn tracked(index: &gix::index::File, path: &[u8]) -> Tracked {
 /// Prepares the upper layer of a checkout for use as a lower layer above the tree that `index` lists.
 pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
     let index = read_index(index)?;
-    clean(layer, &|path| tracked(&index, path)).could_not("keep the outputs in", &layer)
+    clean(layer, &|path| tracked(&index, path)).could_not("keep the outputs in", layer)
 }
 
 /// Prepares an upper layer for use as a lower layer. Removes `.git`, and everything that changes or hides a

@@ -39,7 +39,7 @@ pub fn write(
         return Ok(false);
     }
     let own = index_of(&layer.index(), &differences)?;
-    fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", &index)?;
+    fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", index)?;
     let failed = || format!("could not write '{}'", into.display());
     fs::create_dir_all(into).context(failed)?;
     check_out_files(repo, layer, &differences, into, index)?;

@@ -134,7 +134,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     for (directory, meta) in directories.iter().rev() {
         fs::set_permissions(directory, meta.permissions())
             .and_then(|()| meta.set_times(directory))
-            .could_not("make", &directory)?;
+            .could_not("make", directory)?;
     }
     Ok(())
 }

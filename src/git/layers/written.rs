@@ -88,7 +88,7 @@ impl CompleteIndex {
     /// If a file has the stat data of its index entry, it has not changed, because no program can set a
     /// change time. This holds even if git would check the file out differently now.
     pub fn changed_in(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
-        let root = File::open(directory).could_not("open", &directory)?;
+        let root = File::open(directory).could_not("open", directory)?;
         let index = self.parse()?;
         let touched = parallel::map_chunks(index.entries(), |entries| {
             let touched = entries.iter().filter(|entry| {

@@ -119,7 +119,7 @@ impl OwnGitDir {
             true => files::replace(admin, &entry),
             false => files::write(admin, &entry),
         };
-        written.could_not("write to", &admin)
+        written.could_not("write to", admin)
     }
 
     /// Reads the files and refs that the directory has now.

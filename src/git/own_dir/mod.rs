@@ -88,7 +88,7 @@ fn text_of(file: &Path) -> io::Result<Option<String>> {
 /// capture that read what is left would take the missing refs and files for deleted by the attempt.
 pub fn delete(room: &Path) -> Result<()> {
     let deleted = tree::delete_tree(&room.join(ENTRY)).and_then(|()| tree::delete_tree(room));
-    deleted.could_not("delete", &room)
+    deleted.could_not("delete", room)
 }
 
 /// Paths as messages show them.

@@ -62,7 +62,7 @@ impl Patterns {
     /// Reads the patterns of a file. A line that is not a pattern is skipped with a note and is no error,
     /// because the file may be written for other tools.
     pub fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
-        let bytes = regular::read(file).if_exists().could_not("read", &file)?.unwrap_or_default();
+        let bytes = regular::read(file).if_exists().could_not("read", file)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = Vec::new();
         for (at, line) in text.lines().enumerate() {

@@ -108,7 +108,7 @@ impl SeedSearch<'_> {
             return Ok(());
         }
         let listing = fs::read_dir(real).if_exists();
-        let Some(listing) = listing.could_not("list", &real)? else {
+        let Some(listing) = listing.could_not("list", real)? else {
             return Ok(());
         };
         let mut is_empty = true;
