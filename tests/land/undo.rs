@@ -43,7 +43,7 @@ fn undo_reverts_a_merge_as_git_would_and_only_once() {
 
 /// A record tells of the last landing alone.
 #[test]
-fn undo_reverts_the_last_standing_merge_of_a_candidate() {
+fn undo_takes_the_last_landing_back_and_names_the_way_to_an_earlier_merge() {
     let world = World::new();
     world.git(["branch", "other"]);
     judged(&world, "echo TWO > src/lib.txt");
@@ -51,19 +51,14 @@ fn undo_reverts_the_last_standing_merge_of_a_candidate() {
     let undo = || world.frites(["apply", "--undo", "1"]);
     world.frites(["apply", "--merge"]).expect(0);
     world.frites(["apply", "--merge", "--into", "other"]).expect(0);
-    world.git(["switch", "-q", "--detach", "main^"]);
-    world.frites(["apply", "-m", "x", "--no-switch"]).expect(0);
-    world.git(["switch", "-q", "main"]);
-    // The merges went on to other branches, too.
-    world.git(["branch", "further", "other"]);
-    for branch in ["frites/apply/1", "other", "main"] {
-        assert_eq!(undo().expect(0).out().trim(), branch);
-    }
-    assert_eq!([world.tree("main"), world.tree("other")], [base.clone(), base]);
-    undo().refuses(1, "run 1 was undone already");
-    world.frites(["apply", "--merge"]).expect(0);
-    assert_eq!(undo().expect(0).out(), "main\n");
-    undo().refuses(1, "run 1 was undone already");
+    assert_eq!(undo().expect(0).out(), "other\n");
+    assert_eq!(world.tree("other"), base);
+    let answer = undo().refuses(1, "run 1 was undone already");
+    let find = "git log --merges --grep 'Frites-Run: 1/'";
+    assert!(answer.stderr.contains(find), "{}", answer.stderr);
+    let merge = world.sh(&world.repo, &format!("{find} --format=%H main")).expect(0);
+    world.git(["revert", "--no-edit", "-m", "1", merge.out().trim()]);
+    assert_eq!(world.tree("main"), base);
     world.assert_clean();
 }
 
