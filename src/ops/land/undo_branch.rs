@@ -1,15 +1,12 @@
 //! Undoes a landing on a fresh branch: deletes the branch, and switches the checkout back to where it was
 //! before the landing.
 use crate::error::{Error, Result};
-use crate::git::diff::Change;
 use crate::git::landing::advance::{self, roll_back};
 use crate::git::landing::intent::Intent;
-use crate::git::repo::Repo;
-use crate::git::{diff, refs, worktree};
+use crate::git::landing::position::uncommitted_in_words;
+use crate::git::{refs, worktree};
 use crate::model::candidate::{Candidate, Landing};
-use crate::model::count::some_of;
 use crate::model::oid::Oid;
-use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::ops::land::by_hand::keep_resolution;
@@ -62,8 +59,8 @@ pub(super) fn delete_branch(
         }
         intent => {
             repo.update_ref(&branch, None, Some(&tip), "undo")?;
-            if let Some(intent) = intent {
-                tell_what_stays(session, &intent, &address)?;
+            if intent.is_some_and(|intent| !intent.commit) {
+                tell_what_may_stay(session, &address);
             }
         }
     }
@@ -97,48 +94,15 @@ fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Resul
     record_state(store, run, candidate, &state, &event)
 }
 
-/// Tells the user which changes of an undone landing are still staged in the checkout, because `git switch`
-/// took them along.
-fn tell_what_stays(session: &Session, intent: &Intent, address: &str) -> Result<()> {
-    let stays = carried_along(&session.repo, intent)?;
-    if stays.is_empty() {
-        return Ok(());
+/// Says that the change of an undone landing may still be staged, because `git switch` takes staged changes along.
+fn tell_what_may_stay(session: &Session, address: &str) {
+    if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
+        session.ui.warn(format!(
+            "the change of {address} was not committed: if a switch took it along, it is among the changes here ({files})"
+        ));
+        session.ui.hint("put them aside with `git stash`");
     }
-    let names: Vec<String> = stays.iter().map(|path| path.quoted()).collect();
-    session.ui.warn(format!(
-        "the change of {address} was not committed, and a switch took it along: it stays staged here ({})",
-        some_of(&names)
-    ));
-    let place = "git restore --source=HEAD --staged --worktree --";
-    session.ui.hint(match stays.as_slice() {
-        few if few.len() <= FEW => {
-            let paths = few.iter().map(|path| String::from_utf8_lossy(path).into_owned());
-            let paths: Vec<String> =
-                paths.map(|path| shell_words::quote(&path).into_owned()).collect();
-            format!("take it back, too: `{place} {}`", paths.join(" "))
-        }
-        _ => "put it aside with `git stash`".to_owned(),
-    });
-    Ok(())
 }
-
-/// The files of a staged landing that are still staged, although another branch is checked out now: `git
-/// switch` takes staged changes along. Empty in a bare repository, or while the index has conflicts.
-fn carried_along(repo: &Repo, intent: &Intent) -> Result<Vec<TreePath>> {
-    let (Some(_), Some(head), false) = (repo.work_tree(), repo.head(), intent.commit) else {
-        return Ok(Vec::new());
-    };
-    let Ok(staged) = repo.checkout().call("write-tree").oid() else { return Ok(Vec::new()) };
-    let from = &intent.from.commit;
-    let landed = diff::since(repo, from, &intent.to).changes()?;
-    let here = diff::since(repo, &head, &staged).changes()?;
-    let is_landed =
-        |change: &Change| landed.iter().any(|l| l.path == change.path && l.new == change.new);
-    Ok(here.into_iter().filter(is_landed).map(|change| change.path).collect())
-}
-
-/// A command in a hint lists at most this many paths.
-const FEW: usize = 5;
 
 /// Fails if the branch is checked out in another checkout. `here` is true if it is checked out in this one.
 fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
