@@ -155,7 +155,7 @@ fn of_address(
         let candidate = session.store.candidate(&run, name);
         corrected::tell(&session.ui, candidate)?;
         let title = candidate.address();
-        let shown = choose(session, &title, &candidate.logs()?, iteration, command);
+        let shown = choose(session, &title, &candidate.logs(), iteration, command);
         let record = candidate.record()?;
         let is_waiting = matches!(record.state, State::Cancelled | State::Limited);
         return match shown {
@@ -184,7 +184,7 @@ fn find(
     command: Option<&'static str>,
 ) -> Result<Option<Shown>> {
     let candidate = session.store.candidate(run, name);
-    let place = candidate.logs()?;
+    let place = candidate.logs();
     let Some(command) = command.or_else(|| place.telling(None)) else { return Ok(None) };
     let newest = place.all(command, None).into_iter().next();
     Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))

@@ -165,7 +165,7 @@ pub struct Candidate {
     /// The agent or the command of the last further round that changed files.
     pub maker: Option<String>,
     /// The access that the attempt's commands had outside of its worktree. `None` if there was no command, or
-    /// if the access is not known: in records of attempts on other machines.
+    /// if the access is not known: of attempts on other machines.
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: there may be none yet, or an incomplete one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

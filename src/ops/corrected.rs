@@ -15,7 +15,7 @@ pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid
     let ended_badly =
         matches!(state, State::Failed | State::TimedOut | State::Cancelled | State::Limited);
     let (Some(tree), true) = (tree, ended_badly) else { return Ok(false) };
-    Ok(match candidate.logs()?.round() {
+    Ok(match candidate.logs().round() {
         // It is not known which files the attempt had when its command ended.
         None => false,
         // Nothing was captured at the end, so the attempt had changed nothing.

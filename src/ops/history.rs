@@ -47,17 +47,11 @@ impl Iteration {
 }
 
 /// A candidate's newest capture and its blast radius; `None` if nothing was ever captured. The blast radius
-/// is read from the commit message. A message of an older version has none; then the trees are compared.
+/// is read from the commit message.
 pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
     let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
     let read = repo.commit(&commit)?;
-    let blast = match trailer::blast(&read.message) {
-        Some(blast) => blast,
-        None => {
-            let base = &candidate.run.base;
-            diff::since(repo, base, &read.tree).changes_and_blast()?.1
-        }
-    };
+    let blast = trailer::blast(&read.message).unwrap_or_default();
     let iteration = trailer::iteration(&read.message).unwrap_or(1);
     Ok(Some((Capture { commit, tree: read.tree, iteration }, blast)))
 }

@@ -330,7 +330,7 @@ fn with_prompt(
 ) -> Result<CandidateCommand> {
     let Some(entry) = verdict.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
-    let log = candidate.logs()?.of_judging(entry.iteration, result.stage, second);
+    let log = candidate.logs().of_judging(entry.iteration, result.stage, second);
     let mut log = log_excerpt::of(&log, LINES);
     leave_out_protected(session, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());

@@ -110,7 +110,7 @@ fn logs(
         lines: last_words(&log, LOG_LINES),
         path: log.display().to_string(),
     }];
-    let place = candidate.logs()?;
+    let place = candidate.logs();
     let iteration = entry.and_then(|entry| entry.iteration);
     let end = |result: &StageResult, with: &str, second| {
         let log = place.of_judging(iteration, result.stage, second);

@@ -17,7 +17,6 @@ use crate::model::layout::{
 };
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
-use crate::model::verdict::Verdict;
 use crate::process::running::{self, Running};
 use crate::store::Store;
 use crate::store::candidate::CandidateRef;
@@ -154,36 +153,10 @@ impl Store {
 
 impl CandidateRef<'_> {
     /// The candidate's logs.
-    pub fn logs(self) -> Result<LogPlace> {
+    pub fn logs(self) -> LogPlace {
         let directory = self.directory().logs();
-        let record = read_toml(&directory.record()).unwrap_or_default();
-        let iterations = Some(self.completed(record, &directory)?);
-        Ok(LogPlace { directory, iterations })
-    }
-
-    /// If iterations are missing in the record, takes them from the candidate's captures and the run's
-    /// verdict. They are missing if an earlier version wrote the logs, or if git-frites was killed during a
-    /// round.
-    fn completed(self, mut record: LogRecord, directory: &LogDir) -> Result<LogRecord> {
-        let newest = || Ok(self.latest()?.map_or(0, |capture| capture.iteration));
-        if record.round.is_none() && is_there(&directory.log(AGENT)) {
-            record.round = Some(newest()?);
-        }
-        let judged = [Stage::Build, Stage::Lint, Stage::Test];
-        if record.judging.is_some() {
-            return Ok(record);
-        }
-        if judged.iter().any(|stage| is_there(&directory.log(stage.as_str()))) {
-            let verdict = self.store.verdict(&self.run.run)?;
-            let of_this = |verdict: Verdict| {
-                verdict.candidates.iter().find(|entry| entry.candidate == *self.name)?.iteration
-            };
-            record.judging = Some(match verdict.and_then(of_this) {
-                Some(iteration) => iteration,
-                None => newest()?,
-            });
-        }
-        Ok(record)
+        let iterations = Some(read_toml(&directory.record()).unwrap_or_default());
+        LogPlace { directory, iterations }
     }
 }
 

@@ -299,6 +299,6 @@ fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
         return Ok(());
     }
     let _lock = candidate.lock()?;
-    candidate.logs()?.judging(found.iteration).begin()?;
+    candidate.logs().judging(found.iteration).begin()?;
     logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.path().join(file), kept))
 }

@@ -265,7 +265,7 @@ fn begin_round(
 ) -> Result<()> {
     candidate.require_worktree()?;
     session.print_omissions(&session.capture(candidate)?);
-    candidate.logs()?.begin_round(false)?;
+    candidate.logs().begin_round(false)?;
     let event = Event::Round { candidate: candidate.name.clone(), command: words(&command.argv) };
     session.store.record_event(&candidate.run.run, &event)?;
     candidate.update(|record| (record.state, record.again) = (State::Running, true))?;

@@ -457,7 +457,7 @@ fn prepare_candidate(
     std::fs::create_dir_all(directory.path())
         .context(|| format!("could not make '{}'", directory.path().display()))?;
     capture::copy_index(&place.worktree.index(), &directory.index())?;
-    candidate.logs()?.begin_round(true)?;
+    candidate.logs().begin_round(true)?;
     let prepared = preparation.worktree(session, candidate)?;
     let has_command = candidate.run.has_command(candidate.name);
     let state = if has_command { State::Running } else { State::Open };

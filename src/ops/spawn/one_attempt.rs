@@ -101,7 +101,7 @@ impl OneAttempt<'_> {
         self.record_end(&record, &ran)?;
         let captured = self.capture(&ran)?;
         let capture = captured.capture.as_ref();
-        candidate.logs()?.end_round(capture.map(|capture| capture.iteration))?;
+        candidate.logs().end_round(capture.map(|capture| capture.iteration))?;
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
         // The command of an interrupted round does not become the candidate's maker, because the round is

@@ -291,7 +291,7 @@ impl OracleRunner<'_> {
             Subject::Candidate { name, iteration, second } => {
                 let candidate = store.candidate(self.run, name);
                 let name = candidate.address();
-                let logs = candidate.logs()?.judging(*iteration);
+                let logs = candidate.logs().judging(*iteration);
                 match second.as_deref() {
                     None => (name, logs),
                     Some("") => (format!("{name} with the base's tests"), logs.with_base_tests()),
