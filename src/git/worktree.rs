@@ -467,12 +467,8 @@ pub fn lock_of_user(admin: &Path) -> Option<String> {
 /// Removes our lock from a worktree's administrative entry, if there is one. Must be called only when no
 /// command runs in the worktree.
 pub fn unlock_ours(admin: &Path) {
-    unlock(admin, |reason| reason.starts_with(LOCKED_BY_US.as_bytes()));
-}
-
-fn unlock(admin: &Path, is_ours: impl Fn(&[u8]) -> bool) {
     let lock = admin.join("locked");
-    if regular::read(&lock).is_ok_and(|reason| is_ours(&reason)) {
+    if regular::read(&lock).is_ok_and(|reason| reason.starts_with(LOCKED_BY_US.as_bytes())) {
         let _ = fs::remove_file(lock);
     }
 }
@@ -480,10 +476,18 @@ fn unlock(admin: &Path, is_ours: impl Fn(&[u8]) -> bool) {
 /// The reason with which git and git-frites lock an administrative entry until the worktree is complete.
 pub(super) const INITIALIZING: &str = "initializing";
 
+/// True if git or git-frites has not completed the worktree of an administrative entry.
+pub fn is_half_made(admin: &Path) -> bool {
+    let reason = regular::read(&admin.join("locked"));
+    reason.is_ok_and(|reason| reason.trim_ascii_end() == INITIALIZING.as_bytes())
+}
+
 /// Removes the lock of an administrative entry that is incomplete because a process was killed. Must be
 /// called only when no process makes the worktree.
 pub fn unlock_half_made(admin: &Path) {
-    unlock(admin, |reason| reason.trim_ascii_end() == INITIALIZING.as_bytes());
+    if is_half_made(admin) {
+        let _ = fs::remove_file(admin.join("locked"));
+    }
 }
 
 #[cfg(test)]

@@ -22,13 +22,9 @@ use crate::store::{Store, remove};
 /// `runs/RUN/active`: the work that the process with the run's lock is doing. If the file exists but no
 /// process has the lock, that process was killed.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Active {
+struct Active {
     /// The kind of work.
-    pub phase: Phase,
-    /// The names of git's administrative entries of worktrees from before this process made its own. If a
-    /// damaged entry is not in this list, and has the name that git would give to an entry of this process,
-    /// recovery assumes that this process made it.
-    pub entries: Vec<String>,
+    phase: Phase,
 }
 
 /// The work that is under way in a run.
@@ -102,8 +98,8 @@ impl Store {
 
     /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being made. Called
     /// before the worktrees are made. The caller holds the run's lock.
-    pub fn save_intent(&self, run: &Run, active: &Active) -> Result<()> {
-        let active = to_toml(active)?;
+    pub fn save_intent(&self, run: &Run) -> Result<()> {
+        let active = to_toml(&Active { phase: Phase::Making })?;
         let record = to_toml(run)?;
         let files = [(ACTIVE, active.as_str()), (RUN_RECORD, record.as_str())];
         let files = files.map(|(name, text)| (OsStr::new(name), text.as_bytes()));
@@ -111,13 +107,8 @@ impl Store {
     }
 
     /// Notes which work on a run begins. The caller holds the run's lock.
-    pub fn set_active(&self, run: &Name, active: &Active) -> Result<()> {
-        write_toml(&self.run_dir(run).active(), active)
-    }
-
-    /// Notes that commands of a run begin. The caller holds the run's lock.
-    pub fn set_running(&self, run: &Name) -> Result<()> {
-        self.set_active(run, &Active { phase: Phase::Running, entries: Vec::new() })
+    pub fn set_active(&self, run: &Name, phase: Phase) -> Result<()> {
+        write_toml(&self.run_dir(run).active(), &Active { phase })
     }
 
     /// Removes the file of [`Store::set_active`], and the file for `status` that a killed process may have
@@ -135,8 +126,8 @@ impl Store {
 
     /// The work on a run that is under way, or whose process was killed; `None` if there is none, or if its
     /// file is damaged.
-    pub fn active(&self, run: &Name) -> Option<Active> {
-        read_toml(&self.run_dir(run).active())
+    pub fn active(&self, run: &Name) -> Option<Phase> {
+        read_toml(&self.run_dir(run).active()).map(|active: Active| active.phase)
     }
 
     /// The record of a run as it is in the run's file; `None` if the file does not exist or is damaged.

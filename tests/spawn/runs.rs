@@ -204,7 +204,11 @@ fn spawn_whose_rollback_fails_too_reports_the_first_error() {
         rm .frites/locks/repository; mkdir .frites/locks/repository";
     world.git(["config", "frites.spawn.setup", harm]);
     let answer = world.frites(["spawn", "--run", "fix", "-n", "1"]).refuses(128, "candidate.toml");
-    assert!(answer.stderr.contains("run fix was not taken back: "), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("what was begun of run fix was not taken back: "),
+        "{}",
+        answer.stderr
+    );
     assert!(!answer.stderr.contains("nothing was made"), "{}", answer.stderr);
 }
 

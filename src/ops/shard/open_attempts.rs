@@ -7,7 +7,6 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::shard::open::push;
 use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
-use crate::store::intents::{Active, Phase};
 
 /// Makes a run without worktrees. If a remote is given, pushes the run. After an error, nothing is left of
 /// the run here.
@@ -34,13 +33,10 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
     // Each machine uses its own directory for worktrees.
     let run = Run { worktree_root: None, ..run };
     // If this process dies, the next command takes the run back, because of this intent.
-    let making = Active { phase: Phase::Making, entries: recover::entry_names(&session.repo)? };
-    store.save_intent(&run, &making)?;
+    store.save_intent(&run)?;
     drop(repository);
     if let Err(error) = store_and_push(session, &run, remote) {
-        let undone = store
-            .save_intent(&run, &making)
-            .and_then(|()| recover::roll_back(store, &run, &making.entries));
+        let undone = store.save_intent(&run).and_then(|()| recover::roll_back(store, &run));
         return Err(match undone {
             Ok(()) => error.hint("nothing was made"),
             Err(second) => error.hint(format!("it was not taken back: {}", second.message)),

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::git::commit::neutral_commit;
 use crate::git::index::ScratchIndex;
 use crate::git::merge::{self, MergeResult};
 use crate::integrity::trust;
@@ -15,13 +14,10 @@ use crate::model::run::{Addition, Assignment, GivenLimits, Run};
 use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::prepare::{Preparation, Prepared};
-use crate::ops::spawn::{
-    SpawnedRun, commands_of, end_making, limits, not_made, populate_all, recover, register_all,
-};
+use crate::ops::spawn::prepare::Preparation;
+use crate::ops::spawn::{SpawnedRun, commands_of, limits, make};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-use crate::store::intents::{Active, Phase};
 
 /// The description of candidates that join a run. Their names are valid and distinct.
 pub struct AddRequest {
@@ -95,7 +91,9 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     run.agents.extend(assignments);
     run.added
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
-    let prepared = make(session, &run, &names, seed.as_ref(), &preparation)?;
+    let repository = store.lock_repository()?;
+    refuse_stray(session, &run, &names)?;
+    let prepared = make(session, &run, &names, repository, &preparation)?;
     session.record_or_warn(&run.run, &Event::Added { candidates: names.clone(), seed });
     preparation.report(session, &run, &names, &prepared);
     if seed.is_some() {
@@ -114,43 +112,6 @@ fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
                 .hint("give the new candidate another name with `-c`"))
         }
         None => Ok(()),
-    }
-}
-
-/// Makes the worktrees of the new candidates, then the record that lists them. The caller holds the
-/// run's lock.
-fn make(
-    session: &Session,
-    run: &Run,
-    names: &[Name],
-    seed: Option<&Oid>,
-    preparation: &Preparation,
-) -> Result<Vec<Prepared>> {
-    let Session { repo, store, .. } = session;
-    let repository = store.lock_repository()?;
-    refuse_stray(session, run, names)?;
-    let phase = Phase::Adding(names.to_vec());
-    let entries = recover::entry_names(repo)?;
-    // The intent is written before the first effect. If this process dies, the next command reads the intent,
-    // and removes the candidates.
-    store.set_active(&run.run, &Active { phase, entries: entries.clone() })?;
-    let registered = register_all(session, run, names);
-    drop(repository);
-    let filled = registered.and_then(|registered| {
-        let prepared = populate_all(session, run, names, &registered, preparation)?;
-        // Once the run's record lists the candidates, recovery expects all of them to be complete.
-        let mut kept = store.judged(&run.run)?;
-        kept.extend(seed.map(|tree| neutral_commit(repo, tree, &run.base)).transpose()?);
-        store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
-        Ok(prepared)
-    });
-    match filled {
-        Ok(prepared) => end_making(store, run, names).map(|()| prepared),
-        Err(error) => {
-            let undone = recover::take_back(store, run, names, &entries)
-                .and_then(|()| store.clear_active(&run.run));
-            Err(not_made(session, error, "the candidates were", undone))
-        }
     }
 }
 

@@ -30,6 +30,7 @@ use crate::process::work_queue::WorkQueue;
 use crate::process::{self, Limits};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
+use crate::store::intents::Phase;
 
 /// The options with which the candidates' commands run.
 #[derive(Clone)]
@@ -252,7 +253,7 @@ pub fn rerun_all(
     for round in &rounds {
         store.candidate(run, &round.candidate).require_worktree()?;
     }
-    store.set_running(&run.run)?;
+    store.set_active(&run.run, Phase::Running)?;
     run_all(session, run, rounds, options, beside)
 }
 

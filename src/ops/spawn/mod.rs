@@ -24,6 +24,7 @@ use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::tree;
 use crate::git::capture;
+use crate::git::commit::neutral_commit;
 use crate::git::fan_out;
 use crate::git::refs;
 use crate::git::registration::{self, NewWorktree};
@@ -41,10 +42,9 @@ use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, words};
 use crate::ops::spawn::prepare::{Preparation, Prepared};
 use crate::process::{self, ports};
-use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-use crate::store::intents::{Active, Phase};
+use crate::store::intents::Phase;
 
 /// The description of a new run. Its candidates' names are valid and distinct.
 pub struct Request {
@@ -223,15 +223,15 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     }
     trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;
-    let candidates = request.candidates.len();
-    let preparation = Preparation::new(session, &request.start.base, candidates)?;
+    let preparation = Preparation::new(session, &request.start.base, request.candidates.len())?;
     let tree = session.repo.commit(&request.start.base)?.tree;
     preparation.warn_of_missing_files(session, &tree, &commands)?;
-    let made = make(session, request, &preparation)?;
-    let run = &made.run;
-    record_spawned(session, run);
-    preparation.report(session, run, &run.candidates, &made.prepared);
-    Ok(made)
+    let repository = session.store.lock_repository()?;
+    let (run, lock) = draft(session, request)?;
+    let prepared = make(session, &run, &run.candidates, repository, &preparation)?;
+    record_spawned(session, &run);
+    preparation.report(session, &run, &run.candidates, &prepared);
+    Ok(SpawnedRun { run, prepared, lock })
 }
 
 /// Records in the event log that a run was made.
@@ -295,49 +295,52 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     Ok((run, lock))
 }
 
-fn make(session: &Session, request: Request, preparation: &Preparation) -> Result<SpawnedRun> {
-    let Session { repo, store, .. } = session;
-    let repository = store.lock_repository()?;
-    let (run, lock) = draft(session, request)?;
-    let active = Active { phase: Phase::Making, entries: recover::entry_names(repo)? };
+/// Makes the worktrees of candidates, and then the record that lists them. After an error, none of them is
+/// left; if they are all candidates of the run, nothing of the run is left. The caller holds the run's lock and
+/// the repository lock.
+fn make(
+    session: &Session,
+    run: &Run,
+    names: &[Name],
+    repository: Lock,
+    preparation: &Preparation,
+) -> Result<Vec<Prepared>> {
+    let store = &session.store;
+    let is_new = names == run.candidates;
     // The intent is written before the first effect. If this process dies, the next command reads the intent,
-    // and removes the run.
-    let made = store
-        .save_intent(&run, &active)
-        .and_then(|()| register_all(session, &run, &run.candidates));
+    // and removes the candidates.
+    let begun = match is_new {
+        true => store.save_intent(run),
+        false => store.set_active(&run.run, Phase::Adding(names.to_vec())),
+    };
+    let registered = begun.and_then(|()| register_all(session, run, names));
     drop(repository);
-    let filled = made.and_then(|made| {
-        let prepared = populate_all(session, &run, &run.candidates, &made, preparation)?;
-        store.save_record(&run, None, &[])?;
+    let filled = registered.and_then(|registered| {
+        let prepared = populate_all(session, run, names, &registered, preparation)?;
+        // Once the run's record lists the candidates, recovery expects all of them to be complete.
+        let mut kept = store.judged(&run.run)?;
+        let seeds: BTreeSet<&Oid> = names.iter().filter_map(|name| run.seed(name)).collect();
+        for tree in seeds {
+            kept.push(neutral_commit(&session.repo, tree, &run.base)?);
+        }
+        store.save_record(run, store.verdict(&run.run)?.as_ref(), &kept)?;
         Ok(prepared)
     });
-    match filled {
-        Ok(prepared) => {
-            end_making(store, &run, &run.candidates)?;
-            Ok(SpawnedRun { run, prepared, lock })
+    let error = match filled {
+        Ok(prepared) if names.iter().any(|name| run.has_command(name)) => {
+            return store.set_active(&run.run, Phase::Running).map(|()| prepared);
         }
-        Err(error) => {
-            let undone = recover::roll_back(store, &run, &active.entries);
-            Err(not_made(session, error, &format!("run {} was", run.run), undone))
-        }
-    }
-}
-
-/// Records that the worktrees of these candidates are complete. If any of them has a command, marks the run
-/// as running; otherwise records that no work on the run is under way.
-fn end_making(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
-    match names.iter().any(|name| run.has_command(name)) {
-        true => store.set_running(&run.run),
-        false => store.clear_active(&run.run),
-    }
-}
-
-/// Adds a hint to `error`, which prevented making worktrees. `undone` is the result of removing these
-/// worktrees again. If that failed, too, warns with a line that begins with `subject`, e.g. "run 3 was".
-fn not_made(session: &Session, error: Error, subject: &str, undone: Result<()>) -> Error {
-    let Err(second) = undone else { return error.hint("nothing was made") };
-    session.ui.warn(format!("{subject} not taken back: {}", second.message));
-    error.hint("the next command tries that again")
+        Ok(prepared) => return store.clear_active(&run.run).map(|()| prepared),
+        Err(error) => error,
+    };
+    let undone = match is_new {
+        true => recover::roll_back(store, run),
+        false => recover::take_back(store, run, names).and_then(|()| store.clear_active(&run.run)),
+    };
+    let Err(second) = undone else { return Err(error.hint("nothing was made")) };
+    let name = &run.run;
+    session.ui.warn(format!("what was begun of run {name} was not taken back: {}", second.message));
+    Err(error.hint("the next command tries that again"))
 }
 
 /// The next free number for a run, and the lock of the run with this number. The caller holds the repository

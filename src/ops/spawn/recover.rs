@@ -48,24 +48,24 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
         }
         return Ok(None);
     };
-    if active.phase == Phase::Making {
+    if active == Phase::Making {
         let Some(record) = store.run_intent(run) else {
             // The intent was not written completely, and nothing else of a run is made before the intent.
             tree::delete_tree(store.run_dir(run).path())
                 .context(|| format!("could not remove run {run}"))?;
             return Ok(None);
         };
-        roll_back(store, &record, &active.entries)?;
+        roll_back(store, &record)?;
         return Ok(Some(format!("run {run} was interrupted while it was made, and is taken back")));
     }
     let Some(mut record) = store.run(run)? else {
         store.clear_active(run)?;
         return Ok(None);
     };
-    let message = match active.phase {
+    let message = match active {
         Phase::Adding(names) if !names.iter().all(|name| record.candidates.contains(name)) => {
             record.candidates.extend(names.iter().cloned());
-            take_back(store, &record, &names, &active.entries)?;
+            take_back(store, &record, &names)?;
             format!(
                 "run {run} was interrupted while candidates were added, and they are taken back"
             )
@@ -133,8 +133,8 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
 }
 
 /// Removes an incomplete run: its candidates, its record and its directory. The caller holds the run's lock.
-pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<()> {
-    take_back(store, run, &run.candidates, entries_before)?;
+pub fn roll_back(store: &Store, run: &Run) -> Result<()> {
+    take_back(store, run, &run.candidates)?;
     if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
         store.repo().update_ref(
             &refs::record(&run.run),
@@ -154,12 +154,7 @@ pub fn roll_back(store: &Store, run: &Run, entries_before: &[String]) -> Result<
 /// caller holds the run's lock.
 ///
 /// A branch that has moved away from the run's base is not deleted.
-pub fn take_back(
-    store: &Store,
-    run: &Run,
-    names: &[Name],
-    entries_before: &[String],
-) -> Result<()> {
+pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     let _lock = store.lock_repository()?;
     // Until the run is complete, no other process writes these refs, so their locks can be removed at once.
     let prefix = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
@@ -167,11 +162,8 @@ pub fn take_back(
     let root = store.worktrees(run.worktree_root.as_deref());
     for name in names {
         let path = store.candidate(run, name).worktree();
-        let admin = match worktree::admin_of(store.repo(), &path)? {
-            Some(admin) => Some(admin),
-            None => damaged_entry(store.repo(), name, entries_before)?,
-        };
-        match admin {
+        let admin = worktree::admin_of(store.repo(), &path)?;
+        match admin.map_or_else(|| half_made_entry(store.repo(), name), |admin| Ok(Some(admin)))? {
             Some(admin) => {
                 Worktree::at(store.repo(), &path, admin).set_aside(&root)?.delete()?;
             }
@@ -191,21 +183,14 @@ pub fn take_back(
     Ok(())
 }
 
-/// The administrative entry without a readable `gitdir` that a killed process left when it made the worktree
-/// of `name`.
-fn damaged_entry(repo: &Repo, name: &Name, before: &[String]) -> Result<Option<PathBuf>> {
+/// The administrative entry that a killed git left when it made the worktree of `name`, and that does not name
+/// the worktree yet.
+fn half_made_entry(repo: &Repo, name: &Name) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
-        let Some(file) = admin.file_name().and_then(|n| n.to_str()) else { return false };
-        let ours = file
-            .strip_prefix(name.as_str())
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-        ours && !before.iter().any(|b| b == file) && worktree::points_to(admin).is_none()
+        let file = admin.file_name().and_then(|file| file.to_str());
+        file.and_then(|file| file.strip_prefix(name.as_str()))
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+            && worktree::points_to(admin).is_none()
+            && worktree::is_half_made(admin)
     }))
-}
-
-/// The names of all administrative entries of worktrees now, for `Active::entries`.
-pub fn entry_names(repo: &Repo) -> Result<Vec<String>> {
-    let entries = worktree::entries(repo)?;
-    let names = entries.iter().filter_map(|path| path.file_name());
-    Ok(names.map(|name| name.to_string_lossy().into_owned()).collect())
 }

@@ -10,11 +10,12 @@ use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
-use crate::ops::spawn::prepare::{Preparation, Prepared};
+use crate::ops::spawn::prepare::Preparation;
 use crate::ops::spawn::put_back::put_back;
 use crate::ops::{clean, spawn};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
+use crate::store::intents::Phase;
 
 /// The way in which `run --resume` goes on with one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,28 +143,17 @@ pub fn start_again(
         store.note_fresh_start(run, name)?;
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
-    add_worktrees(session, run, &names, &preparation).map_err(|e| {
-        e.hint("what was there is captured; the same command makes the worktrees again")
-    })?;
-    attempts::run_attempts(session, run, commands, options, beside)
-}
-
-/// Makes worktrees for candidates of an existing run, and marks the run as running. The caller
-/// holds the run's lock, and calls [`attempts::run_attempts`] next.
-pub fn add_worktrees(
-    session: &Session,
-    run: &Run,
-    names: &[Name],
-    preparation: &Preparation,
-) -> Result<Vec<Prepared>> {
-    let store = &session.store;
-    store.set_running(&run.run)?;
+    store.set_active(&run.run, Phase::Running)?;
     let repository = store.lock_repository()?;
-    let registered = spawn::register_all(session, run, names)?;
+    let registered = spawn::register_all(session, run, &names);
     drop(repository);
-    let prepared = spawn::populate(session, run, names, &registered, preparation)?;
-    preparation.report(session, run, names, &prepared);
-    Ok(prepared)
+    let prepared = registered
+        .and_then(|places| spawn::populate(session, run, &names, &places, &preparation))
+        .map_err(|e| {
+            e.hint("what was there is captured; the same command makes the worktrees again")
+        })?;
+    preparation.report(session, run, &names, &prepared);
+    attempts::run_attempts(session, run, commands, options, beside)
 }
 
 #[cfg(test)]

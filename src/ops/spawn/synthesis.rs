@@ -11,7 +11,6 @@ use crate::config::value::SynthesisMode;
 use crate::error::{Error, Result};
 use crate::git::diff;
 use crate::integrity::trust;
-use crate::model::candidate::{Candidate, State};
 use crate::model::name::{Name, RULE};
 use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
@@ -21,11 +20,10 @@ use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
+use crate::ops::spawn::make;
 use crate::ops::spawn::prepare::Preparation;
-use crate::ops::spawn::resume::add_worktrees;
 use crate::ops::spawn::stopped_agents;
 use crate::process::Limits;
-use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
@@ -213,19 +211,10 @@ pub fn synthesize(
     run.candidates.push(name.clone());
     run.agents.insert(name.clone(), assignment);
     run.synthesis.insert(name.clone(), synthesis);
-    store.save_record(&run, Some(&verdict), &store.judged(&run.run)?)?;
-    store.record_event(&run.run, &event)?;
-    let names = [name.clone()];
-    if let Err(error) = add_worktrees(session, &run, &names, &preparation) {
-        // A `cancelled` candidate can be resumed.
-        let state = if interrupt::signal().is_some() { State::Cancelled } else { State::Failed };
-        let mut candidate =
-            Candidate::new(&run.run, &name, run.index_of(&name).unwrap_or_default(), state);
-        candidate.reason = Some(error.message.clone());
-        store.save_candidate(&candidate)?;
-        store.clear_active(&run.run)?;
-        return Err(error);
-    }
+    let names = [name];
+    let prepared = make(session, &run, &names, store.lock_repository()?, &preparation)?;
+    session.record_or_warn(&run.run, &event);
+    preparation.report(session, &run, &names, &prepared);
     let report = attempts::run_attempts(session, &run, &commands, options, &())?;
     Ok((run, report))
 }
