@@ -85,13 +85,9 @@ impl KeySpec {
 
     /// The environment variable that sets the key; `None` if the user chooses a part of its name.
     pub fn variable(&self) -> Option<String> {
-        (!self.name.contains('*')).then(|| variable(self.name))
+        let name = || self.name.replace(['.', '-'], "_").to_uppercase();
+        (!self.name.contains('*')).then(|| format!("FRITES_{}", name()))
     }
-}
-
-/// The environment variable of the key with this name.
-pub(super) fn variable(name: &str) -> String {
-    format!("FRITES_{}", name.replace(['.', '-'], "_").to_uppercase())
 }
 
 macro_rules! keys {
