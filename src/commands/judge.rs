@@ -99,13 +99,10 @@ fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &Judg
             ui.tell(format!("{}: {}{verified}", address(entry), comparison::outcome(entry).0));
         }
     } else {
-        let settings = parts.first().map(|part| part.terms.settings.clone()).unwrap_or_default();
-        ui.answer(comparison::table(ui.out, &run.run, &settings, entries()));
-        ui.hint(format!(
-            "when all are judged, decide with `git frites judge --replay {}{}`",
-            run.run,
-            args.judging.terms.typed()
-        ));
+        let terms = parts.first().map(|part| part.terms.clone()).unwrap_or_default();
+        ui.answer(comparison::table(ui.out, &run.run, &terms.settings, entries()));
+        let decide = terms.judge_command(&run.run, " --replay");
+        ui.hint(format!("when all are judged, decide with `{decide}`"));
     }
     code
 }

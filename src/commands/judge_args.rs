@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::name::Name;
-use crate::model::oracle::shell_quoted;
 use crate::model::rank::Rank;
 use crate::model::run::Run;
 use crate::ops::judge::JudgeOptions;
@@ -197,16 +196,6 @@ pub struct VerdictOutputArgs {
 }
 
 impl TermsArgs {
-    /// These options as the user typed them, each after a space, because a `--replay` needs the same ones.
-    pub fn typed(&self) -> String {
-        let commands = [("build", &self.build), ("lint", &self.lint), ("test", &self.test)];
-        let commands = commands.into_iter().filter_map(|(name, text)| Some((name, text.clone()?)));
-        let retries = self.retries.map(|retries| ("retries", retries.to_string()));
-        let protect = self.protect.iter().map(|path| ("protect", path.clone()));
-        let all = commands.chain(retries).chain(protect);
-        all.map(|(name, text)| format!(" --{name} {}", shell_quoted(&text))).collect()
-    }
-
     /// The options of judging that these arguments set. The command adds the number of jobs and the time
     /// limit.
     pub fn options(&self) -> JudgeOptions {

@@ -153,7 +153,7 @@ fn outcomes_are_compared_with_the_terms_of_the_side_that_decides() {
     // The command that judged one candidate says how to decide.
     let part = ["judge", "--candidate", "c1", "--test", "echo 'x'", "--protect", "a b"];
     let part = world.frites_in(&clone, part).expect(0);
-    let hint = r"`git frites judge --replay 1 --test 'echo '\''x'\''' --protect 'a b'`";
+    let hint = r"`git frites judge 1 --replay --test 'echo '\''x'\''' --protect 'a b'`";
     assert!(part.stderr.contains(hint), "{}", part.stderr);
     // Options are this side's terms, too.
     let json = world.frites(["judge", "--replay", "--json", "--test", "true"]).expect(0).json();
