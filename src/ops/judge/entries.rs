@@ -195,15 +195,6 @@ fn with_protected(
     })
 }
 
-/// Stores once more, in the repository, the trees that are judged for a captured tree. git may have deleted
-/// their objects.
-fn make_trees_again(session: &Session, base: &Oid, captured: &Oid, terms: &Terms) -> Result<()> {
-    let project = session.project(base, terms)?;
-    let judged = with_protected(&session.repo, base, captured, &terms.settings, &project)?.tree;
-    base_tests::plan_for(session, base, &judged, terms)?;
-    Ok(())
-}
-
 /// The flags of an added file whose content a patch does not show, e.g. a binary file.
 fn unseen(repo: &Repo, change: &Change, file: &ChangedFile) -> Vec<Flag> {
     let is_file = matches!(change.mode, EntryMode::File | EntryMode::Executable);
@@ -342,31 +333,25 @@ pub fn name_twins(entries: &mut [Entry]) {
 pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]) -> Result<()> {
     let Session { repo, store, .. } = session;
     let recorded = store.judged(&run.run)?;
-    let mut new = Vec::new();
-    for tree in entries.iter().flat_map(judged_trees) {
-        let commit = neutral_commit(repo, tree, &run.base)?;
-        if !recorded.contains(&commit) {
-            new.push(commit);
-        }
-    }
-    if kept_commits::keep(session, run, &new, &run.base).is_ok() {
-        return Ok(());
-    }
-    // A garbage collection has deleted some of the trees before the ref existed. Make and keep the trees
-    // again, one entry at a time.
-    for entry in entries {
-        let mut is_first_try = true;
-        repo.retry_during_gc(|| {
+    let mut is_first_try = true;
+    repo.retry_during_gc(|| {
+        let mut new = Vec::new();
+        for entry in entries {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
-                // The trees that were made only for judging may have been deleted as well.
-                make_trees_again(session, run.root(), captured, terms)?;
+                // A garbage collection may have deleted the trees that were made only for judging.
+                let project = session.project(run.root(), terms)?;
+                let settings = &terms.settings;
+                let judged = with_protected(repo, run.root(), captured, settings, &project)?.tree;
+                base_tests::plan_for(session, run.root(), &judged, terms)?;
             }
-            is_first_try = false;
-            judged_trees(entry)
-                .try_for_each(|tree| kept_commits::keep_tree(session, run, tree).map(drop))
-        })?;
-    }
-    Ok(())
+            for tree in judged_trees(entry) {
+                new.push(neutral_commit(repo, tree, &run.base)?);
+            }
+        }
+        is_first_try = false;
+        new.retain(|commit| !recorded.contains(commit));
+        kept_commits::keep(session, run, &new, &run.base)
+    })
 }
 
 /// The trees that are judged for an entry: its own, and those of its second judging.
