@@ -22,7 +22,7 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{self, AttemptOptions};
 use crate::ops::spawn::command::CandidateCommand;
-use crate::ops::spawn::cost_limit;
+use crate::ops::spawn::cost_limit::CostLimit;
 use crate::ops::spawn::put_back::put_back;
 use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
@@ -58,14 +58,13 @@ pub struct Rounds<'a> {
     /// No further round begins once this many candidates have passed.
     enough: Option<u32>,
     state: Mutex<RoundsState>,
+    cost_limit: CostLimit,
 }
 
 #[derive(Default)]
 struct RoundsState {
     open: Vec<StartedRound>,
     ended: Vec<RepairRound>,
-    /// True if the user has been told that the run has reached its cost limit.
-    is_limit_told: bool,
 }
 
 impl<'a> Rounds<'a> {
@@ -78,7 +77,8 @@ impl<'a> Rounds<'a> {
         until_pass: bool,
         enough: Option<u32>,
     ) -> Rounds<'a> {
-        Rounds { session, run, most, until_pass, enough, state: Mutex::default() }
+        let cost_limit = CostLimit::default();
+        Rounds { session, run, most, until_pass, enough, state: Mutex::default(), cost_limit }
     }
 
     /// True if no candidate gets another round, because the base is broken, the verdict is verified, or
@@ -172,17 +172,6 @@ impl<'a> Rounds<'a> {
         Ok(begun)
     }
 
-    /// True if the run has reached its cost limit. Tells the user the first time.
-    fn has_reached_cost_limit(&self, state: &mut RoundsState) -> Result<bool> {
-        let Some(reached) = cost_limit::reached(self.session, self.run)? else { return Ok(false) };
-        if !std::mem::replace(&mut state.is_limit_told, true) {
-            let ui = &self.session.ui;
-            ui.note(format!("run {}: {}: no round of repair", self.run.run, reached.words));
-            ui.hint(reached.go_on);
-        }
-        Ok(true)
-    }
-
     /// Tells the user which candidates begin a round.
     fn tell(&self, state: &RoundsState, begun: &[NextAttempt], verdict: &Verdict) {
         let mut by_round: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
@@ -214,7 +203,8 @@ impl RoundGiver for Rounds<'_> {
         if !self.are_over(verdict) {
             let open = state.open.len();
             begun = self.begin_rounds(state, verdict)?;
-            if !begun.is_empty() && self.has_reached_cost_limit(state)? {
+            let effect = "so no round of repair begins";
+            if !begun.is_empty() && self.cost_limit.is_reached(self.session, self.run, effect)? {
                 state.open.truncate(open);
                 begun.clear();
             }
@@ -262,12 +252,12 @@ pub fn repair(
             verdict = judge(report.affects_outcomes)?;
         }
     }
-    let RoundsState { mut ended, is_limit_told, .. } = std::mem::take(&mut *rounds.state.lock());
+    let RoundsState { mut ended, .. } = std::mem::take(&mut *rounds.state.lock());
     ended.sort_by_key(|RepairRound { round, candidate, .. }| {
         (*round, run.candidates.iter().position(|name| name == candidate))
     });
     let repaired = Repaired { verdict, rounds: ended, escaped };
-    if rounds.most > 0 && !is_limit_told && interrupt::signal().is_none() {
+    if rounds.most > 0 && !rounds.cost_limit.is_told() && interrupt::signal().is_none() {
         tell_those_without_rounds(session, run, &repaired);
     }
     Ok(repaired)

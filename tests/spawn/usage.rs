@@ -179,7 +179,11 @@ fn a_run_that_has_cost_as_much_as_it_may_starts_nothing_more_until_the_limit_is_
         "{}",
         answer.stderr
     );
-    assert!(answer.stderr.contains(&format!("{reached}: no round of repair")), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains(&format!("{reached}, so no round of repair")),
+        "{}",
+        answer.stderr
+    );
     let go_on = "`git -c frites.limits.cost=1.00 frites run --resume 1`";
     assert!(answer.stderr.contains(go_on), "{}", answer.stderr);
     let status = world.frites(["status", "1"]).expect(0).out();

@@ -25,15 +25,25 @@ impl CostLimit {
         session: &Session,
         candidate: CandidateRef<'_>,
     ) -> Result<Option<Captured>> {
-        let run = candidate.run;
-        let Some(reached) = reached(session, run)? else { return Ok(None) };
-        if !self.is_told.swap(true, Ordering::Relaxed) {
-            session
-                .ui
-                .note(format!("run {}: {}, so nothing more is started", run.run, reached.words));
-            session.ui.hint(reached.go_on);
+        if !self.is_reached(session, candidate.run, "so nothing more is started")? {
+            return Ok(None);
         }
         start_gate::refuse(session, candidate, "limits.cost").map(Some)
+    }
+
+    /// True if the run has reached its cost limit. Tells the user the first time, and which `effect` it has.
+    pub fn is_reached(&self, session: &Session, run: &Run, effect: &str) -> Result<bool> {
+        let Some(reached) = reached(session, run)? else { return Ok(false) };
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            session.ui.note(format!("run {}: {}, {effect}", run.run, reached.words));
+            session.ui.hint(reached.go_on);
+        }
+        Ok(true)
+    }
+
+    /// True if the user has been told that the run has reached the limit.
+    pub fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
     }
 }
 
