@@ -29,7 +29,7 @@ pub fn branch(run: &Name, candidate: &Name) -> RefName {
 pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
 
 /// The beginnings of the names of all our refs. No command in a sealed world sees these refs.
-pub const OUR_REFS: [&str; 5] = [OF_RUNS, FETCHED, EARLIER, JUDGING, "refs/heads/frites/"];
+pub const OUR_REFS: [&str; 4] = [OF_RUNS, FETCHED, JUDGING, "refs/heads/frites/"];
 
 /// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other ref.
 pub fn attempt_of(full: &str) -> Option<(Name, Name)> {
@@ -65,15 +65,6 @@ pub fn terms(run: &Name) -> RefName {
 
 /// The prefix of refs that were fetched from other repositories.
 pub const FETCHED: &str = "refs/frites-fetched/";
-
-/// The prefix of refs that keep captures which could not be pushed before their run was replaced.
-pub const EARLIER: &str = "refs/frites-earlier/";
-
-/// `refs/frites-earlier/RUN/CAND/CAPTURE`: a capture of an earlier run that had this name. The ref is not under
-/// `refs/frites/`, because no run here has the capture.
-pub fn earlier(run: &Name, candidate: &Name, capture: &Oid) -> RefName {
-    RefName::new(format!("{EARLIER}{run}/{candidate}/{capture}"))
-}
 
 /// `refs/heads/frites/apply/RUN`: the branch that a run lands on, unless the user names another.
 pub fn apply_branch(run: &Name) -> RefName {

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
-use crate::git::refs;
 use crate::git::repo::{Repo, digest};
 use crate::ops::session::Session;
 use crate::oracle::pool;
@@ -160,14 +159,10 @@ fn may_hold_attempts(mirror: &Path) -> bool {
     is_for_attempts && states.iter().any(|state| mirror.join(state).exists())
 }
 
-/// True if the mirror has a capture of an earlier run, or a candidate that was not cleaned. A candidate is cleaned
-/// once its capture is pushed, so the capture of a candidate that was not cleaned may be the only copy of the
-/// attempt.
+/// True if the mirror has a candidate that was not cleaned. A candidate is cleaned once its capture is pushed,
+/// so the capture of a candidate that was not cleaned may be the only copy of the attempt.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
     let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
-    if !repo.ref_names(refs::EARLIER)?.is_empty() {
-        return Ok(true);
-    }
     let store = Store::of(&Arc::new(repo));
     for run in store.runs()? {
         for candidate in store.candidates(&run) {

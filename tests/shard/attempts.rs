@@ -182,7 +182,7 @@ fn capture_that_could_not_be_pushed_is_pushed_by_the_next_call_and_nothing_runs_
 
 /// A run can be forgotten, and another one can get its name.
 #[test]
-fn attempt_of_a_run_that_was_replaced_is_kept_and_is_none_of_the_new_run() {
+fn attempt_of_a_run_that_was_replaced_is_kept_until_it_is_given_up() {
     let (world, url) = later("echo > old");
     resume(&world, &url, "c3").expect(0);
     let hook = close(&url);
@@ -197,25 +197,19 @@ fn attempt_of_a_run_that_was_replaced_is_kept_and_is_none_of_the_new_run() {
     world.sh(there, "git update-ref -d refs/frites/fix/c3").expect(0);
     let again = ["shard", "open", "--attempts", "--remote", "origin", "--run", "fix", "-n", "3"];
     world.frites(again.into_iter().chain(["--", "sh", "-c", "echo > new"])).expect(0);
-    let first = resume(&world, &url, "c1").expect(0);
-    assert_eq!(first.out(), "fix/c1\tsucceeded\n");
-    for candidate in ["c1", "c2"] {
-        assert!(first.stderr.contains(&format!("fix/{candidate}: '")), "{}", first.stderr);
-    }
+    world.frites(["clean", "--cache"]).expect(0);
+    let words = "has work of fix/c1 in an earlier run 'fix', which was not pushed";
+    let refused = resume(&world, &url, "c1").refuses(128, words);
+    let give_up = refused.stderr.split('`').nth(1).unwrap().to_owned();
+    let mirror = give_up.split(' ').nth(2).unwrap();
+    assert_eq!(world.git_in(Path::new(mirror), ["show", "refs/frites/fix/c2:old"]), "");
+    world.sh(&world.repo, &give_up).expect(0);
     for candidate in ["c1", "c2", "c3"] {
         resume(&world, &url, candidate).expect(0);
         let capture = format!("refs/frites/fix/{candidate}");
         let files = world.git_in(there, ["log", "-m", "--format=", "--name-only", &capture]);
         assert!(files.contains("new") && !files.contains("old"), "{files}");
     }
-    // What was not pushed is still there, and so is its mirror.
-    world.frites(["clean", "--cache"]).expect(0);
-    let kept = "cd \"$HOME\"/cache/git-frites-remotes/*-attempts/1.git
-        for ref in $(git for-each-ref --format='%(refname)' refs/frites-earlier/); do
-            echo \"${ref%/*} $(git ls-tree --name-only $ref old)\"; done";
-    let kept = world.sh(&world.repo, kept).expect(0).out();
-    let earlier = "refs/frites-earlier/fix";
-    assert_eq!(kept, format!("{earlier}/c1 old\n{earlier}/c2 old\n"));
 }
 
 #[test]

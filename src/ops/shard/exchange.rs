@@ -11,7 +11,6 @@ use crate::error::{Error, IoContext, Result};
 use crate::git::reflog;
 use crate::git::refs;
 use crate::git::remote::{From, Remote, RemoteMove, may_succeed_later};
-use crate::model::candidate::Capture;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::part::{Part, PartOutcome, SharedTerms};
@@ -79,7 +78,7 @@ impl<'a> Exchange<'a> {
     ///
     /// All refs are fetched by this function, so that nothing of another run is taken over. Runs of different
     /// clones can have the same name, and a run can be forgotten and made again. In a mirror, the run here is
-    /// then set aside.
+    /// then forgotten.
     pub(super) fn fetch_if_there(&self, ends: impl IntoIterator<Item = String>) -> Result<bool> {
         let Exchange { session, remote, run } = self;
         // With a `*`, git does not fail if a pattern matches nothing.
@@ -99,7 +98,7 @@ impl<'a> Exchange<'a> {
         if session.is_mirror()
             && let Some(_lock) = store.try_lock_run(run)?
         {
-            set_aside(session, &ours)?;
+            forget_replaced(session, &ours)?;
             return Ok(true);
         }
         for (name, oid) in remote.fetched_under(&format!("refs/frites/{run}/"))? {
@@ -330,34 +329,21 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Makes room in a mirror for another run of the same name. Captures that were not pushed, with the work in the
-/// worktrees, go to refs under [`refs::EARLIER`]; then the run is forgotten. The caller holds the run's lock.
-fn set_aside(session: &Session, run: &Run) -> Result<()> {
-    let Session { repo, store, ui, .. } = session;
-    let mut unpushed = Vec::new();
-    for candidate in store.candidates(run) {
+/// Forgets a run in a mirror, because another run has its name by now. Fails if a candidate's work was not
+/// pushed. The caller holds the run's lock.
+fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
+    for candidate in session.store.candidates(run) {
         // A candidate is cleaned once its capture is pushed.
         if !candidate.record()?.cleaned {
-            unpushed.push(candidate);
+            let (name, dir) = (&run.run, session.repo.common_dir().display());
+            return Err(Error::fatal(format!(
+                "'{dir}' has work of {candidate} in an earlier run '{name}', which was not pushed"
+            ))
+            .hint(format!(
+                "once you do not need it: `git -C {dir} frites clean --forget {name}`"
+            )));
         }
     }
-    let removals = clean::remove_all(session, run, &run.candidates, false, true);
-    clean::empty_trash(session, &store.worktrees(run.worktree_root.as_deref()));
-    let dir = repo.common_dir().display();
-    for candidate in unpushed {
-        let Some(Capture { commit, .. }) = candidate.latest()? else { continue };
-        let name = refs::earlier(&run.run, candidate.name, &commit);
-        if repo.read_ref(&name)?.is_none() {
-            repo.update_ref(&name, Some(&commit), None, "of an earlier run")?;
-        }
-        ui.warn(format!(
-            "{candidate}: '{dir}' keeps a capture of an earlier run '{}', which was not pushed: {name}",
-            run.run
-        ));
-        ui.hint(format!("once you do not need it: `git -C {dir} update-ref -d {name}`"));
-    }
-    // Not earlier: if a removal failed, the others are marked as cleaned, and would then count as pushed.
-    removals.into_iter().try_for_each(|removed| removed.map(drop))?;
     clean::forget(session, run)
 }
 
