@@ -3,16 +3,15 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::commands::attempts::{AnswerArgs, RoundAnswer, run_new};
+use crate::commands::attempts::{AnswerArgs, run_new};
 use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
-use crate::commands::{resume_hint, values};
+use crate::commands::values;
 use crate::complete;
 use crate::error::{Error, IoContext, Result};
 use crate::model::address::Address;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
-use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 use crate::store::select::{Matching, Scope};
@@ -69,14 +68,16 @@ pub struct AddArgs {
 pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
     let run = session.store.select(Some(&args.run), Scope::Run, Matching::Prefix)?.run;
-    if args.synthesize {
-        return synthesize(session, args, &run, &options);
+    if !args.synthesize {
+        let made = add::add(session, &run, request(session, args, &run)?)?;
+        return run_new(session, made, &options, &args.answer);
     }
-    let request = request(session, args, &run)?;
-    let names = request.candidates.clone();
-    let commands = request.commands(session, &run)?;
-    let made = add::add(session, &run, request)?;
-    run_new(session, made, &names, &commands, &options, &args.answer)
+    let made = synthesis::add(session, &run, maker(session, args)?)?;
+    let options = match args.attempts.timeout {
+        Some(_) => options,
+        None => synthesis::options(session, &options),
+    };
+    run_new(session, made, &options, &args.answer)
 }
 
 /// The new candidates and their commands, as the options describe them. All options are checked before any
@@ -120,25 +121,6 @@ fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
         .read_to_end(&mut bytes)
         .context(|| "could not read the patch from standard input".into())?;
     Ok(ChangeSource::Patch(bytes, "on standard input".into()))
-}
-
-/// Adds a synthesis: a candidate that is made from the candidates that passed.
-fn synthesize(
-    session: &Session,
-    args: &AddArgs,
-    run: &Run,
-    options: &AttemptOptions,
-) -> Result<u8> {
-    let options = match args.attempts.timeout {
-        Some(_) => options.clone(),
-        None => synthesis::options(session, options),
-    };
-    let maker = maker(session, args)?;
-    let (run, report) = synthesis::synthesize(session, run, maker, &options)?;
-    let candidates = &run.candidates[run.candidates.len() - 1..];
-    let checkpoints = options.checkpoint.is_some();
-    let round = RoundAnswer { run: &run, candidates, report: &report, checkpoints };
-    round.conclude(session, &args.answer, &resume_hint(&run))
 }
 
 /// The agent or command that makes the synthesis: the one that the options name, or else `synthesis.agent`.

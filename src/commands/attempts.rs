@@ -11,7 +11,6 @@ use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::spawn::SpawnedRun;
 use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
-use crate::ops::spawn::command::CandidateCommand;
 use crate::process::interrupt;
 use crate::ui::json;
 
@@ -116,23 +115,21 @@ impl RoundAnswer<'_> {
     }
 }
 
-/// Runs the commands of the new candidates `names`, and prints the candidates. Returns the exit code.
+/// Runs the commands of new candidates, and prints the candidates. Returns the exit code.
 pub fn run_new(
     session: &Session,
-    SpawnedRun { run, prepared, lock }: SpawnedRun,
-    names: &[Name],
-    commands: &[(Name, CandidateCommand)],
+    SpawnedRun { run, names, commands, prepared, lock }: SpawnedRun,
     options: &AttemptOptions,
     args: &AnswerArgs,
 ) -> Result<u8> {
-    let report = match commands {
+    let report = match commands.as_slice() {
         [] => AttemptReport::default(),
-        _ => attempts::run_attempts(session, &run, commands, options, &())
+        _ => attempts::run_attempts(session, &run, &commands, options, &())
             .map_err(|e| e.hint(resume_hint(&run)))?,
     };
     drop(lock);
     let checkpoints = options.checkpoint.is_some();
-    let round = RoundAnswer { run: &run, candidates: names, report: &report, checkpoints };
+    let round = RoundAnswer { run: &run, candidates: &names, report: &report, checkpoints };
     if commands.is_empty() && prepared.iter().any(|p| p.failure.is_none()) {
         round.print(session, args)?;
         if names.len() < run.candidates.len() {

@@ -403,7 +403,11 @@ fn integrate(
     let why = "several candidates passed; one more is made from them";
     session.ui.note(format!("run {}: {why}", run.run));
     let options = synthesis::options(session, options);
-    match synthesis::synthesize(session, run, assignment, &options) {
+    let integrated = synthesis::add(session, run, assignment).and_then(|made| {
+        let report = attempts::run_attempts(session, &made.run, &made.commands, &options, &())?;
+        Ok((made.run, report))
+    });
+    match integrated {
         Ok((run, report)) => {
             escaped.extend(report.escaped);
             stop_if_interrupted(&run)?;

@@ -30,8 +30,5 @@ pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options =
         args.shared.attempts.options(session, args.shared.jobs, GivenLimits::default())?;
     let request = args.shared.request(session)?;
-    let names = request.candidates.clone();
-    let commands = request.commands();
-    let made = spawn::spawn(session, request)?;
-    run_new(session, made, &names, &commands, &options, &args.answer)
+    run_new(session, spawn::spawn(session, request)?, &options, &args.answer)
 }

@@ -13,7 +13,6 @@ use crate::model::oid::Oid;
 use crate::model::run::{Addition, Assignment, GivenLimits, Run};
 use crate::ops::guard;
 use crate::ops::session::Session;
-use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::prepare::Preparation;
 use crate::ops::spawn::{SpawnedRun, commands_of, limits, make};
 use crate::store::candidate::CandidateRef;
@@ -36,19 +35,6 @@ pub struct AddRequest {
     pub change: Option<ChangeSource>,
 }
 
-impl AddRequest {
-    /// The commands of the candidates. A candidate in whose worktree a person works has no command. The
-    /// prompt is the request's if there is one, else the run's.
-    pub fn commands(&self, session: &Session, run: &Run) -> Result<Vec<(Name, CandidateCommand)>> {
-        let shared = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
-        let prompt = self.prompt.clone().or_else(|| shared.map(Into::into));
-        let names = &self.candidates;
-        let commands = commands_of(names, &self.assignments, &self.command, prompt.as_ref());
-        commands.iter().try_for_each(|(_, command)| command.require_prompt())?;
-        Ok(commands)
-    }
-}
-
 /// A change that was made elsewhere and that new candidates start with.
 pub enum ChangeSource {
     /// A patch, and its name for messages.
@@ -65,7 +51,8 @@ pub enum ChangeSource {
 pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
     let Session { repo, store, .. } = session;
-    let AddRequest { candidates: names, assignments, prompt, limits: given, change, .. } = request;
+    let AddRequest { candidates: names, assignments, command, prompt, limits: given, change } =
+        request;
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
@@ -73,8 +60,13 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &names)?;
     limits::require_room(session, run.candidates.len(), names.len())?;
-    let commands = commands_of(&names, &assignments, &[], None);
-    commands.iter().try_for_each(|(_, command)| command.require_program())?;
+    let shared = run.prompt.as_ref().map(|blob| repo.blob(blob)).transpose()?;
+    let text = prompt.clone().or_else(|| shared.map(Into::into));
+    let commands = commands_of(&names, &assignments, &command, text.as_ref());
+    for (_, command) in &commands {
+        command.require_prompt()?;
+        command.require_program()?;
+    }
     if !assignments.is_empty() {
         guard::choose(session)?;
     }
@@ -101,7 +93,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
             session.print_omissions(&session.capture_or_tell(store.candidate(&run, name))?);
         }
     }
-    Ok(SpawnedRun { run, prepared, lock })
+    Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
 /// Fails if a candidate of the run already has one of these names.

@@ -198,10 +198,15 @@ fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     Ok(maker)
 }
 
-/// A new run. The caller keeps it locked until its commands have ended.
+/// New candidates of a run, which may be new, too. The caller keeps the run locked until their commands have
+/// ended.
 pub struct SpawnedRun {
     /// The run.
     pub run: Run,
+    /// The new candidates, in spawn order.
+    pub names: Vec<Name>,
+    /// The commands of those candidates in whose worktrees no person works.
+    pub commands: Vec<(Name, CandidateCommand)>,
     /// The result of preparing each candidate's worktree, in spawn order.
     pub prepared: Vec<Prepared>,
     /// The run's lock.
@@ -231,7 +236,7 @@ pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let prepared = make(session, &run, &run.candidates, repository, &preparation)?;
     record_spawned(session, &run);
     preparation.report(session, &run, &run.candidates, &prepared);
-    Ok(SpawnedRun { run, prepared, lock })
+    Ok(SpawnedRun { names: run.candidates.clone(), run, commands, prepared, lock })
 }
 
 /// Records in the event log that a run was made.

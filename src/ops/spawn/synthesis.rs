@@ -16,13 +16,13 @@ use crate::model::oid::Oid;
 use crate::model::run::{Assignment, Run, Synthesis};
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
-use crate::ops::spawn::make;
 use crate::ops::spawn::prepare::Preparation;
 use crate::ops::spawn::stopped_agents;
+use crate::ops::spawn::{SpawnedRun, make};
 use crate::process::Limits;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -164,16 +164,10 @@ fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     found
 }
 
-/// Adds a candidate for the synthesis to a run, and runs the command of `assignment` in its worktree. Returns
-/// the changed run.
+/// Adds a candidate for the synthesis to a run. `assignment` is its command.
 ///
 /// Fails if the run was not judged, or if fewer than two candidates with different trees passed.
-pub fn synthesize(
-    session: &Session,
-    run: &Run,
-    assignment: Assignment,
-    options: &AttemptOptions,
-) -> Result<(Run, AttemptReport)> {
+pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<SpawnedRun> {
     let Session { repo, store, .. } = session;
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
@@ -182,7 +176,7 @@ pub fn synthesize(
         return Err(reached.into_error(run));
     }
     // While this lock is held, no other process judges the run, adds candidates to it, or removes it.
-    let (_lock, mut run) = store.lock_and_read(&run.run)?;
+    let (lock, mut run) = store.lock_and_read(&run.run)?;
     limits::require_room(session, run.candidates.len(), 1)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
         Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
@@ -203,7 +197,7 @@ pub fn synthesize(
     let seed = *tree(&run, material[0]);
 
     let name = next_name(&run)?;
-    let commands = [(name.clone(), command)];
+    let commands = vec![(name.clone(), command)];
     preparation.warn_of_missing_files(session, &seed, &commands)?;
     let drew_on = material.iter().map(|e| e.candidate.clone()).collect();
     let synthesis = Synthesis { drew_on, seed, prompt: repo.store_blob(text.as_ref())? };
@@ -211,12 +205,11 @@ pub fn synthesize(
     run.candidates.push(name.clone());
     run.agents.insert(name.clone(), assignment);
     run.synthesis.insert(name.clone(), synthesis);
-    let names = [name];
+    let names = vec![name];
     let prepared = make(session, &run, &names, store.lock_repository()?, &preparation)?;
     session.record_or_warn(&run.run, &event);
     preparation.report(session, &run, &names, &prepared);
-    let report = attempts::run_attempts(session, &run, &commands, options, &())?;
-    Ok((run, report))
+    Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
 fn next_name(run: &Run) -> Result<Name> {
