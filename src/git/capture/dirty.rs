@@ -31,19 +31,19 @@ pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix
     Ok(found.concat())
 }
 
-/// The positions of the entries whose files a capture must read again even if their stat data are unchanged.
+/// The positions of the entries whose files do not have their content, whatever their stat data say.
 /// A program that writes to a file through a shared memory map changes the file's times again only after the
-/// system has written the page to the disk. So the files that an earlier capture found changed are read
-/// again. On a file system in memory the times never change again, so the contents of all files are compared.
+/// system has written the page to the disk. So the contents of the files that an earlier capture found changed
+/// are compared. On a file system in memory the times never change again, so those of all files are compared.
 pub(super) fn doubtful_entries(
     index: &gix::index::File,
     source: &CaptureSource<'_>,
     base: &gix::index::File,
 ) -> Result<Vec<usize>> {
-    if !(source.ran_command && disk::is_in_memory(source.worktree)) {
-        return Ok(changed_entries(index, base));
-    }
-    let positions: Vec<usize> = (0..index.entries().len()).collect();
+    let positions: Vec<usize> = match source.ran_command && disk::is_in_memory(source.worktree) {
+        true => (0..index.entries().len()).collect(),
+        false => changed_entries(index, base),
+    };
     let found = parallel::map_chunks(&positions, |positions| {
         let positions = positions.iter().copied();
         let differing = positions.filter(|at| !has_content_of_entry(source.worktree, index, *at));
