@@ -331,11 +331,10 @@ pub fn name_twins(entries: &mut [Entry]) {
 
 /// Keeps the trees of these entries and of their second judging until the judging ends.
 pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]) -> Result<()> {
-    let Session { repo, store, .. } = session;
-    let recorded = store.judged(&run.run)?;
+    let repo = &session.repo;
     let mut is_first_try = true;
     repo.retry_during_gc(|| {
-        let mut new = Vec::new();
+        let mut commits = Vec::new();
         for entry in entries {
             if let (false, Some(captured)) = (is_first_try, &entry.tree) {
                 // A garbage collection may have deleted the trees that were made only for judging.
@@ -345,12 +344,11 @@ pub fn keep_trees(session: &Session, run: &Run, terms: &Terms, entries: &[Entry]
                 base_tests::plan_for(session, run.root(), &judged, terms)?;
             }
             for tree in judged_trees(entry) {
-                new.push(neutral_commit(repo, tree, &run.base)?);
+                commits.push(neutral_commit(repo, tree, &run.base)?);
             }
         }
         is_first_try = false;
-        new.retain(|commit| !recorded.contains(commit));
-        kept_commits::keep(session, run, &new, &run.base)
+        kept_commits::keep(session, run, &commits, &run.base)
     })
 }
 
