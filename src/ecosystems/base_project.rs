@@ -330,6 +330,10 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
+            // The searches for some of this read only the lines that this one finds.
+            let mut all = search_for_loads(&files);
+            all.words.extend(paths.iter().map(|path| file_name(path).to_owned()));
+            self.lines.find(all)?;
             let lines = self.lines.find(LineSearch {
                 pairs: files.iter().map(|file| file.module().to_owned()).collect(),
                 beside: BESIDE_MODULES.to_vec(),
@@ -408,12 +412,7 @@ impl<'t> BaseProject<'t> {
         // The next searches are needed only for files that none of `lines` loads.
         let mut more = Vec::new();
         if !sought.is_empty() {
-            let modules = sought.iter().map(|file| file.module().to_owned());
-            more = self.lines.find(LineSearch {
-                pairs: sought.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
-                beside: BESIDE_MODULES.to_vec(),
-                ..LineSearch::of(sought.iter().flat_map(LoadedName::searched))
-            })?;
+            more = self.lines.find(search_for_loads(&sought))?;
             drop_found(&mut sought, &more);
         }
         let constants = sought.iter().filter_map(LoadedName::constant).map(str::to_owned);
@@ -670,6 +669,16 @@ impl<'t> BaseProject<'t> {
                 Ok(fs::read_link(at).ok().and_then(|to| to.into_os_string().into_string().ok()))
             }
         })
+    }
+}
+
+/// The search for every line that may load one of these files.
+fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
+    let modules = files.iter().map(|file| file.module().to_owned());
+    LineSearch {
+        pairs: files.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
+        beside: BESIDE_MODULES.to_vec(),
+        ..LineSearch::of(files.iter().flat_map(LoadedName::searched))
     }
 }
 

@@ -84,11 +84,14 @@ fn has_name_of_document(name: &str) -> bool {
     names.any(|pattern| *pattern == name || is_title && matches(pattern, &upper))
 }
 
-/// Pathspecs that exclude documents, and the files that name documents without using them.
-pub fn without_documents() -> Vec<String> {
-    let texts = TEXTS.iter().map(|ending| format!("*{ending}"));
-    let others = PACKING.iter().chain(&NAMES).map(|name| (*name).to_owned());
-    texts.chain(others).map(|spec| format!(":(exclude){spec}")).collect()
+/// True if searches read a file: it is neither a document nor a file that names documents without using them.
+pub fn is_searched(path: &str) -> bool {
+    let is_like = |pattern: &&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(end), _) => path.ends_with(end),
+        (None, Some(start)) => path.starts_with(start),
+        (None, None) => path == *pattern,
+    };
+    !TEXTS.iter().any(|ending| path.ends_with(ending)) && !PACKING.iter().chain(&NAMES).any(is_like)
 }
 
 /// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or

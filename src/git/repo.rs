@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::Mode;
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 use parking_lot::Mutex;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::fs::tree;
+use crate::fs::{parallel, tree};
 use crate::git::cli::{EXACT, Git, PAUSES, repeat};
 use crate::git::filters::{self, ConfinedFilters, FilterConfinement};
 use crate::git::loose::LooseObjects;
@@ -568,6 +569,36 @@ impl Repo {
             (entry.path(&index).to_str_lossy().into_owned(), mode)
         });
         Ok(each.collect())
+    }
+
+    /// Calls `work`, in parallel, with the path and the bytes of each regular file of a commit whose path is
+    /// `wanted`. Returns the results in the order of the paths. Fails if a file cannot be read.
+    pub fn map_files<R: Send>(
+        &self,
+        commit: &Oid,
+        wanted: impl Fn(&str) -> bool,
+        work: impl Fn(&str, &[u8]) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        let index = self.index_of(commit)?;
+        let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
+        let files = index.entries().iter().filter(|entry| is_file(entry.mode));
+        let files = files.map(|entry| (entry.path(&index).to_str_lossy(), entry.id));
+        let files: Vec<_> = files.filter(|(path, _)| wanted(path)).collect();
+        let done = parallel::map_chunks(&files, |files| {
+            // Each thread has a reader of its own, so that no thread waits for another one.
+            let mut loose = LooseObjects::new(&self.common_dir);
+            let gix = self.gix();
+            let mut bytes = Vec::new();
+            let each = files.iter().map(|(path, id)| {
+                if loose.read(Kind::Blob, id, &mut bytes).is_none() {
+                    let lost = |e| Error::damaged(format!("'{path}' cannot be read: {e}"));
+                    bytes = gix.find_blob(*id).map_err(lost)?.take_data();
+                }
+                Ok(work(path, &bytes))
+            });
+            each.collect::<Result<Vec<R>>>()
+        });
+        Ok(done?.into_iter().flatten().collect())
     }
 
     /// Calls `read`, and calls it again if it failed: another git may be moving the objects into a pack, or
