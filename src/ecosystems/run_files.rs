@@ -196,8 +196,8 @@ struct Search<'a> {
     texts: Vec<Rc<Text>>,
     /// The files whose text was added already.
     read: BTreeSet<String>,
-    /// The values that each text gives to variables, by the index of the text and the name.
-    values: BTreeMap<(usize, String), Vec<Word>>,
+    /// The values of variables, by the name and the index of the text that gives them.
+    values: BTreeMap<String, BTreeMap<usize, Vec<Word>>>,
     /// The variables that texts use.
     used: BTreeSet<String>,
     /// The recipes that run, with their runner.
@@ -226,7 +226,7 @@ impl<'a> Search<'a> {
 
     /// A number that grows with everything that a search finds.
     fn size(&self) -> usize {
-        let values: usize = self.values.values().map(Vec::len).sum();
+        let values: usize = self.values.values().flat_map(BTreeMap::values).map(Vec::len).sum();
         let directories: usize = self.directories.values().map(BTreeSet::len).sum();
         let found = self.found.run.len() + self.found.compared.len() + self.copies.len();
         self.texts.len() + self.recipes.len() + values + directories + found
@@ -269,13 +269,13 @@ impl<'a> Search<'a> {
 
     /// Searches the values of variables that no text uses: they can only be for the programs that run.
     fn unused_values(&mut self) -> Result<()> {
-        for ((at, variable), values) in self.values.clone() {
-            if !self.used.contains(&variable) {
-                let text = Rc::clone(&self.texts[at]);
-                let place = Place { at, directory: text.directory.clone(), ..Place::default() };
-                for value in &values {
-                    self.word(value, Part::default(), &place)?;
-                }
+        let unused = self.values.iter().filter(|(variable, _)| !self.used.contains(*variable));
+        let unused: Vec<_> = unused.flat_map(|(_, values)| values.clone()).collect();
+        for (at, values) in unused {
+            let directory = self.texts[at].directory.clone();
+            let place = Place { at, directory, ..Place::default() };
+            for value in &values {
+                self.word(value, Part::default(), &place)?;
             }
         }
         Ok(())
@@ -347,7 +347,8 @@ impl<'a> Search<'a> {
 
     /// Records that a text gives a variable these values.
     fn give(&mut self, variable: &str, values: impl IntoIterator<Item = Word>, place: &Place) {
-        let given = self.values.entry((place.at, variable.to_owned())).or_default();
+        let given =
+            self.values.entry(variable.to_owned()).or_default().entry(place.at).or_default();
         for value in values {
             if given.len() < MOST_WORDS && !given.contains(&value) {
                 given.push(value);
@@ -387,12 +388,12 @@ impl<'a> Search<'a> {
     /// those of other texts. `${f%.c}` takes an end off.
     fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
         with_values(word, &|name| {
-            let own = self.values.get(&(place.at, name.to_owned())).cloned().unwrap_or_default();
-            if !own.is_empty() || self.texts[place.at].is_test {
-                return own;
+            let Some(all) = self.values.get(name) else { return Vec::new() };
+            match all.get(&place.at) {
+                Some(own) => own.clone(),
+                None if self.texts[place.at].is_test => Vec::new(),
+                None => all.values().flatten().take(MOST_WORDS).cloned().collect(),
             }
-            let others = self.values.iter().filter(|((_, other), _)| other == name);
-            others.flat_map(|(_, values)| values.iter().cloned()).take(MOST_WORDS).collect()
         })
     }
 
