@@ -66,7 +66,7 @@ pub struct JudgeArgs {
         group = "mode",
     )]
     pub dry_run: bool,
-    /// Commit to look at with --dry-run, as the base of a run to come  [default: the run's base, or
+    /// Commit that --dry-run looks at, as if a new run started there  [default: the run's base, or
     /// HEAD if there is no run]
     #[arg(
         help_heading = "Other ways to judge",
@@ -96,7 +96,8 @@ pub struct JudgeArgs {
 }
 
 impl JudgeArgs {
-    /// Fails for `--rank cross` if other options rule out that candidates' tests are judged on the others.
+    /// Fails for `--rank cross` with `--in-place`, because then no candidate's tests are judged on
+    /// the other candidates.
     pub fn require_rankable(&self) -> Result<()> {
         match self.judging.decision.rank {
             Some(Rank::Cross) if self.in_place => Err(Error::usage(
@@ -127,7 +128,7 @@ pub struct SharedJudgeArgs {
     /// Run the tests of each passing candidate on all other passing candidates, too
     #[arg(help_heading = "Decision", long, hide_short_help = true)]
     cross: bool,
-    /// How it is decided
+    /// How the run is decided
     #[command(flatten, next_help_heading = "Decision")]
     pub decision: DecisionArgs,
 }

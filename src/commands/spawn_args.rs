@@ -38,7 +38,7 @@ pub struct SharedSpawnArgs {
 }
 
 impl SharedSpawnArgs {
-    /// The new run that the options describe. All options are checked before any effect.
+    /// The new run that the options describe. Checks all options before it changes anything.
     pub fn request(&self, session: &Session) -> Result<Request> {
         Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
     }
@@ -73,13 +73,14 @@ pub struct NewRunArgs {
     /// Task that the run is for, such as an issue number; `status` shows it
     #[arg(hide_short_help = true, long, value_name = "ID", value_parser = values::task)]
     pub task: Option<String>,
-    /// Their command
+    /// The command of the candidates
     #[command(flatten)]
     pub command: CommandArgs,
 }
 
 impl NewRunArgs {
-    /// The new run that the options describe, without time limits. All options are checked before any effect.
+    /// The new run that the options describe, without time limits. Checks all options before it changes
+    /// anything.
     pub fn request(&self, session: &Session) -> Result<Request> {
         let (candidates, agents) = self.candidates.resolve(session, &[], 2)?;
         let start = match &self.from {
@@ -147,7 +148,7 @@ impl CandidateArgs {
         let mut agents = BTreeMap::new();
         let is_numbered = names.is_empty() && self.agents.is_empty();
         let count = if is_numbered { self.count.unwrap_or(default) as usize } else { names.len() };
-        // Look at the limit before names are made, because a count may be any number.
+        // Check the limit before names are made: the user may have given a huge number.
         let wanted = self.agents.iter().fold(count, |sum, agent| sum.saturating_add(agent.count));
         require_candidates(session, taken.len(), wanted)?;
         if is_numbered {

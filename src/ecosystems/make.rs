@@ -79,12 +79,12 @@ fn rule_targets(line: &str) -> Option<&str> {
     if line.starts_with(['\t', '#', ' ', '.']) || is_assignment { None } else { Some(targets) }
 }
 
-/// The words with which lines begin that name no files.
+/// A line that begins with one of these words names no files.
 const DIRECTIVES: [&str; 9] =
     ["define", "else", "endef", "endif", "ifdef", "ifeq", "ifndef", "ifneq", "undefine"];
 
-/// The rules of a Makefile, as lines of a shell. The first one has no name: it has the lines that no rule has,
-/// such as variables.
+/// The rules of a Makefile, with lines in the form of a shell. The first rule has no name: it has the lines
+/// that belong to no rule, such as those that set variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
     let mut others = Recipe::default();
     let mut rest = Vec::new();
@@ -193,7 +193,7 @@ fn shell_reference(inner: &str) -> String {
                 Some((own, arguments)) => format!("${{{}}} {arguments}", own.trim()),
                 None => format!("${{{}}}", arguments.trim()),
             },
-            // `%` and a variable of a function stand for any text.
+            // In the arguments of other functions, `%` stands for any text.
             _ => {
                 let words = arguments.split([',', ' ']).filter(|word| *word != "%");
                 words.collect::<Vec<_>>().join(" ").replace('%', "*")

@@ -1,9 +1,9 @@
-//! The files that commands run or compare, by the names in commands, recipes and scripts.
+//! Finds the files that commands run or compare, by the names in commands, recipes and scripts.
 //!
-//! The texts are not interpreted: a word counts wherever it stands. A variable may have each value that a text
-//! gives to it, and a path may begin at the root, at the directory of its script, and at each directory that
-//! the text names. More files may count than really run: then an honest change is judged once more, but no
-//! wrong one is verified.
+//! The texts are not interpreted: a word counts wherever it stands. A variable may have each value that a
+//! text gives to it, and a path may begin at the root, at the directory of its script, or at any directory
+//! that the text names. So a file may count although it never runs. Then an honest change is judged once
+//! more, but no wrong change is verified.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -61,8 +61,8 @@ pub struct TreeFiles<'a> {
 }
 
 impl<'a> TreeFiles<'a> {
-    /// The files at these paths; the flag is true for a symbolic link. `text` reads a path, also one that leads through links; it returns `None` if
-    /// there is no file.
+    /// The files at these paths; the flag is true for a symbolic link. `text` reads the file at a path, even
+    /// if the path leads through links; it returns `None` if there is no file.
     pub fn of(
         files: impl Iterator<Item = (&'a str, bool)>,
         text: &'a dyn Fn(&str) -> Result<Option<String>>,
@@ -111,8 +111,8 @@ pub struct NamedFiles {
 ///
 /// A test file counts only if one of `commands` names it, not if a script does. Files that a test runs may be
 /// the code under test, so they do not count, except a missing file that the test checks for first. For the
-/// same reason, a command does not count if another command reads its output. Comparisons in test files
-/// count.
+/// same reason, a file that runs does not count if another command reads its output. Comparisons in test
+/// files count.
 pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFiles> {
     let mut search = Search::new(files);
     let lines = commands.iter().flat_map(|command| lines_of(command, &None)).collect();
@@ -148,7 +148,7 @@ struct Text {
 
 /// A line of a text.
 struct Line {
-    /// The runner and the name of the recipe; `None` if the line counts whatever recipes run.
+    /// The runner and the name of the recipe; `None` if the line counts no matter which recipes run.
     recipe: Option<(&'static str, String)>,
     text: String,
 }
@@ -167,7 +167,8 @@ struct Place {
     /// The directory of the text's file.
     directory: String,
     is_command: bool,
-    /// The words of the files that a test file checks for before it runs them; `None` outside of test files.
+    /// In a test file, the words of its conditions (`[ -f x ]`): they name the files that it checks for
+    /// before it runs them. `None` outside of test files.
     optional: Option<BTreeSet<String>>,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
@@ -182,8 +183,8 @@ struct Place {
 struct Part {
     /// True if the word can only be a file that is run: then the file counts whatever its name is.
     is_program: bool,
-    /// True if the word is a whole path, so that it may name a directory and so mean the directory's main
-    /// file.
+    /// True if the word as a whole may be a path. If it is the path of a directory, it means the directory's
+    /// main file.
     is_whole: bool,
     /// True if the file counts even if it is missing.
     takes_missing: bool,
@@ -267,7 +268,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Searches the values of variables that no text uses: they can only be for the programs that run.
+    /// Searches the values of variables that no text uses: only programs that run can use such a variable.
     fn unused_values(&mut self) -> Result<()> {
         let unused = self.values.iter().filter(|(variable, _)| !self.used.contains(*variable));
         let unused: Vec<_> = unused.flat_map(|(_, values)| values.clone()).collect();
@@ -384,8 +385,8 @@ impl<'a> Search<'a> {
         tops
     }
 
-    /// The words for which a word stands, with the values of its variables: those that its own text gives, else
-    /// those of other texts. `${f%.c}` takes an end off.
+    /// The words for which a word stands, with the values of its variables: the values that its own text
+    /// gives, else the values that other texts give. `${f%.c}` removes the end `.c`.
     fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
         with_values(word, &|name| {
             let Some(all) = self.values.get(name) else { return Vec::new() };
@@ -416,7 +417,8 @@ impl<'a> Search<'a> {
                 let parts = program.text.split_whitespace().enumerate();
                 let parts = parts.map(|(at, text)| Word {
                     text: text.to_owned(),
-                    // The value of a variable may use the variable.
+                    // The first word is not expanded again, because the value of a variable may use the same
+                    // variable.
                     is_expanded: at > 0 && program.is_expanded,
                 });
                 let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
@@ -517,8 +519,8 @@ impl<'a> Search<'a> {
         Ok(Vec::new())
     }
 
-    /// Searches the words after a word that is a program of a known kind: one that compares files, runs recipes
-    /// or only looks at files. Returns the words that name the files whose content it may print; `None` for any
+    /// If `program` compares files, runs recipes or only looks at files, searches the words after it
+    /// (`rest`), and returns the words that name the files whose content it may print. Returns `None` for any
     /// other word. `next` is the text of the next word.
     fn other_program(
         &mut self,
@@ -568,7 +570,7 @@ impl<'a> Search<'a> {
             let is_file =
                 at > 0 && ["-f", "--file", "--makefile"].contains(&words[at - 1].text.as_str());
             let joined = word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f"));
-            // Other runners pass these options on to the script.
+            // npm passes these options on to the script.
             if runner != "npm" && (is_file || joined.is_some()) {
                 let text = joined.unwrap_or(&word.text).to_owned();
                 for path in self.existing(&Word { text, is_expanded: word.is_expanded }, place) {
@@ -713,8 +715,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Adds the files that match a pattern. Of the tests among them only the interpreters count: the files that
-    /// such a test runs may be the code under test.
+    /// Adds the files that match a pattern. Of a test among them, only the interpreter in its first line
+    /// counts: the files that the test runs may be the code under test.
     fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
         let matching: Vec<&str> =
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
@@ -742,8 +744,8 @@ impl<'a> Search<'a> {
         Ok(first.map(|first| first.trim_end().ends_with("sh")))
     }
 
-    /// Adds the original of a copy at a path, or the file at a path without its first directories:
-    /// `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a file.
+    /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first directories
+    /// of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a file.
     fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         let mut is_copy = false;
         for (to, from) in self.copies.clone() {
@@ -826,7 +828,8 @@ impl<'a> Search<'a> {
     }
 
     /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has none. The
-    /// last parts of a word may be names in the module; at least the number `least` of parts are not.
+    /// last parts of a word may be names in the module; at least the first `least` parts belong to the name
+    /// of the module.
     fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
         let mut is_there = false;
         for value in self.with_values(word, place) {
@@ -899,9 +902,9 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Searches texts that a command writes to a file, as the commands of a script. If the file's name is
-    /// not that of a script, a text of several lines is data, but a path in it still names a file. Files
-    /// among `words` count as copied.
+    /// Searches the texts that a command writes to a file. If the file may be a shell script, the texts are
+    /// commands. Otherwise a text of several lines is data, in which a path still names a file. The files
+    /// that `words` name count as copied to the output.
     fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
         self.copied(words, output, place);
         let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
@@ -1075,8 +1078,9 @@ fn default_in(text: &str) -> Option<(&str, &str)> {
     (!value.is_empty()).then_some((name, value))
 }
 
-/// The paths for which a word stands, without their directory; and true if an unknown beginning stands for any
-/// directory, with its slash (`${R}lib/F`) or without.
+/// The paths that a word may mean, relative to the directories at which they may begin. The flag is true if
+/// the word begins with an unknown variable, which stands for any directory. Its value may end with a slash
+/// (`${R}lib/F`).
 fn forms_of(word: &Word) -> (Vec<String>, bool) {
     let text = plain(word.text.trim_start_matches('/'));
     if !word.is_expanded {
@@ -1218,7 +1222,7 @@ mod tests {
             ("cp v/all.js t.js && node t.js", js),
             ("cat src/a.c v/all.js > t.js; node t.js", &["src/a.c", "v/all.js"]),
             ("eslint --rules=v/all.js src", js),
-            // A program in front only looks at the file.
+            // The program before the file only looks at it.
             ("gcc -c src/a.c", none),
             ("$CC -o a src/a.c", none),
             ("mypy src", none),
@@ -1533,7 +1537,7 @@ mod tests {
             (&[("env.sh", "X=v/all.js\n")], ". ./env.sh; node $X"),
             (&[("env.sh", "D=v\n")], ". ./env.sh; cd v; node $D/all.js"),
             (&[("env.sh", "export D=v\n")], ". ./env.sh; (cd v && node all.js)"),
-            // No text uses the variable, so that it is for a program.
+            // No text uses the variable, so it can only be for a program.
             (&[("env.sh", "BASH_ENV=v/all.js\n")], "set -a; . ./env.sh; bash"),
             (&[("Makefile", "VPATH = v\nt: all.js\n\tnode $<\n")], "make t"),
             (

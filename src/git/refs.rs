@@ -86,8 +86,8 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@state/CAND`: the candidate's landing state if no landed commit shows it, because the
-/// candidate is staged on a branch, that branch was deleted, or the candidate was discarded.
+/// `refs/frites/RUN/@state/CAND`: the candidate's landing state if no landed commit shows it. This is so if
+/// the candidate is staged on a branch, if that branch was deleted, or if the candidate was discarded.
 pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
@@ -210,7 +210,7 @@ impl Repo {
         let patience = || Fail::AfterDurationWithBackoff(LOCK_PATIENCE);
         let prepared = gix.refs.transaction().prepare(edits, patience(), patience());
         let prepared = prepared.map_err(|e| refused(&e))?;
-        // The lock files have the new values, and are renamed to the refs' files.
+        // The lock files have the new values. The commit below renames them to the refs' files.
         disk::sync(&locks)?;
         let now = objects::now().to_string();
         let who =
@@ -257,8 +257,8 @@ impl Repo {
         Ok(false)
     }
 
-    /// Moves several refs in one transaction, each from its old value: all of them, or none. HEAD of the
-    /// checkout of `git` may be on one of the refs; then HEAD's reflog records the move, too. After a power
+    /// Moves several refs in one transaction, each from its old value: all of them, or none. If HEAD of the
+    /// checkout in which `git` runs is on one of the refs, HEAD's reflog records the move, too. After a power
     /// cut, each ref has its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         self.sync_young_objects()?;

@@ -12,7 +12,8 @@ use crate::model::layout::{log_name, log_of_try};
 use crate::model::size::size;
 use crate::model::test_report::TestReport;
 
-/// The commands run on a tree, in this order. `setup` prepares; the other three are the oracle.
+/// The stages in which commands run on a tree, in this order. `setup` prepares the tree; the other three are
+/// the oracle.
 #[derive(
     Clone,
     Copy,
@@ -224,8 +225,8 @@ pub struct StageResult {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// True if the command ran over layers that the base's commands had written, and could end differently
-    /// without these layers, because they contain build outputs or because the command failed. Such a result
-    /// is a claim: no candidate is recommended because of a claim alone.
+    /// without these layers: they contain build outputs, or the command failed. Such a result is a claim: no
+    /// candidate is recommended because of a claim alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// How the last attempt at the command ended.
@@ -238,8 +239,9 @@ pub struct StageResult {
     pub changed: Vec<String>,
     /// The results of the command's single tests, if its output or the files that it wrote contain them.
     pub tests: Option<TestReport>,
-    /// The first line of its output that looks like an error, or else the last line about the command. Only
-    /// set if the command failed, and no report has both a failing and a passing test.
+    /// The first line of the command's output that looks like an error. If no line does, the last line that
+    /// is about this command, and not only about another that failed. Only set if the command failed, and no
+    /// report has both a failing and a passing test.
     pub error: Option<String>,
     /// The attempts at the command before the last one, oldest first; only with retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -284,7 +286,7 @@ impl StageResult {
     }
 
     /// True if no tree can be judged by a command that ends like this on the base: it cannot start, it was
-    /// refused a write, or a setup failed other than by a failed download.
+    /// refused a write, or it is a setup that failed for another reason than a download.
     pub fn is_unjudgeable(&self) -> bool {
         let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;
@@ -411,8 +413,9 @@ impl Results {
         self.0.iter().find_map(|result| result.tests.as_ref())
     }
 
-    /// Drops the names of passing tests that the base also has: only the base's names are needed to find
-    /// the tests that a candidate broke. If the base has no report of the same kind, drops all names.
+    /// Drops the names of passing tests that the base also has. The base's report still has them, and they
+    /// are needed only there, to find the tests that a candidate broke. If the base has no report of the same
+    /// kind, drops all names.
     pub fn forget_passing_tests(&mut self, base: Option<&TestReport>) {
         for report in self.0.iter_mut().filter_map(|r| r.tests.as_mut()) {
             let base = base.filter(|base| base.printed_by == report.printed_by);

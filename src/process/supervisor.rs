@@ -46,7 +46,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    // A failure is ignored, because a command with too large a share is better than no command.
+    // A failure is ignored, because a command with too large a share of the processors is better than no
+    // command.
     let _ = ProcessorShare::take(share);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
@@ -64,8 +65,8 @@ fn limit(text: &OsStr) -> Option<Duration> {
     text.to_str()?.parse().ok().map(Duration::from_millis)
 }
 
-/// Runs the command until it and all its descendants have ended. Returns `None` if git-frites has ended or
-/// was killed before.
+/// Runs the command until it and all its descendants have ended. Returns `None` if git-frites ended or was
+/// killed before that.
 fn supervise(
     [log, mark]: [&Path; 2],
     stdin: &Path,
@@ -95,7 +96,7 @@ fn supervise(
         in_thread(move || pump(output, &log, &last_output, &sender))
     });
     if let Err(error) = threads {
-        // Nobody would watch the command.
+        // Without these threads, nobody watches the command, so it is ended.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
         return Err(error);
     }
@@ -149,8 +150,8 @@ fn start(
     command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
     let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
     // The command gets its own process group, so that a signal to that group cannot reach us. A restricted
-    // process begins its own session, and that also begins a new group. The leader of a group could not begin
-    // a session.
+    // process gets its own group in another way: it begins its own session. It could not do that if it led a
+    // group already.
     if !is_restricted {
         command.process_group(0);
     }
@@ -331,7 +332,7 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(event);
 }
 
-/// The log of a command until its end.
+/// The log of a command. It is written until the command ends.
 struct CommandLog {
     /// `None` after the end of the command: then more output is not stored.
     capped: Option<Capped>,

@@ -36,7 +36,7 @@ use crate::store::events::Event;
 pub struct Store {
     repo: Arc<Repo>,
     dir: StateDir,
-    /// For each commit of a record that was read, the commit's files.
+    /// The files of each record commit that was read already, by the commit's id.
     record_files: Mutex<BTreeMap<Oid, Arc<BTreeMap<String, Oid>>>>,
     /// The removals in the background. The process waits for them before it exits.
     removals: Arc<Removals>,
@@ -258,8 +258,8 @@ impl Store {
         Ok(names)
     }
 
-    /// The runs that have a directory in the state directory, each with true if work on it is under way or
-    /// its process was killed.
+    /// The runs that have a directory in the state directory, each with a flag. It is true if work on the run
+    /// is under way or its process was killed.
     pub fn run_activities(&self) -> Result<Vec<(Name, bool)>> {
         let names = self.run_directories()?.into_iter();
         Ok(names.map(|name| (name.clone(), self.is_active(&name))).collect())

@@ -1,5 +1,5 @@
-//! Confines commands. A *world* is what commands can see of the machine and what they can change, e.g. the
-//! oracle commands that run on a judged tree.
+//! Confines commands, such as the oracle's commands that run on a judged tree. A *world* is the part of the
+//! machine that the commands can see, and the part that they can change.
 //!
 //! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands write goes
 //! to a layer that is thrown away; the rest of the file system is read-only (GIT-FACTS, "Worlds"). No
@@ -44,7 +44,7 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Other systems have no namespaces, so such a process only fails.
+/// Other systems than Linux have no namespaces, so a process of a world only fails there.
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;

@@ -126,8 +126,7 @@ impl<'a> RepeatedJudging<'a> {
         if !options.in_place {
             warn_of_replaced_lists(session);
         }
-        // If candidates' tests are judged on the others, all candidates are judged, because a candidate that
-        // is not judged has no score.
+        // With `--cross`, all candidates are judged, because a candidate that is not judged has no score.
         let stop = if options.until_pass && !verdict.terms.settings.cross {
             StopWhen::Decided(Rules::of(&verdict.terms))
         } else {
@@ -150,7 +149,7 @@ impl<'a> RepeatedJudging<'a> {
         Ok(())
     }
 
-    /// Forgets all outcomes, even those in the cache that later processes would find. This is called after a
+    /// Forgets all outcomes, even those in the cache that later processes would find. Call this after a
     /// change that affects outcomes.
     pub fn forget(&self, run: &Run) -> Result<()> {
         let oracle = self.options.oracle(self.session, run.root())?;
@@ -168,7 +167,8 @@ fn warn_of_replaced_lists(session: &Session) {
     }
 }
 
-/// Fails if a command started neither on the base nor on any candidate, because it cannot decide anything.
+/// Fails if a command started neither on the base nor on any candidate, because such a command decides
+/// nothing.
 fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> {
     let baseline = verdict.baseline.as_ref();
     let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {

@@ -44,8 +44,8 @@ pub struct LandOptions {
     pub no_verify: bool,
     /// The paragraphs of the user's message; if empty, the attempt's own message is used.
     pub message: Vec<String>,
-    /// Resolve conflicts by taking the newer file, or in a tie the file of this side. With `None`, conflicts
-    /// are not resolved.
+    /// Resolve conflicts by taking the newer file, or, if both are equally old, the file of the side that the
+    /// value names. With `None`, conflicts are not resolved.
     pub newest_file_wins: Option<Tie>,
 }
 
@@ -79,7 +79,7 @@ pub struct Plan {
 
 /// The judged state of a capture.
 pub struct JudgedState {
-    /// A commit with this tree.
+    /// A commit with the tree that was judged.
     pub commit: Oid,
     /// The tree that was judged.
     pub tree: Oid,
@@ -185,8 +185,9 @@ impl Plan {
     /// of the target, if the attempt has merged it itself.
     ///
     /// An attempt can record a merge but leave out changes of the other side. With the newer commit as merge
-    /// base, the landing would then revert these changes. So the newer commit is used only if the merge over
-    /// it has the same result as the merge over `base`, except for files that conflict over `base`.
+    /// base, the landing would then revert these changes. So the newer commit is used only if a merge that
+    /// uses it as merge base has the same result as one that uses `base`, except for the files in which the
+    /// latter has conflicts.
     pub fn merge_base(
         &self,
         session: &Session,
@@ -275,8 +276,9 @@ impl Plan {
         Ok(None)
     }
 
-    /// Merges the judged state with the target. For a landing on a fresh branch, a person may have to read
-    /// the conflict markers, so these name HEAD and, for the newest capture, its ref instead of commit ids.
+    /// Merges the judged state with the target. If the landing is on a fresh branch, a person may have to
+    /// read the conflict markers. So the markers name HEAD instead of a commit id, and the newest capture by
+    /// its ref.
     fn merge(&self, session: &Session, target: &ResolvedTarget, base: &Oid) -> Result<MergeResult> {
         let repo = &session.repo;
         let capture = &self.judged.commit;
