@@ -795,13 +795,14 @@ fn second_apply_is_refused_as_the_branch_exists() {
     let before = state(&world);
     let answer = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
     let hints = "hint: 1/c1 landed there: take that back with `git frites apply --undo 1/c1`\n\
-                 hint: or land on another branch: `--branch NAME`\n";
+                 hint: or land on another branch: `--branch frites/apply/1-2`\n";
     assert!(answer.stderr.ends_with(hints), "{}", answer.stderr);
     assert_eq!(state(&world), before);
     // Both ways work.
     let beside = ["apply", "--no-switch", "-m", "x", "--branch", "frites/apply/1-2"];
     world.frites(beside).expect(0);
-    world.frites(["apply", "--undo", "1/c1"]).expect(0);
+    let again = world.frites(["apply"]).refuses(128, "a branch named 'frites/apply/1' exists");
+    assert!(again.stderr.contains("`--branch frites/apply/1-3`"), "{}", again.stderr);
     world.assert_clean();
 }
 
@@ -812,7 +813,9 @@ fn a_branch_that_a_checkout_is_on_is_not_to_be_deleted() {
     let answer = world.frites(["apply", "--branch", "main"]);
     let answer = answer.refuses(128, "a branch named 'main' exists");
     assert!(!answer.stderr.contains("branch -D"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("`--branch NAME`"), "{}", answer.stderr);
+    let place = format!("hint: it is checked out in '{}'\n", world.repo.display());
+    assert!(answer.stderr.contains(&place), "{}", answer.stderr);
+    assert!(answer.stderr.contains("`--branch main-2`"), "{}", answer.stderr);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::git::commit::{CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
 use crate::git::landing::position::{position, require_clean};
 use crate::git::merge::Conflicts;
-use crate::git::refs;
+use crate::git::{refs, worktree};
 use crate::integrity::trust;
 use crate::model::candidate::Landing;
 use crate::model::oid::Oid;
@@ -162,9 +162,16 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
 /// The error that the branch exists already. Its hints tell how to undo the landing on this branch, or to
 /// land on another branch.
 fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
-    let store = &session.store;
+    let Session { repo, store, .. } = session;
     let short = branch.short();
-    let beside = "or land on another branch: `--branch NAME`";
+    let mut free = format!("{short}-2");
+    for n in 3.. {
+        if repo.read_ref(&RefName::of_branch(&free))?.is_none() {
+            break;
+        }
+        free = format!("{short}-{n}");
+    }
+    let beside = format!("or land on another branch: `--branch {free}`");
     let error = Error::fatal(format!("a branch named '{short}' exists"));
     for candidate in store.candidates(run) {
         let record = candidate.record()?;
@@ -186,7 +193,14 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
                 .hint(beside));
         }
     }
-    Ok(error.hint("choose another name: `--branch NAME`"))
+    Ok(match worktree::holder_of(repo, branch, None)? {
+        Some(holder) => {
+            error.hint(format!("it is checked out in '{}'", holder.display())).hint(beside)
+        }
+        None => error.hint(format!(
+            "choose another name with `--branch {free}`, or delete it with `git branch -D {short}`"
+        )),
+    })
 }
 
 /// An existing branch whose name keeps git from creating `branch`: `a` and `a/b` cannot both be branches.
