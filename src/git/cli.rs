@@ -304,8 +304,13 @@ impl Call {
     /// Runs the call again if git did not find an object or could not write one: another git may just have
     /// moved the object into a pack, or removed the directory for the new one.
     pub fn output(self) -> Result<Output> {
-        let may_change = |output: &Output| output.code != 0 && may_be_moving(output);
-        repeat(PAUSES, |done| done.as_ref().is_ok_and(may_change), || self.clone().output_once())
+        repeat(
+            PAUSES,
+            |done| {
+                done.as_ref().is_ok_and(|output: &Output| output.code != 0 && may_be_moving(output))
+            },
+            || self.clone().output_once(),
+        )
     }
 
     fn output_once(mut self) -> Result<Output> {

@@ -43,6 +43,7 @@ pub(super) struct FactValue {
     pub(super) digest: String,
     /// The value itself, or a message about it; empty if the digest is enough. A setting has all its values in
     /// their order. If a setting may be a secret, its texts are never written to a file.
+    #[serde(default)]
     pub(super) texts: Vec<String>,
 }
 

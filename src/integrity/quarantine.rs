@@ -23,8 +23,10 @@ pub struct Moment {
     /// The run.
     pub run: Name,
     /// True if oracle commands ran, false if the commands of attempts ran.
+    #[serde(default)]
     pub judging: bool,
     /// The candidate that was judged; `None` if one of several candidates may have made the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Name>,
 }
 
@@ -40,13 +42,14 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A change while commands ran.
+/// A change while commands ran. The field names in JSON are those of the first version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspect {
     /// When the change happened.
     #[serde(flatten)]
     pub moment: Moment,
     /// The fact that changed.
+    #[serde(rename = "subject")]
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
@@ -58,6 +61,7 @@ pub struct Suspect {
     /// as JSON. It is compared with the configuration of later, which may have other settings.
     pub before: Option<String>,
     /// True if the change may configure git-frites itself. Then `judge` waits until a person accepts it.
+    #[serde(rename = "configures_us")]
     pub affects_own_config: bool,
 }
 
@@ -125,4 +129,17 @@ pub fn forget(store: &Store, fact: &Fact) -> Result<()> {
 pub fn clear(store: &Store) -> Result<()> {
     let _lock = store.lock_repository()?;
     remove(&store.dir().untrusted())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspect_is_stored_under_the_names_of_the_first_version() {
+        let text = r#"{"run":"1","judging":true,"subject":{"kind":"own-file","place":"","name":".frites.toml"},"words":"'.frites.toml' was changed","digest":"d","before":null,"configures_us":true}"#;
+        let suspect: Suspect = serde_json::from_str(text).expect("it is read");
+        assert!(suspect.affects_own_config && suspect.moment.judging);
+        assert_eq!(serde_json::to_string(&suspect).expect("it is written"), text);
+    }
 }

@@ -21,9 +21,11 @@ impl Blast {
     /// as binary counts one line for each 64 of its bytes, before and after, rounded up. It counts at least one
     /// line, for a mode change or an empty file.
     pub fn and(self, lines: Option<(u64, u64)>, bytes: impl FnOnce() -> [u64; 2]) -> Blast {
-        let binary = || bytes().into_iter().map(|bytes| bytes.div_ceil(64)).sum();
-        let lines = lines.map_or_else(binary, |(added, deleted)| added + deleted).max(1);
-        Blast { lines: self.lines + lines, files: self.files + 1 }
+        let lines = match lines {
+            Some((added, deleted)) => added + deleted,
+            None => bytes().into_iter().map(|bytes| bytes.div_ceil(64)).sum(),
+        };
+        Blast { lines: self.lines + lines.max(1), files: self.files + 1 }
     }
 }
 

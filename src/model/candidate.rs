@@ -137,6 +137,7 @@ pub struct Candidate {
     /// The candidate's state.
     pub state: State,
     /// The candidate's landing state.
+    #[serde(default)]
     pub landing: Landing,
     /// The time of its landing, or of the undo.
     pub landing_time: Option<jiff::Timestamp>,
@@ -179,8 +180,10 @@ pub struct Candidate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
+    #[serde(default)]
     pub cleaned: bool,
     /// The size of the worktree on disk, in bytes, when it was last measured.
+    #[serde(default)]
     pub bytes: u64,
 }
 

@@ -165,6 +165,11 @@ impl StateDir {
         self.landings().join(format!("{checkout}.toml"))
     }
 
+    /// The intent of a landing on an existing branch, as older versions wrote it.
+    pub fn old_move(&self, checkout: &str) -> PathBuf {
+        self.landings().join(format!("{checkout}.move.toml"))
+    }
+
     /// The directory of the intents of landings in candidates' worktrees, a directory for each run.
     pub fn candidate_landings(&self) -> PathBuf {
         self.landings().join("candidates")

@@ -160,9 +160,10 @@ pub struct PartOutcome {
     /// The time of the judging.
     pub judged: jiff::Timestamp,
     /// The round of judging; see [`crate::model::verdict::Verdict::round`].
+    #[serde(default)]
     pub round: u32,
-    /// The machine that judged.
-    pub machine: Machine,
+    /// The machine that judged; `None` in old records.
+    pub machine: Option<Machine>,
     /// The terms of the judging.
     #[serde(flatten)]
     pub terms: Terms,
@@ -235,8 +236,10 @@ impl PartOutcome {
 
     /// Describes this outcome and a later one that disagrees with it.
     pub fn disagreement(&self, later: &PartOutcome) -> String {
-        let found =
-            |outcome: &PartOutcome| format!("{} ({})", outcome.words(), outcome.machine.host);
+        let found = |outcome: &PartOutcome| {
+            let host = outcome.machine.as_ref().map_or("?", |machine| &machine.host);
+            format!("{} ({host})", outcome.words())
+        };
         format!(
             "{}/{}: it was judged twice, and the outcomes disagree: first {}, then {}; the first one stays",
             self.run,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gix::bstr::{ByteSlice, ByteVec};
+use bstr::{ByteSlice, ByteVec};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::model::plain;

@@ -46,6 +46,7 @@ pub struct TestReport {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
+    #[serde(default)]
     pub failing: Vec<String>,
     /// The names of the tests that passed, sorted. A candidate's record keeps only those that did
     /// not run on the base.

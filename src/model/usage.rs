@@ -33,8 +33,10 @@ pub struct UsageSum {
     #[serde(flatten)]
     pub known: Usage,
     /// The number of commands whose tokens are unknown.
+    #[serde(default)]
     pub unknown_tokens: u32,
     /// The number of commands whose cost is unknown.
+    #[serde(default)]
     pub unknown_cost: u32,
 }
 

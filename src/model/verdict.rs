@@ -111,6 +111,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
     /// The changes that a reviewer should look at.
+    #[serde(default)]
     pub flags: Vec<Flag>,
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Results::is_empty")]
@@ -406,15 +407,20 @@ pub struct Decision {
     /// All usable candidates, best first, without syntheses that are not ranked.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.
+    #[serde(default)]
     pub passed: Vec<Name>,
     /// The candidates that passed only with their own tests or commands, in spawn order.
+    #[serde(default)]
     pub own_tests: Vec<Name>,
     /// The candidates that failed, in spawn order.
+    #[serde(default)]
     pub failed: Vec<Name>,
     /// The candidates for which a command says that it cannot tell, perhaps only with the base's tests, in
     /// spawn order.
+    #[serde(default)]
     pub skipped: Vec<Name>,
     /// The candidates for which nothing was run, in spawn order.
+    #[serde(default)]
     pub not_run: Vec<Name>,
     /// The candidates whose missing outcome could change the recommendation, in the order in which
     /// to judge them; only for [`DecisionKind::Undecided`].
@@ -430,6 +436,7 @@ pub struct Effort {
     pub ran: u64,
     /// Commands that were started for the base, including retries. Older records count them in
     /// `ran`.
+    #[serde(default)]
     pub ran_base: u64,
     /// Commands saved because another candidate has the same tree.
     pub saved_equal: u64,
@@ -473,6 +480,7 @@ pub struct Verdict {
     pub judged: jiff::Timestamp,
     /// The number of times that the whole run was judged. Clocks of machines differ, so this number and not
     /// the time shows which stored outcomes came after the last judging of the whole run.
+    #[serde(default)]
     pub round: u32,
     /// The terms of the judging. If they have no command, there was nothing to run.
     #[serde(flatten)]
@@ -483,6 +491,7 @@ pub struct Verdict {
     /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the verdict.
     pub no_synthesis: Option<String>,
     /// The number of commands that were run and saved.
+    #[serde(default)]
     pub effort: Effort,
     /// The times that decided whether to judge with the base's build outputs; `None` if no times were
     /// compared.
@@ -491,6 +500,7 @@ pub struct Verdict {
     /// `--candidate`.
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
+    #[serde(default)]
     pub candidates: Vec<Entry>,
 }
 

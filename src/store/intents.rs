@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::atomic;
@@ -18,6 +19,18 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
+
+/// Converts the file of an intent that an older version wrote to the current form.
+fn renamed(mut file: Table) -> Table {
+    if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
+        let undoing = file.get("landing") == Some(&Value::from("undone"));
+        let from = [("branch".to_owned(), target.clone()), ("commit".to_owned(), old)];
+        file.insert("from".to_owned(), Value::Table(from.into_iter().collect()));
+        file.insert("branch".to_owned(), target);
+        file.insert("undoing".to_owned(), Value::from(undoing));
+    }
+    file
+}
 
 /// `runs/RUN/active`: the work that the process with the run's lock is doing. If the file exists but no
 /// process has the lock, that process was killed.
@@ -80,7 +93,7 @@ impl Store {
 
     /// The files with intents of landings in this checkout and in candidates' worktrees.
     pub fn landing_files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.landing_file(None)];
+        let mut files = vec![self.landing_file(None), self.dir.old_move(&self.repo.checkout_key())];
         for run in fs::read_dir(self.dir.candidate_landings()).into_iter().flatten().flatten() {
             let landings = fs::read_dir(run.path()).into_iter().flatten().flatten();
             files.extend(landings.map(|entry| entry.path()));
@@ -93,7 +106,7 @@ impl Store {
     /// Reads one of [`Store::landing_files`]. Returns the intent and the time at which it was written; `None`
     /// if the file is damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
-        Some((read_toml(file)?, written(file)))
+        Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
     }
 
     /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being made. Called
@@ -139,4 +152,41 @@ impl Store {
 /// The time of a file's last change; 1970 if it cannot be read.
 fn written(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::candidate::Landing;
+
+    fn read(text: &str) -> Intent {
+        renamed(toml::from_str(text).expect("TOML")).try_into().expect("an intent")
+    }
+
+    #[test]
+    fn intents_of_older_versions_are_read() {
+        let [one, two, three] = ["1", "2", "3"].map(|digit| digit.repeat(40));
+        let fresh = read(&format!(
+            "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nbranch = \"refs/heads/new\"\ntree = \"{two}\"\n\
+             verified = true\ncommit = true\nunlocked = true\nundoing = true\n\n\
+             [from]\nbranch = \"refs/heads/main\"\ncommit = \"{one}\"\n"
+        ));
+        assert!(fresh.is_fresh() && fresh.commit && fresh.verified);
+        assert_eq!((fresh.landing(), fresh.to.as_str()), (Landing::Undone, two.as_str()));
+        assert_eq!(fresh.files().as_str(), one);
+        for (landing, state) in [("merged", Landing::Merged), ("undone", Landing::Undone)] {
+            let moved = read(&format!(
+                "run = \"1\"\ncandidate = \"c1\"\niteration = 2\nlanding = \"{landing}\"\n\
+                 target = \"refs/heads/main\"\nold = \"{one}\"\nnew = \"{two}\"\nfiles = \"{three}\"\n\
+                 verified = false\n\n[holder]\nrun = \"2\"\ncandidate = \"c2\"\n"
+            ));
+            assert!(!moved.is_fresh());
+            assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
+            assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
+            assert!(moved.holder.is_some());
+            // The form that this version writes reads back as the same record.
+            let again = read(&to_toml(&moved).expect("text"));
+            assert_eq!(format!("{again:?}"), format!("{moved:?}"));
+        }
+    }
 }

@@ -332,10 +332,8 @@ fn landing_that_is_killed_while_it_writes_its_intent_has_not_begun() {
     world.attempts(&["echo 1 >> README", "echo 2 > new"]);
     let [base, tree] = [world.git(["rev-parse", "HEAD"]), world.tree("HEAD")];
     let intent = format!(
-        "run = '1'\ncandidate = 'c1'\niteration = 1\nbranch = 'refs/heads/frites/run/1/c2'\nto = '{base}'\n\
-         verified = true\ncommit = false\nundoing = false\nfiles = '{tree}'\n\
-         from = {{ branch = 'refs/heads/frites/run/1/c2', commit = '{base}' }}\n\
-         holder = {{ run = '1', candidate = 'c2' }}\n"
+        "run = '1'\ncandidate = 'c1'\niteration = 1\nlanding = 'merged'\ntarget = 'refs/heads/frites/run/1/c2'\n\
+         old = '{base}'\nnew = '{base}'\nfiles = '{tree}'\nverified = true\nholder = {{ run = '1', candidate = 'c2' }}\n"
     );
     let begun = world.repo.join(".frites/landings/candidates/1/c2.toml");
     write(&begun.with_file_name(".tmpAbCdEf"), &intent);

@@ -429,6 +429,63 @@ fn locks_of_a_killed_git_block_no_later_landing() {
     }
 }
 
+/// Before all landings were one move, one on a fresh branch moved HEAD first and let git lock the index.
+#[test]
+fn landings_that_a_killed_older_version_left_are_recovered() {
+    let world = World::new();
+    world.write(".gitattributes", "src/lib.txt filter=copy\n");
+    world.commit("attributes");
+    world.judged("true", &["echo TWO > src/lib.txt; echo new > new"]);
+    let landings = world.repo.join(".frites/landings");
+    let copy = format!("cp '{}'/*.toml \"$HOME\"; cat", landings.display());
+    world.git(["config", "filter.copy.smudge", &copy]);
+    world.frites(["apply"]).expect(0);
+    world.frites(["apply", "--undo"]).expect(0);
+    world.git(["config", "--unset", "filter.copy.smudge"]);
+    let before = (world.belongings(), world.files());
+    let mut intents = fs::read_dir(world.home()).unwrap().map(|entry| entry.unwrap().path());
+    let intent = intents.find(|path| path.extension().is_some_and(|e| e == "toml")).unwrap();
+    let key = intent.file_stem().unwrap().to_str().unwrap();
+    let (base, tree) = (world.git(["rev-parse", "HEAD"]), world.tree("refs/frites/1/c1"));
+
+    let fresh = format!(
+        "run = \"1\"\ncandidate = \"c1\"\niteration = 1\nbranch = \"refs/heads/frites/apply/1\"\n\
+         tree = \"{tree}\"\nverified = true\ncommit = false\nunlocked = false\nundoing = false\n\n\
+         [from]\nbranch = \"refs/heads/main\"\ncommit = \"{base}\"\n"
+    );
+    fs::write(landings.join(format!("{key}.toml")), fresh).unwrap();
+    world.git(["branch", "frites/apply/1"]);
+    world.git(["symbolic-ref", "HEAD", "refs/heads/frites/apply/1"]);
+    world.write("src/lib.txt", "TWO\n");
+    world.write(".git/index.lock", "DIRC: half of an index");
+    let told = world.frites(["status"]).expect(0).stderr;
+    assert!(told.contains("landing on 'frites/apply/1' is taken back"), "{told}");
+    assert_eq!((world.belongings(), world.files()), before);
+    world.assert_clean();
+
+    // The branch has moved, the index has not.
+    let old_index = fs::read(world.repo.join(".git/index")).unwrap();
+    world.frites(["apply", "--merge"]).expect(0);
+    let merge = world.git(["rev-parse", "HEAD"]);
+    let moved = format!(
+        "run = \"1\"\ncandidate = \"c1\"\niteration = 1\nlanding = \"merged\"\n\
+         target = \"refs/heads/main\"\nold = \"{base}\"\nnew = \"{merge}\"\nfiles = \"{base}\"\n\
+         verified = true\n"
+    );
+    fs::write(landings.join(format!("{key}.move.toml")), moved).unwrap();
+    fs::rename(world.repo.join(".git/index"), world.repo.join(".git/index.lock")).unwrap();
+    let lock = fs::File::options().write(true).open(world.repo.join(".git/index.lock")).unwrap();
+    lock.set_modified(std::time::SystemTime::now()).unwrap();
+    fs::write(world.repo.join(".git/index"), old_index).unwrap();
+    world.git(["update-ref", "-d", "refs/frites/1/@landing/c1"]);
+    let told = world.frites(["status"]).expect(0).stderr;
+    assert!(told.contains("the interrupted landing on 'main' was complete"), "{told}");
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+    assert_eq!(world.git(["rev-parse", "refs/frites/1/@landing/c1"]), merge);
+    assert!(crate::common::files_below(&landings).is_empty());
+    world.assert_clean();
+}
+
 #[test]
 fn undo_killed_before_the_branch_was_deleted_is_finished() {
     let world = World::new();

@@ -27,12 +27,15 @@ pub struct Intent {
     pub branch: RefName,
     /// The commit or tree whose files the checkout gets. On an existing branch, this is the commit to which
     /// the branch moves.
+    #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
     /// True if the oracle commands passed on the tree that lands.
     pub verified: bool,
     /// True if, at the end, `git commit` commits the change on the fresh branch in the user's name.
+    #[serde(default)]
     pub commit: bool,
     /// True if this is the undo of a landing.
+    #[serde(default)]
     pub undoing: bool,
     /// A time at which the process of this landing was still alive. A recovery sets this time when it removes
     /// the locks of that process, which was killed.

@@ -205,12 +205,12 @@ impl PartJudge<'_> {
             base: self.run.base,
             judged: jiff::Timestamp::now(),
             round: self.round,
-            machine: Machine {
+            machine: Some(Machine {
                 host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
                 git: git.strip_prefix("git version ").unwrap_or(&git).to_owned(),
                 git_frites: env!("CARGO_PKG_VERSION").to_owned(),
-            },
+            }),
             terms: terms.clone(),
             candidate: None,
             on_base: Results::default(),

@@ -62,9 +62,10 @@ impl PartStorage<'_> {
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for first in used {
             let part = first.part();
-            let Machine { host, platform, git, git_frites } = &first.machine;
-            let kind = format!("{platform}, git {git}, git-frites {git_frites}");
-            kinds.entry(kind).or_default().push(format!("{part} ({host})"));
+            if let Some(Machine { host, platform, git, git_frites }) = &first.machine {
+                let kind = format!("{platform}, git {git}, git-frites {git_frites}");
+                kinds.entry(kind).or_default().push(format!("{part} ({host})"));
+            }
             for later in self.store.disagreeing(&refs::result_of(run, &part))? {
                 ui.warn(first.disagreement(&later));
             }
