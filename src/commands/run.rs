@@ -29,7 +29,7 @@ use crate::model::rationale::and;
 use crate::model::refname::RefName;
 use crate::model::run::{GivenLimits, Run};
 use crate::model::test_comparison::left_out;
-use crate::model::verdict::{Entry, Verdict};
+use crate::model::verdict::Verdict;
 use crate::ops::beside::Beside;
 use crate::ops::clean;
 use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
@@ -43,7 +43,7 @@ use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
 use crate::ops::spawn::command::{self, CandidateCommand, is_exact};
 use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::resume;
-use crate::ops::spawn::synthesis::{self, SynthesisMaker};
+use crate::ops::spawn::synthesis;
 use crate::ops::spawn::{self, SpawnedRun};
 use crate::process::interrupt;
 use crate::store::select::{Matching, Scope, Selection};
@@ -324,10 +324,7 @@ impl<'a> PlannedRun<'a> {
         let run = integrated.as_ref().unwrap_or(run);
         // After a failed merge the winner stays pending. The error is shown after the comparison.
         let merged = merge_into.as_ref().zip(verdict.winner()).map(|(branch, winner)| {
-            refuse_changed_deciders(session, run, &verdict, winner)?;
-            refuse_unread_programs(session, run, &verdict, winner)?;
-            refuse_fewer_tests(run, &verdict, winner)?;
-            refuse_planted_settings(session, run, winner)?;
+            refuse_unread(session, run, &verdict, winner)?;
             merge(session, run, branch)
         });
         let is_to_clean = args.clean && !matches!(merged, Some(Err(_)));
@@ -395,10 +392,8 @@ fn integrate(
 ) -> Result<Option<Run>> {
     let session = judging.session();
     let assignment = match synthesis::maker(session, run, verdict, mode)? {
-        SynthesisMaker::Nobody(reason) => {
-            return skip_synthesis(session, run, verdict, reason).map(|()| None);
-        }
-        SynthesisMaker::Assigned(assignment) => assignment,
+        Ok(assignment) => assignment,
+        Err(reason) => return skip_synthesis(session, run, verdict, reason).map(|()| None),
     };
     let why = "several candidates passed; one more is made from them";
     session.ui.note(format!("run {}: {why}", run.run));
@@ -416,23 +411,13 @@ fn integrate(
         }
         Err(error) => {
             stop_if_interrupted(run)?;
-            tell_failed_synthesis(session, run, verdict, error).map(|()| None)
+            session.ui.warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
+            let reason = format!("it failed: {}", error.message);
+            hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
+            // The verdict from before the synthesis stays.
+            synthesis::explain_skip(session, verdict, reason).map(|()| None)
         }
     }
-}
-
-/// Warns that the synthesis failed. The verdict from before the synthesis stays, and records why the
-/// synthesis failed.
-fn tell_failed_synthesis(
-    session: &Session,
-    run: &Run,
-    verdict: &mut Verdict,
-    error: Error,
-) -> Result<()> {
-    session.ui.warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
-    let reason = format!("it failed: {}", error.message);
-    hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
-    synthesis::explain_skip(session, verdict, reason)
 }
 
 /// Records why no synthesis is made. If the run has several candidates, and a prompt or `synthesis.agent`,
@@ -453,89 +438,59 @@ fn skip_synthesis(
     synthesis::explain_skip(session, verdict, reason)
 }
 
-/// Fails if the winner changes how the next run is judged, because a person has to read such a change before
-/// it is merged.
-fn refuse_changed_deciders(
-    session: &Session,
-    run: &Run,
-    verdict: &Verdict,
-    winner: &Name,
-) -> Result<()> {
-    let tree = verdict.entry(winner).and_then(Entry::judged);
-    let Some(tree) = tree else { return Ok(()) };
-    let changed = changed_deciders(session, run, &verdict.terms, tree)?;
-    if changed.is_empty() {
-        return Ok(());
-    }
-    let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
-    let address = format!("{}/{winner}", run.run);
-    let reason = format!(
-        "{address} was not merged, because it changes what decides how the next run is judged: {}",
-        some_of(&files)
-    );
-    Err(left_to_a_person(&address, reason, BY_MERGE))
-}
-
-/// The error that a change was not merged, with the commands to read it and to land it.
-fn left_to_a_person(address: &str, reason: String, land: &str) -> Error {
-    Error::no(reason)
-        .hint(format!("read the change, `git frites diff {address}`"))
-        .hint(format!("then {land} {address}`"))
-}
-
 /// The beginning of a hint to land a change by a merge.
 const BY_MERGE: &str = "land it yourself: `git frites apply --merge";
 
-/// Fails if git would run a program in another version than before the merge, because nobody would have read
-/// it.
-fn refuse_unread_programs(
-    session: &Session,
-    run: &Run,
-    verdict: &Verdict,
-    winner: &Name,
-) -> Result<()> {
-    let Some(tree) = verdict.entry(winner).and_then(Entry::judged) else { return Ok(()) };
-    let address = format!("{}/{winner}", run.run);
-    let changed = ChangedPrograms::find(session, run.root(), tree, &address)?;
-    // A merge would be refused if a setting names the file.
-    let land = match changed.setting {
-        Some(_) => "land it without a commit, and make that yourself: `git frites apply",
-        None => BY_MERGE,
+/// Fails if a person has to read the winner's change, or a setting, before the change is merged.
+fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name) -> Result<()> {
+    let Some((entry, tree)) = verdict.entry(winner).and_then(|e| Some((e, e.judged()?))) else {
+        return Ok(());
     };
-    let Some(reason) = changed.setting.or(changed.hook) else { return Ok(()) };
-    Err(left_to_a_person(&address, format!("{reason}, so it was not merged"), land))
-}
-
-/// Fails if the winner's own tests leave out tests of the base. It passed with the base's tests, but its tree
-/// does not have them all, and a person has to agree to that.
-fn refuse_fewer_tests(run: &Run, verdict: &Verdict, winner: &Name) -> Result<()> {
-    let Some(entry) = verdict.entry(winner) else { return Ok(()) };
+    let address = format!("{}/{winner}", run.run);
+    let refuse = |reason: String, land: &str| {
+        Err(Error::no(reason)
+            .hint(format!("read the change, `git frites diff {address}`"))
+            .hint(format!("then {land} {address}`")))
+    };
+    // It may change how the next run is judged.
+    let changed = changed_deciders(session, run, &verdict.terms, tree)?;
+    if !changed.is_empty() {
+        let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
+        let files = some_of(&files);
+        let what = "it changes what decides how the next run is judged";
+        return refuse(format!("{address} was not merged, because {what}: {files}"), BY_MERGE);
+    }
+    // git may run a program in another version than before the merge.
+    let programs = ChangedPrograms::find(session, run.root(), tree, &address)?;
+    if let Some(reason) = programs.setting {
+        // A merge would be refused, too.
+        let land = "land it without a commit, and make that yourself: `git frites apply";
+        return refuse(format!("{reason}, so it was not merged"), land);
+    }
+    if let Some(reason) = programs.hook {
+        return refuse(format!("{reason}, so it was not merged"), BY_MERGE);
+    }
+    // It passed with the base's tests, but its own tests may leave out some of them.
     let mut flags = entry.flags.clone();
     flags
         .retain(|flag| matches!(flag.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. }));
     let left_out = verdict.baseline.as_ref().map(|base| left_out(base, entry));
     let clauses = [flag::in_words(&flags), left_out.unwrap_or_default()].concat();
-    if clauses.is_empty() {
-        return Ok(());
+    if !clauses.is_empty() {
+        let clauses = and(&clauses);
+        return refuse(format!("{address} was not merged, because it {clauses}"), BY_MERGE);
     }
-    let address = format!("{}/{winner}", run.run);
-    let reason = format!("{address} was not merged, because it {}", and(&clauses));
-    Err(left_to_a_person(&address, reason, BY_MERGE))
-}
-
-/// Fails if a commit would obey a hook or a setting that an attempt may have changed, because nobody would
-/// read a warning in time.
-fn refuse_planted_settings(session: &Session, run: &Run, winner: &Name) -> Result<()> {
+    // The commit may obey a hook or a setting that an attempt has changed, and nobody would read a warning in
+    // time.
     let planted = trust::planted_for_commit(session.integrity());
-    let Some(Suspect { moment, words, .. }) = planted.iter().find(|s| !s.is_harmless()) else {
-        return Ok(());
-    };
-    let address = format!("{}/{winner}", run.run);
-    Err(Error::no(format!(
-        "{address} was not merged, because its commit would use settings that changed {moment}: {words}"
-    ))
-    .hint("undo that change if it is not yours; `git frites log` shows all")
-    .hint(format!("then land it yourself: `git frites apply --merge {address}`")))
+    match planted.iter().find(|suspect| !suspect.is_harmless()) {
+        Some(Suspect { moment, words, .. }) => Err(Error::no(format!(
+            "{address} was not merged, because its commit would use settings that changed {moment}: {words}"
+        ))
+        .hint("undo that change if it is not yours; `git frites log` shows all")
+        .hint(format!("then {BY_MERGE} {address}`"))),
+        None => Ok(()),
+    }
 }
 
 fn note_merged(session: &Session, merged: &MergedCandidate) {

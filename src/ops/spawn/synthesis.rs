@@ -27,16 +27,9 @@ use crate::process::Limits;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
-/// The maker of a run's synthesis.
-pub enum SynthesisMaker {
-    /// An agent or a command.
-    Assigned(Assignment),
-    /// No synthesis is made, for this reason.
-    Nobody(String),
-}
-
 /// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent, else, if
-/// the run has a prompt, the run's command. Fails if `synthesis.agent` is not the name of an agent.
+/// the run has a prompt, the run's command. The inner error is the reason why no synthesis is made. Fails if
+/// `synthesis.agent` is not the name of an agent.
 ///
 /// `mode` is the user's `--synthesis`, and overrides `synthesis.mode`.
 pub fn maker(
@@ -44,8 +37,8 @@ pub fn maker(
     run: &Run,
     verdict: &Verdict,
     mode: Option<SynthesisMode>,
-) -> Result<SynthesisMaker> {
-    let nobody = |reason: &str| Ok(SynthesisMaker::Nobody(reason.to_owned()));
+) -> Result<std::result::Result<Assignment, String>> {
+    let nobody = |reason: &str| Ok(Err(reason.to_owned()));
     if let Some(reason) = why_off(session, mode) {
         return nobody(reason);
     }
@@ -70,7 +63,7 @@ pub fn maker(
         {
             return nobody(&why);
         }
-        return Ok(SynthesisMaker::Assigned(assignment));
+        return Ok(Ok(assignment));
     }
     if run.prompt.is_none() {
         return nobody(
@@ -78,7 +71,7 @@ pub fn maker(
         );
     }
     let command: Vec<OsString> = run.command.iter().map(OsString::from).collect();
-    Ok(SynthesisMaker::Assigned(CandidateCommand::to_assignment(&command)))
+    Ok(Ok(CandidateCommand::to_assignment(&command)))
 }
 
 /// The reason why the user wants no synthesis; `None` if the user wants one.
