@@ -77,13 +77,8 @@ impl Store {
             }
         }
         let file = self.landing_file(intent.holder.as_ref());
-        self.write_landing(&file, intent)?;
+        write_toml(&file, intent)?;
         Ok(file)
-    }
-
-    /// Writes an intent to one of [`Store::landing_files`]. The caller holds the landing lock.
-    pub fn write_landing(&self, file: &Path, intent: &Intent) -> Result<()> {
-        write_toml(file, intent)
     }
 
     /// Removes the intent of a landing that is finished or taken back.

@@ -13,6 +13,7 @@ use crate::ops::confined_git;
 use crate::ops::land::record::{record, record_conflicts};
 use crate::store::Store;
 use crate::store::events::MoveDetails;
+use crate::store::records::write_toml;
 
 /// Finishes or takes back interrupted landings in this checkout and in candidates' worktrees. Returns a
 /// message for each of them. Does nothing while another process lands.
@@ -68,7 +69,7 @@ fn recover_landing(
     if intent.killed_after.is_none() {
         recovery::remove_locks(store.repo(), &git, &intent.branch, since);
         intent.killed_after = Some(since);
-        store.write_landing(file, &intent)?;
+        write_toml(file, &intent)?;
     }
     let is_deletion = intent.is_deletion();
     let found = recovery::finish_or_take_back(store.repo(), &git, &intent, since)?;
