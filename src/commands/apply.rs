@@ -280,23 +280,33 @@ fn print_merged(
         session.ui.answer_json(document);
         return Ok(());
     }
+    session.ui.answer(format!("{}\n", branch.short()));
+    note_merged(session, merged)?;
+    if let Some(cleaned) = cleaned {
+        note_cleaned(session, cleaned);
+    }
+    Ok(())
+}
+
+/// Tells the user what was merged, and how to review or undo that.
+pub fn note_merged(session: &Session, merged: &MergedCandidate) -> Result<()> {
+    let MergedCandidate { plan, branch, commit, previous, .. } = merged;
     for choice in &plan.choices {
         session.ui.note(choice.in_words());
     }
-    session.ui.answer(format!("{}\n", branch.short()));
     let change = plan.change_in_words(&session.repo, previous)?;
+    let address = plan.address();
     session.ui.note(format!(
-        "{}@{} is merged into '{}' as {}{}: {change}",
-        plan.address(),
+        "{address}@{} is merged into '{}' as {}{}: {change}",
         plan.capture.iteration,
         branch.short(),
         commit.short(),
         reservation(plan)
     ));
-    if let Some(cleaned) = cleaned {
-        note_cleaned(session, cleaned);
-    }
-    session.ui.hint(merge_hint(merged));
+    session.ui.hint(format!(
+        "review it with `git show {}`; undo it with `git frites apply --undo {address}`",
+        commit.short(),
+    ));
     Ok(())
 }
 
@@ -305,15 +315,6 @@ pub fn note_cleaned(session: &Session, cleaned: &[String]) {
     if !cleaned.is_empty() {
         session.ui.note(format!("removed {}; their captures stay", cleaned.join(", ")));
     }
-}
-
-/// The hint with commands to review or undo a merge.
-pub fn merge_hint(merged: &MergedCandidate) -> String {
-    format!(
-        "review it with `git show {}`; undo it with `git frites apply --undo {}`",
-        merged.commit.short(),
-        merged.plan.address()
-    )
 }
 
 fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) {

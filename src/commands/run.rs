@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::commands::apply::{merge_hint, newest_file_wins, note_cleaned, tell_landed};
+use crate::commands::apply::{newest_file_wins, note_cleaned, note_merged, tell_landed};
 use crate::commands::judge_args::{SharedJudgeArgs, VerdictOutputArgs};
 use crate::commands::preflight::JudgingPlan;
 use crate::commands::spawn_args::SharedSpawnArgs;
@@ -344,7 +344,7 @@ impl<'a> PlannedRun<'a> {
         write_junit(session, run, &verdict, args.output.junit.as_deref())?;
         if let Some(merged) = merged.transpose()? {
             if !args.output.json {
-                note_merged(session, &merged);
+                note_merged(session, &merged)?;
             }
             tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
         }
@@ -491,16 +491,6 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
         .hint(format!("then {BY_MERGE} {address}`"))),
         None => Ok(()),
     }
-}
-
-fn note_merged(session: &Session, merged: &MergedCandidate) {
-    for choice in &merged.plan.choices {
-        session.ui.note(choice.in_words());
-    }
-    let address = merged.plan.address();
-    let branch = merged.branch.short();
-    session.ui.note(format!("merged {address} into {branch}"));
-    session.ui.hint(merge_hint(merged));
 }
 
 /// Merges the winner into `branch`, which was checked out when the run began. Fails if the checkout is on
