@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
 use gix::index::entry::Mode;
+use gix::objs::Kind;
 use gix::worktree::stack::state::attributes::Source;
 use strum::Display;
 
@@ -185,6 +186,20 @@ impl TreeComparison<'_> {
         }
     }
 
+    /// The paths that differ, and their blast radius. If the second tree is damaged ([`trees::damage`]), the
+    /// inner error is the reason. A tree that can be compared in process is not damaged.
+    pub fn of_sound_tree(self) -> Result<std::result::Result<(Vec<Change>, Blast), String>> {
+        let patch = match self.in_process(false) {
+            Some(patch) => patch,
+            None => match trees::damage(self.repo, self.from, self.to) {
+                Some(damage) => return Ok(Err(damage)),
+                None => self.by_git(&[])?,
+            },
+        };
+        let blast = self.blast(&patch.changes)?;
+        Ok(Ok((patch.changes, blast)))
+    }
+
     /// The paths that differ, and their blast radius.
     pub fn changes_and_blast(self) -> Result<(Vec<Change>, Blast)> {
         let changes = self.changes()?;
@@ -282,10 +297,14 @@ impl TreeComparison<'_> {
             {
                 return None;
             }
-            let read = |entry: Option<TreeEntry>| match entry {
-                Some((_, id)) if repo.size(&to_oid(id)) > text::LARGEST as u64 => None,
-                Some((_, id)) => repo.any_object(&gix, &id, gix::objs::Kind::Blob),
-                None => Some(Vec::new()),
+            let read = |entry: Option<TreeEntry>| {
+                let Some((_, id)) = entry else { return Some(Vec::new()) };
+                let bytes = match repo.loose_object(&id, Kind::Blob) {
+                    Some(bytes) => bytes,
+                    None if repo.size(&to_oid(id)) > text::LARGEST as u64 => return None,
+                    None => repo.any_object(&gix, &id, Kind::Blob)?,
+                };
+                (bytes.len() <= text::LARGEST).then_some(bytes)
             };
             let before = read(difference.old)?;
             let after = read(difference.new)?;
@@ -509,7 +528,7 @@ mod tests {
                 let name = format!("f{at}.{}", ["c", "py", "txt"][at % 3]);
                 let text = random_text(&mut random);
                 let blob = |text: &[u8], objects: &mut crate::git::objects::NewObjects| {
-                    objects.add(gix::objs::Kind::Blob, text).expect("written")
+                    objects.add(Kind::Blob, text).expect("written")
                 };
                 if random.usize(..12) > 0 {
                     let id = blob(&text, &mut old);
@@ -545,7 +564,7 @@ mod tests {
         let repo = Repo::discover(directory.path()).expect("a repository");
         let tree = |text: &[u8]| {
             let mut objects = repo.new_objects();
-            let oid = objects.add(gix::objs::Kind::Blob, text).expect("written");
+            let oid = objects.add(Kind::Blob, text).expect("written");
             let entry = Entry { mode: EntryKind::Blob.into(), oid, filename: "a".into() };
             let tree = gix::objs::Tree { entries: vec![entry] };
             let tree = to_oid(objects.add_tree(&tree).expect("written"));

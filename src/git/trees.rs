@@ -32,11 +32,19 @@ pub struct TreeDifference {
 /// A repository, and the same repository as gix has it.
 type Reader<'a> = (&'a Repo, &'a gix::Repository);
 
-/// The entries of a tree, sorted by name as in git: the name of a directory ends in a slash. `None` if the
-/// tree cannot be read, or if an entry has a mode that git would not write.
-fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, TreeEntry>> {
+/// The entries of a tree, by name; the name of a directory ends in a slash.
+type Entries = BTreeMap<Vec<u8>, TreeEntry>;
+
+/// The entries of a tree; `None` if the tree cannot be read, or if an entry has a mode that git would not write.
+fn entries(reader: Reader<'_>, tree: ObjectId) -> Option<Entries> {
+    read_entries(reader, tree).map(|(entries, _)| entries)
+}
+
+/// The entries of a tree, and true if each is in its place and no name is there twice.
+fn read_entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<(Entries, bool)> {
     let bytes = repo.any_object(gix, &tree, Kind::Tree)?;
-    let mut found = BTreeMap::new();
+    let mut found = Entries::new();
+    let mut is_sorted = true;
     for entry in TreeRefIter::from_bytes(&bytes, tree.kind()) {
         let entry = entry.ok()?;
         let kind = entry.mode.kind();
@@ -48,9 +56,12 @@ fn entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<BTreeMap<Vec<u8>, 
         if mode == EntryMode::Directory {
             name.push(b'/');
         }
+        is_sorted &= found.last_key_value().is_none_or(|(last, _)| *last < name);
         found.insert(name, (mode, entry.oid.to_owned()));
     }
-    Some(found)
+    let mut directories = found.keys().filter_map(|name| name.strip_suffix(b"/"));
+    let is_sound = is_sorted && !directories.any(|name| found.contains_key(name));
+    Some((found, is_sound))
 }
 
 /// The id of the commit's tree if `oid` is a commit; otherwise `oid` itself.
@@ -154,19 +165,22 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an
 /// object cannot be read, if there are too many paths, or if git would refuse a path of the tree `to`. So if the
-/// result is not `None`, the files of `to` can safely be written below a directory.
+/// result is not `None`, `to` has no [`damage`], and its files can safely be written below a directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let read = |tree: Option<ObjectId>| {
-        tree.map_or_else(|| Some(BTreeMap::new()), |tree| entries(reader, tree))
+        tree.map_or_else(|| Some((Entries::new(), true)), |tree| read_entries(reader, tree))
     };
     let mut budget = PathBudget::default();
     let mut found = Vec::new();
     let roots = (Some(tree_of(reader, from)?), Some(tree_of(reader, to)?));
-    let mut waiting = vec![(TreePath::default(), roots)];
-    while let Some((directory, (from, to))) = waiting.pop() {
-        let all_old = read(from)?;
-        let all_new = read(to)?;
+    let mut waiting = vec![(TreePath::default(), roots, 0)];
+    while let Some((directory, (from, to), level)) = waiting.pop() {
+        let (all_old, _) = read(from)?;
+        let (all_new, is_sound) = read(to)?;
+        if level == MOST_LEVELS || !is_sound {
+            return None;
+        }
         let names: BTreeSet<&Vec<u8>> = all_old.keys().chain(all_new.keys()).collect();
         for name in names {
             let old = all_old.get(name).copied();
@@ -174,13 +188,13 @@ pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeD
             if old == new {
                 continue;
             }
-            if new.is_some() && !(is_safe(name) && is_one_of_a_kind(name, &all_new)) {
+            if new.is_some() && !is_safe(name) {
                 return None;
             }
             let path = directory.join(name.strip_suffix(b"/").unwrap_or(name));
             budget.take(path.as_bytes().len())?;
             if name.ends_with(b"/") {
-                waiting.push((path, (old.map(|(_, id)| id), new.map(|(_, id)| id))));
+                waiting.push((path, (old.map(|(_, id)| id), new.map(|(_, id)| id)), level + 1));
             } else {
                 found.push(TreeDifference { path, old, new });
             }
@@ -264,15 +278,6 @@ fn is_safe(name: &[u8]) -> bool {
     let name = name.strip_suffix(b"/").unwrap_or(name).as_bstr();
     let options = component::Options { protect_windows: false, ..Default::default() };
     component(name, None, options).is_ok()
-}
-
-/// False if a tree has a directory and another entry with the same name. If the other entry were a link,
-/// files of the directory would be written to its target.
-fn is_one_of_a_kind(name: &[u8], tree: &BTreeMap<Vec<u8>, TreeEntry>) -> bool {
-    match name.strip_suffix(b"/") {
-        Some(name) => !tree.contains_key(name),
-        None => !tree.contains_key(&[name, b"/"].concat()),
-    }
 }
 
 /// True if all objects that are reachable from `new`, and not from the commits `known`, certainly exist,

@@ -458,14 +458,14 @@ impl Session {
         capture: Option<Capture>,
         omissions: Omissions,
     ) -> Result<Captured> {
-        let base = &run.base;
-        let problem = capture.as_ref().and_then(|c| self.damage(&candidate, base, &c.tree));
-        let (changes, blast) = match &capture {
-            Some(Capture { tree, .. }) if problem.is_none() => {
-                diff::since(&self.repo, base, tree).changes_and_blast()?
+        let compared = match &capture {
+            Some(Capture { tree, .. }) => {
+                diff::since(&self.repo, &run.base, tree).of_sound_tree()?
             }
-            _ => Default::default(),
+            None => Ok(Default::default()),
         };
+        let problem = compared.as_ref().err().map(|damage| problem_of(&candidate, damage));
+        let (changes, blast) = compared.unwrap_or_default();
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
         let fresh = false;
         Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
@@ -474,7 +474,7 @@ impl Session {
     /// The reason why a captured tree that can be read is not used.
     fn damage(&self, candidate: &Candidate, base: &Oid, tree: &Oid) -> Option<String> {
         let damage = trees::damage(&self.repo, base, tree)?;
-        Some(format!("{}: {damage}", candidate.address()))
+        Some(problem_of(candidate, &damage))
     }
 
     /// Prints the parts that a capture left out, or the reason why there is no capture.
@@ -501,6 +501,11 @@ impl Session {
             self.ui.hint(hint);
         }
     }
+}
+
+/// The problem of a candidate whose newest capture is damaged.
+fn problem_of(candidate: &Candidate, damage: &str) -> String {
+    format!("{}: {damage}", candidate.address())
 }
 
 /// The candidate's own git directory, if it has one.
