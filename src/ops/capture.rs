@@ -222,7 +222,7 @@ impl Session {
             return Ok(None);
         }
         let Some(previous) = candidate.latest()? else { return Ok(None) };
-        let unchanged = self.with_source(candidate, Some(&previous), |source, there| {
+        let unchanged = self.with_source(candidate, Some(&previous), |source, there, _| {
             Ok(there && capture::is_unchanged(&self.repo, source)?)
         })?;
         Ok(unchanged.then_some(previous))
@@ -232,7 +232,7 @@ impl Session {
     /// count them. Writes nothing.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let previous = candidate.latest().ok()?;
-        let peeked = self.with_source(candidate, previous.as_ref(), |source, there| {
+        let peeked = self.with_source(candidate, previous.as_ref(), |source, there, _| {
             Ok(if there { capture::lines_changed(&self.repo, source) } else { None })
         });
         peeked.ok()?
@@ -249,20 +249,21 @@ impl Session {
     /// The parts of a worktree that cannot be captured. Writes nothing.
     pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
         let previous = candidate.latest()?;
-        let omissions = self.with_source(candidate, previous.as_ref(), |source, there| {
+        let omissions = self.with_source(candidate, previous.as_ref(), |source, there, _| {
             if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
         })?;
         Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
-    /// Calls `work` with what a capture reads, and with true if the worktree exists.
+    /// Calls `work` with what a capture reads, with true if the worktree exists, and with the record.
     fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
         previous: Option<&Capture>,
-        work: impl FnOnce(&CaptureSource<'_>, bool) -> Result<T>,
+        work: impl FnOnce(&CaptureSource<'_>, bool, Candidate) -> Result<T>,
     ) -> Result<T> {
         let worktree = candidate.worktree();
+        let record = candidate.record()?;
         let source = CaptureSource {
             worktree: &worktree,
             branch: &candidate.branch(),
@@ -271,15 +272,15 @@ impl Session {
             previous,
             hidden: &HiddenPaths::new(&self.repo, candidate.run.base, &self.excludes),
             seeds: &self.seeded(candidate, previous)?,
-            ran_command: candidate.record()?.state != State::Open,
+            ran_command: record.state != State::Open,
         };
-        work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
+        work(&source, is_real_directory(&candidate.worktree_root(), &worktree), record)
     }
 
     fn capture_once(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
         let previous = candidate.latest()?;
-        self.with_source(candidate, previous.as_ref(), |source, there| {
-            self.capture_source(candidate, source, there, message)
+        self.with_source(candidate, previous.as_ref(), |source, there, record| {
+            self.capture_source(candidate, source, there, record, message)
         })
     }
 
@@ -288,9 +289,9 @@ impl Session {
         candidate: CandidateRef<'_>,
         source: &CaptureSource<'_>,
         there: bool,
+        mut record: Candidate,
         words: Option<&str>,
     ) -> Result<Captured> {
-        let mut record = candidate.record()?;
         let previous = source.previous.cloned();
         let snapshot = if there {
             Some(capture::snapshot(&self.repo, source)?)
