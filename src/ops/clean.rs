@@ -133,7 +133,7 @@ fn begin_removal<'a>(
     discard: bool,
 ) -> Result<BegunRemoval<'a>> {
     let Session { repo, store, .. } = session;
-    if !discard {
+    if !discard && hooks::is_asked_to_remove(session) {
         require_captured(candidate, session.capture(candidate))?;
     }
     hooks::allow_removal(session, candidate)?;
@@ -147,8 +147,7 @@ fn begin_removal<'a>(
     refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
     let tip = repo.read_ref(&branch)?;
-    // The hook and other processes may have written files while this waited. The capture above was made without
-    // the repository lock, so that several are made at the same time; this one finds only what came after it.
+    // The hook and other processes may have written files while this waited.
     let captured = if discard {
         None
     } else {
