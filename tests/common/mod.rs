@@ -512,11 +512,22 @@ static BEST: LazyLock<TestWorld> = LazyLock::new(|| {
     }
 });
 
+/// The modules whose tests are about what is run and what it decides, and not about where. They judge in the open
+/// world, which takes two thirds of the processor time of a sealed one; tests/worlds.sh runs them in all worlds.
+const OF_EVERY_WORLD: [&str; 3] = ["judge::detect::", "judge::source::", "shard::"];
+
+/// True if the test that this thread runs, after which the thread is named, is of [`OF_EVERY_WORLD`].
+fn is_of_every_world() -> bool {
+    let thread = std::thread::current();
+    thread.name().is_some_and(|name| OF_EVERY_WORLD.iter().any(|module| name.starts_with(module)))
+}
+
 impl TestWorld {
     /// The world of the test that this thread runs.
     pub fn of_this_test() -> TestWorld {
         match std::env::var("FRITES_TEST_WORLD").as_deref() {
             _ if IS_ABOUT_THE_OPEN_WORLD.get() => TestWorld::Open,
+            Err(_) if is_of_every_world() => TestWorld::Open,
             Err(_) => *BEST,
             Ok("open") => TestWorld::Open,
             Ok("landlock") => TestWorld::Landlock,

@@ -605,10 +605,12 @@ fn each_kind_of_project_runs_its_own_commands() {
         assert_eq!(calls(&world).lines().collect::<Vec<_>>(), called, "{files:?}");
         world.assert_clean();
     };
-    // Each is a world of its own.
+    // Each is a world of its own. The name of the test says in which kind of world it judges.
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
     std::thread::scope(|scope| {
         for part in cases.chunks(cases.len().div_ceil(4)) {
-            scope.spawn(move || part.iter().for_each(check));
+            let thread = std::thread::Builder::new().name(test.clone());
+            thread.spawn_scoped(scope, move || part.iter().for_each(check)).unwrap();
         }
     });
 }
