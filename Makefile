@@ -14,7 +14,11 @@ build:
 # Runs the tests of the model, of the program on real repositories, and of the examples in the documentation, in the best
 # world for judging that this machine has.
 test:
-	$(CARGO) test --locked --lib --bins --examples --test runner
+	RUST_TEST_THREADS=$(THREADS) $(CARGO) test --locked --lib --bins --examples --test runner
+
+# A test waits for a fifth of its time: for disks, and for processes that it started. On a small machine, two tests for
+# each processor leave none idle.
+THREADS = $${RUST_TEST_THREADS:-$$(n=$$(getconf _NPROCESSORS_ONLN || echo 4); [ $$n -gt 8 ] || n=$$((2 * n)); echo $$n)}
 
 # Runs the tests that call other tools: shells in a terminal, a browser, Slurm, strace, the test runners and package
 # managers of other languages. A test whose tool is missing is ignored, with the reason. TOOLS_ARGS chooses tests.
