@@ -195,8 +195,7 @@ mod tests {
                 (&["nowhere"], &[], false, 0),
             ] {
                 let beside = vec!["import", "load"];
-                let (words, pairs) = (set(words), set(pairs));
-                let search = LineSearch { words, pairs, beside, any_case };
+                let search = LineSearch { words: set(words), pairs: set(pairs), beside, any_case };
                 let lines = BaseLines::of(&repo, &commit);
                 let ours = lines.search(&search).expect("searched");
                 assert_eq!(ours.len(), found, "{ours:?}");

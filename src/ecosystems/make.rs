@@ -93,11 +93,10 @@ fn rules(makefile: &str) -> Vec<Recipe> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let begins_value = !line.starts_with('\t') && words.iter().take(3).any(|w| *w == "define");
         is_value = begins_value || is_value && words.first() != Some(&"endef");
-        let is_head = || rule_targets(&line).is_some() || line.starts_with(".DEFAULT");
         if words.first().is_some_and(|word| DIRECTIVES.contains(word)) {
             continue;
         }
-        if is_value || !line.starts_with(['\t', ' ', '#']) && !is_head() {
+        if is_value || !line.starts_with(['\t', ' ', '#']) && targets_of(&line).is_none() {
             others.lines.push(as_shell_line(&line));
         } else {
             // A target may have a variable of its own: `t: export X = Y`.
@@ -110,8 +109,7 @@ fn rules(makefile: &str) -> Vec<Recipe> {
         }
     }
     let mut found = indented_recipes(&rest, |line| {
-        let special = || line.strip_prefix(".DEFAULT").map(|_| ".DEFAULT");
-        let targets = rule_targets(line).or_else(special)?;
+        let targets = targets_of(line)?;
         Some((targets, line[targets.len()..].trim_start_matches(':')))
     });
     for recipe in &mut found {
@@ -124,22 +122,27 @@ fn rules(makefile: &str) -> Vec<Recipe> {
         for line in &mut recipe.lines {
             let text =
                 ["$<", "$^", "$+", "$?"].iter().fold(line.clone(), |t, own| t.replace(own, &all));
-            *line = as_shell_line(&text);
+            *line = with_shell_references(text.trim_start_matches(['\t', '@', '-', '+']));
         }
-        recipe.needs = as_shell_line(&all).split_whitespace().map(str::to_owned).collect();
+        recipe.needs = with_shell_references(&all).split_whitespace().map(str::to_owned).collect();
     }
     found.insert(0, others);
     found
 }
 
-/// A line of a Makefile as a line of a shell: with `${X}` for a variable, and `$(C)` for the output of a command.
-/// Other functions become their arguments.
+/// The targets of a rule, also of the rule for targets without a rule.
+fn targets_of(line: &str) -> Option<&str> {
+    if line.starts_with(".DEFAULT") {
+        return line.split([' ', ':']).next();
+    }
+    rule_targets(line)
+}
+
+/// A line of a Makefile that is in no recipe, as a line of a shell: with `${X}` for a variable, and `$(C)` for the
+/// output of a command. Other functions become their arguments.
 pub fn as_shell_line(line: &str) -> String {
-    let line = line.trim_start_matches(['\t', '@', '-', '+']);
     let text = with_shell_references(line);
-    let Some((left, value)) = text.split_once('=').filter(|_| !line.contains('\t')) else {
-        return text;
-    };
+    let Some((left, value)) = text.split_once('=') else { return text };
     let operator = left.trim_end_matches([':', '?', '+', '!', ' ']);
     let (before, name) = operator.rsplit_once([' ', '\t']).unwrap_or(("", operator));
     let is_name = !name.is_empty() && name.chars().all(is_of_variable);

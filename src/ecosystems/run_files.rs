@@ -88,6 +88,12 @@ impl<'a> TreeFiles<'a> {
         self.by_name.get(file_name(path)).is_some_and(|paths| paths.contains(&path))
     }
 
+    /// True if a path leads to a file through a link to a directory.
+    fn has_by_link(&self, path: &str) -> Result<bool> {
+        let is_below_link = directories_above(path).any(|above| self.links.contains(above));
+        Ok(is_below_link && (self.text)(path)?.is_some())
+    }
+
     /// The paths in a directory, which may be the root.
     fn in_directory(&self, directory: &str) -> impl Iterator<Item = &'a str> {
         self.paths.iter().copied().filter(move |path| directory_of(path) == directory)
@@ -503,8 +509,7 @@ impl<'a> Search<'a> {
                 let module = Word { text: module.replace("::", "/"), is_expanded: false };
                 self.name(&module, Part { is_whole: true, ..Part::default() }, place)?;
             }
-            let is_path = || self.with_values(word, place).iter().any(|w| w.text.contains('/'));
-            part.is_program = at == 0 && is_path()
+            part.is_program = at == 0 && name.contains('/')
                 || matches!(before, "." | "source")
                 || part.by_shell && !before.starts_with('-') && at == 1;
             part.is_whole = at > 0 && !collects || part.is_program;
@@ -767,9 +772,7 @@ impl<'a> Search<'a> {
 
     /// Adds the file at a path, or the main files of the directory there. Returns true if the path exists.
     fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
-        let is_below_link =
-            || directories_above(path).any(|above| self.files.links.contains(above));
-        if self.files.has(path) || is_below_link() && (self.files.text)(path)?.is_some() {
+        if self.files.has(path) || self.files.has_by_link(path)? {
             if part.is_program || is_run_by_name(path) {
                 self.file(path, part.by_shell, place)?;
             }
@@ -1331,6 +1334,7 @@ mod tests {
             ("T != echo v/all.js\nt:\n\tnode $(T)\n", js),
             ("t:\n\tnode $(join v/,all.js)\n", js),
             ("t:\n\t$(MAKE) -f x.mk t\n", &["v/all.js", "x.mk"]),
+            ("t:\n\t@X=1 node v/all.js\n", js),
             ("T += all\nt:\n\tnode $(addprefix v/,$(addsuffix .js,$(T)))\n", js),
             ("T := v/all.c\nt:\n\tnode $(T:.c=.js)\n", js),
             ("t: r-all\nr-%: v/%.js\n\tnode $<\n", js),

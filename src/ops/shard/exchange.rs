@@ -335,7 +335,8 @@ fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
     for candidate in session.store.candidates(run) {
         // A candidate is cleaned once its capture is pushed.
         if !candidate.record()?.cleaned {
-            let (name, dir) = (&run.run, session.repo.common_dir().display());
+            let name = &run.run;
+            let dir = session.repo.common_dir().display();
             return Err(Error::fatal(format!(
                 "'{dir}' has work of {candidate} in an earlier run '{name}', which was not pushed"
             ))
