@@ -242,6 +242,8 @@ impl<'a> Search<'a> {
     /// Searches a text.
     fn text(&mut self, at: usize) -> Result<()> {
         let text = Rc::clone(&self.texts[at]);
+        // A recipe that does not run uses its variables all the same.
+        self.used.extend(text.lines.iter().flat_map(|line| variables_in(&line.text)));
         let mut place = Place {
             at,
             directory: text.directory.clone(),
@@ -267,7 +269,6 @@ impl<'a> Search<'a> {
         }
         place.optional = text.is_test.then_some(optional);
         for line in lines {
-            self.used.extend(variables_in(&line.text));
             place.may_fail = line.text.contains("||");
             self.line(&line.text, false, &place)?;
         }
