@@ -57,7 +57,19 @@ fn is_among(program: &str, next: &str, programs: &str, with_next: &str) -> bool 
     let last = name.rsplit(['-', '}']).next().unwrap_or(name);
     let name = if CROSS_COMPILERS.contains(&last) { last } else { name };
     programs.split_whitespace().any(|known| known == name || known == program)
-        || with_next.split(',').any(|pair| pair.trim() == format!("{name} {next}"))
+        || with_next.split(',').any(|pair| {
+            let (known, option) = pair.trim().split_once(' ').unwrap_or_default();
+            known == name && (option == next || has_letter(next, option))
+        })
+}
+
+/// True if a word combines the letter of an option (`-c`) with others that change nothing of what runs: `-wc`.
+fn has_letter(word: &str, option: &str) -> bool {
+    let Some(letter) = option.strip_prefix('-').filter(|letter| letter.len() == 1) else {
+        return false;
+    };
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    letters.contains(letter) && letters.chars().all(|c| "cnltuvwxTWX".contains(c))
 }
 
 #[cfg(test)]
@@ -75,6 +87,10 @@ mod tests {
             ("go", "run", false),
             ("python3.12", "a.py", false),
             ("sh", "-n", true),
+            ("ruby", "-wc", true),
+            ("bash", "-un", true),
+            ("bash", "-ec", false),
+            ("node", "-cx.js", false),
             ("sh", "a", false),
         ];
         for (program, next, expected) in cases {

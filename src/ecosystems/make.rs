@@ -122,6 +122,7 @@ fn rules(makefile: &str) -> Vec<Recipe> {
         for line in &mut recipe.lines {
             let text =
                 ["$<", "$^", "$+", "$?"].iter().fold(line.clone(), |t, own| t.replace(own, &all));
+            let text = text.replace("$@", &recipe.name.replace('%', "*"));
             *line = with_shell_references(text.trim_start_matches(['\t', '@', '-', '+']));
         }
         recipe.needs = with_shell_references(&all).split_whitespace().map(str::to_owned).collect();

@@ -31,6 +31,9 @@ const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 /// Words before the files that a file of recipes includes.
 const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
+/// Options before a file that a program runs although it else only looks at files.
+const RUNNING: [&str; 4] = ["config", "exec", "toolexec", "wrapper"];
+
 /// Options before the name of a module that is measured, not run.
 const BEFORE_MEASURED: [&str; 2] = ["--cov", "--source"];
 
@@ -211,6 +214,8 @@ struct Search<'a> {
     recipes: BTreeSet<(&'static str, String)>,
     /// The directories at which paths in a text may begin, by the index of the text.
     directories: BTreeMap<usize, BTreeSet<String>>,
+    /// The directories to which commands of a text change, by the index of the text: `.` may mean each of them.
+    entered: BTreeMap<usize, BTreeSet<String>>,
     /// Pairs of a path to which a file is copied or written, and the path of the original.
     copies: BTreeSet<(String, String)>,
     found: NamedFiles,
@@ -226,6 +231,7 @@ impl<'a> Search<'a> {
             used: BTreeSet::new(),
             recipes: BTreeSet::new(),
             directories: BTreeMap::new(),
+            entered: BTreeMap::new(),
             copies: BTreeSet::new(),
             found: NamedFiles::default(),
         }
@@ -334,8 +340,8 @@ impl<'a> Search<'a> {
             words.append(&mut piped);
             if is_empty {
                 // `$(<F)`, or the text that a loop reads.
-                for text in words.iter().filter(|word| word.text.contains('\n')) {
-                    self.word(text, Part::default(), place)?;
+                for word in &words {
+                    self.word(word, Part::default(), place)?;
                 }
                 printed.extend(words);
                 continue;
@@ -439,7 +445,16 @@ impl<'a> Search<'a> {
         }
         match program.text.as_str() {
             // The patterns of `case` are no files.
-            "case" | "cd" | "pushd" | "[" | "[[" | "test" => {}
+            "case" | "[" | "[[" | "test" => {}
+            "cd" | "pushd" => {
+                for word in rest {
+                    let entered = self.possible(word, place).into_iter();
+                    let entered =
+                        entered.filter(|path| self.files.directories.contains(path.as_str()));
+                    let entered: Vec<String> = entered.collect();
+                    self.entered.entry(place.at).or_default().extend(entered);
+                }
+            }
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
                     let values = values.iter().skip_while(|word| word.text == "in");
@@ -715,7 +730,12 @@ impl<'a> Search<'a> {
         missing.retain(|path| {
             let is_wanted = place.may_fail
                 || place.optional.as_ref().is_none_or(|files| files.contains(plain(&word.text)));
-            !is_test_path(path) && (path.contains('*') || is_wanted && !is_there)
+            // A pattern in a test may stand for the code under test.
+            let counts = match path.contains('*') {
+                true => place.optional.is_none(),
+                false => is_wanted && !is_there,
+            };
+            counts && !is_test_path(path)
         });
         self.found.run.extend(missing);
         Ok(())
@@ -870,7 +890,7 @@ impl<'a> Search<'a> {
     /// Adds the files that options of a program name, e.g. its settings: `--config FILE`, `--plugin=FILE`.
     fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
-            let is_value = at > 0 && words[at - 1].text == "--config";
+            let is_value = at > 0 && RUNNING.contains(&words[at - 1].text.trim_start_matches('-'));
             if is_value || word.text.starts_with("--") && word.text.contains('=') {
                 self.word(word, Part::default(), place)?;
             }
@@ -927,9 +947,11 @@ impl<'a> Search<'a> {
             let originals: Vec<String> =
                 from.iter().flat_map(|word| self.possible(word, place)).collect();
             for from in originals {
-                let from = if from.contains('*') { directory_of(&from) } else { &from };
-                if self.copies.len() < MOST_COPIES && *from != to {
-                    self.copies.insert((to.clone(), from.to_owned()));
+                let is_pattern = from.contains('*') || to.contains('*');
+                let [from, to] =
+                    [&from, &to].map(|path| if is_pattern { directory_of(path) } else { path });
+                if self.copies.len() < MOST_COPIES && from != to {
+                    self.copies.insert((to.to_owned(), from.to_owned()));
                 }
             }
         }
@@ -977,6 +999,7 @@ impl<'a> Search<'a> {
         let mut tops = self.tops(place);
         if forms.iter().any(|form| form == "." || form == "*") {
             tops.truncate(1);
+            tops.extend(self.entered.get(&place.at).into_iter().flatten().cloned());
         }
         for form in &forms {
             for top in &tops {
@@ -1086,7 +1109,7 @@ fn default_in(text: &str) -> Option<(&str, &str)> {
 /// the word begins with an unknown variable, which stands for any directory. Its value may end with a slash
 /// (`${R}lib/F`).
 fn forms_of(word: &Word) -> (Vec<String>, bool) {
-    let text = plain(word.text.trim_start_matches('/'));
+    let text = plain(word.text.trim_start_matches('/')).trim_start_matches('/');
     if !word.is_expanded {
         return (if text.is_empty() { Vec::new() } else { vec![text.to_owned()] }, false);
     }
@@ -1286,6 +1309,10 @@ mod tests {
             ("M=v.all; python3 -m $M", py),
             ("python3 -m v.${X:-all}", py),
             ("d=v; for f in all; do node ./$d/$f.js; done", js),
+            ("while read -r l; do eval \"$l\"; done <v/all.js", js),
+            ("cd v/js && node .", &["package.json", "v/all.js", "v/all.py", "v/js/index.js"]),
+            ("go test -exec v/all.js ./...", js),
+            ("node .//v/all.js", js),
             ("new-program $DIR/$NAME $x", none),
             // The path in the value of an assignment.
             ("BASH_ENV=v/all.js bash", js),
@@ -1336,6 +1363,8 @@ mod tests {
             ("t:\n\tnode $(join v/,all.js)\n", js),
             ("t:\n\t$(MAKE) -f x.mk t\n", &["v/all.js", "x.mk"]),
             ("t:\n\t@X=1 node v/all.js\n", js),
+            ("t: out/all.js\n\tnode $<\nout/%.js: v/%.js\n\tcp $< $@\n", js),
+            ("t: out/all\n\t./out/all\nout/all: v/all.js\n\tsed s/a/b/ $< >$@\n", js),
             ("T += all\nt:\n\tnode $(addprefix v/,$(addsuffix .js,$(T)))\n", js),
             ("T := v/all.c\nt:\n\tnode $(T:.c=.js)\n", js),
             ("t: r-all\nr-%: v/%.js\n\tnode $<\n", js),
