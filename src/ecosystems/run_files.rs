@@ -1115,7 +1115,8 @@ fn forms_of(word: &Word) -> (Vec<String>, bool) {
     }
     let unknown = without_variables(text, '$');
     let (first, rest) = unknown.split_once('/').unwrap_or((&unknown, ""));
-    if first.contains('$') && !rest.is_empty() && !rest.contains('$') {
+    // All files of an unknown directory may be any files.
+    if first.contains('$') && !rest.is_empty() && rest != "*" && !rest.contains('$') {
         let with_slash = if first == "$" { None } else { unknown.strip_prefix('$') };
         return ([Some(rest), with_slash].into_iter().flatten().map(str::to_owned).collect(), true);
     }
@@ -1313,6 +1314,7 @@ mod tests {
             ("cd v/js && node .", &["package.json", "v/all.js", "v/all.py", "v/js/index.js"]),
             ("go test -exec v/all.js ./...", js),
             ("node .//v/all.js", js),
+            ("new-program $DIR/* && . $DIR/*", none),
             ("new-program $DIR/$NAME $x", none),
             // The path in the value of an assignment.
             ("BASH_ENV=v/all.js bash", js),

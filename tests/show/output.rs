@@ -144,7 +144,7 @@ fn command_does_all_its_work_without_a_reader() {
         ("apply --commit", "landed on the new branch"),
         ("apply --undo 1/c1", "the branch is deleted"),
         ("apply --merge", "is merged into"),
-        ("run --merge -- sh -c 'echo y >>README'", "merged 2/c1 into"),
+        ("run --merge -- sh -c 'echo y >>README'", "2/c1@1 is merged into"),
     ] {
         let answer = without_reader(&world, words);
         assert!(
