@@ -46,6 +46,9 @@ const PREFIXES: [&str; 14] = [
 /// The maximum number of words to which one word is expanded, and of directories at which a path may begin.
 const MOST_WORDS: usize = 100;
 
+/// The maximum number of variables that are followed from one to another.
+const MOST_LEVELS: usize = 4;
+
 /// The maximum number of copies that are recorded.
 const MOST_COPIES: usize = 1_000;
 
@@ -401,6 +404,21 @@ impl<'a> Search<'a> {
     /// The words for which a word stands, with the values of its variables: the values that its own text
     /// gives, else the values that other texts give. `${f%.c}` removes the end `.c`.
     fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
+        let mut words = vec![word.clone()];
+        // A value may use other variables.
+        for _ in 0..MOST_LEVELS {
+            let next = words.iter().flat_map(|word| self.with_first_values(word, place));
+            let next: Vec<Word> = next.take(MOST_WORDS).collect();
+            if next == words {
+                break;
+            }
+            words = next;
+        }
+        words
+    }
+
+    /// As [`Self::with_values`], for the variables of the word itself.
+    fn with_first_values(&self, word: &Word, place: &Place) -> Vec<Word> {
         with_values(word, &|name| {
             let Some(all) = self.values.get(name) else { return Vec::new() };
             match all.get(&place.at) {
@@ -1365,6 +1383,7 @@ mod tests {
             ("t:\n\tnode $(join v/,all.js)\n", js),
             ("t:\n\t$(MAKE) -f x.mk t\n", &["v/all.js", "x.mk"]),
             ("t:\n\t@X=1 node v/all.js\n", js),
+            ("I = /usr/bin/install\nP = $(I)\nt:\n\t$(P) v/all.js out/\n", &[]),
             ("t: out/all.js\n\tnode $<\nout/%.js: v/%.js\n\tcp $< $@\n", js),
             ("t: out/all\n\t./out/all\nout/all: v/all.js\n\tsed s/a/b/ $< >$@\n", js),
             ("T += all\nt:\n\tnode $(addprefix v/,$(addsuffix .js,$(T)))\n", js),
