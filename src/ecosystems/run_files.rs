@@ -251,7 +251,6 @@ impl<'a> Search<'a> {
     /// Searches a text.
     fn text(&mut self, at: usize) -> Result<()> {
         let text = Rc::clone(&self.texts[at]);
-        // A recipe that does not run uses its variables all the same.
         self.used.extend(text.lines.iter().flat_map(|line| variables_in(&line.text)));
         let mut place = Place {
             at,
@@ -637,6 +636,8 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         let Some(text) = (self.files.text)(path)? else { return Ok(()) };
+        // A recipe that does not run uses its variables all the same.
+        self.used.extend(variables_in(&text));
         let mut lines = Vec::new();
         // A runner that gets no name runs the first recipe. npm runs none.
         let mut is_first = runner != "npm";
@@ -1049,10 +1050,10 @@ fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// The names of the variables that a line uses.
-fn variables_in(line: &str) -> impl Iterator<Item = String> {
-    line.split('$').skip(1).filter_map(|after| {
-        let after = after.trim_start_matches('{');
+/// The names of the variables that a text uses.
+fn variables_in(text: &str) -> impl Iterator<Item = String> {
+    text.split('$').skip(1).filter_map(|after| {
+        let after = after.trim_start_matches(['{', '(']);
         let end = after.find(|c| !is_in_name(c)).unwrap_or(after.len());
         (end > 0).then(|| after[..end].to_owned())
     })
