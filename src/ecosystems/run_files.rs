@@ -342,8 +342,11 @@ impl<'a> Search<'a> {
             words.append(&mut piped);
             if is_empty {
                 // `$(<F)`, or the text that a loop reads.
+                // A file without an extension is rather data than commands.
                 for word in &words {
-                    self.word(word, Part::default(), place)?;
+                    if word.text.contains('\n') || language_of(&word.text).is_some() {
+                        self.word(word, Part::default(), place)?;
+                    }
                 }
                 printed.extend(words);
                 continue;
