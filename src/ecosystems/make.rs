@@ -166,8 +166,18 @@ fn is_of_variable(c: char) -> bool {
     is_in_name(c) || c == '-' || c == '.'
 }
 
+/// The maximum depth of references in references.
+const MOST_DEPTH: usize = 50;
+
 /// A text with the references of a shell in place of those of make.
 pub fn with_shell_references(text: &str) -> String {
+    nested_references(text, 0)
+}
+
+fn nested_references(text: &str, depth: usize) -> String {
+    if depth > MOST_DEPTH {
+        return text.to_owned();
+    }
     let mut found = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -178,7 +188,7 @@ pub fn with_shell_references(text: &str) -> String {
             found.push('$');
         } else if let '(' | '{' = open {
             let end = end_of_reference(rest, open);
-            found.push_str(&shell_reference(&rest[..end]));
+            found.push_str(&shell_reference(&rest[..end], depth + 1));
             rest = rest.get(end + 1..).unwrap_or_default();
         } else {
             found.extend(["${", &open.to_string(), "}"].map(str::to_owned));
@@ -188,9 +198,9 @@ pub fn with_shell_references(text: &str) -> String {
 }
 
 /// A shell's form of `$(inner)`.
-fn shell_reference(inner: &str) -> String {
+fn shell_reference(inner: &str, depth: usize) -> String {
     if let Some((function, arguments)) = inner.split_once([' ', '\t']) {
-        let arguments = with_shell_references(arguments);
+        let arguments = nested_references(arguments, depth);
         return match function {
             "shell" => format!("$({arguments})"),
             "call" => match arguments.split_once(',') {
@@ -211,7 +221,7 @@ fn shell_reference(inner: &str) -> String {
             let (before, after) = to.split_once('%').unwrap_or(("", to));
             format!("{before}${{{}%{}}}{after}", name(own), from.trim_start_matches('%'))
         }
-        None if inner.contains('$') => with_shell_references(inner),
+        None if inner.contains('$') => nested_references(inner, depth),
         None => format!("${{{}}}", name(inner)),
     }
 }

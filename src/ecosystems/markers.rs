@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ecosystems::ALL;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
-use crate::ecosystems::paths::{below, file_name, is_in_path};
+use crate::ecosystems::paths::{below, file_name, is_in_path, plain};
 use crate::ecosystems::run_files::{assignment, reads_shell, with_values, without_prefixes};
 use crate::model::pattern::matches;
 use crate::model::shell::{
@@ -380,11 +380,6 @@ pub fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'', '`']).skip(1).step_by(2)
 }
 
-/// A word as a path in a tree: without `./` before it and slashes after it.
-fn plain(word: &str) -> &str {
-    word.trim_start_matches("./").trim_end_matches('/')
-}
-
 /// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make or a shell.
 fn without_make_values(line: &str) -> String {
     without_variables(&make::with_shell_references(line), VALUE)
@@ -529,6 +524,14 @@ mod tests {
         for (text, expected) in cases {
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(put_first(&lines, "a/calc"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_ends_the_search_and_not_the_program() {
+        let deep = format!("{}quick{}", "$(a ".repeat(3_000), ")".repeat(3_000));
+        for kind in [TextKind::Shell, TextKind::Script, TextKind::Make, TextKind::Program] {
+            named(&deep, kind, "quick");
         }
     }
 

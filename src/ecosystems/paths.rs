@@ -56,6 +56,11 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// A word as a path in a tree: without `./` before it and slashes after it.
+pub fn plain(word: &str) -> &str {
+    word.trim_start_matches("./").trim_end_matches('/')
+}
+
 /// True if both paths have the same extension.
 pub fn have_same_extension(one: &str, other: &str) -> bool {
     one.rsplit('.').next() == other.rsplit('.').next()

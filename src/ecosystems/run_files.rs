@@ -12,7 +12,7 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::looking::{collects_tests, looks_only};
 use crate::ecosystems::paths::{
-    below, directories_above, directory_of, file_name, inside, is_in_name, resolved,
+    below, directories_above, directory_of, file_name, inside, is_in_name, plain, resolved,
 };
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
@@ -31,7 +31,7 @@ const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 /// Words before the files that a file of recipes includes.
 const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
-/// Options before a file that a program runs although it else only looks at files.
+/// Options of programs that otherwise only look at files. The program runs the file after such an option.
 const RUNNING: [&str; 4] = ["config", "exec", "toolexec", "wrapper"];
 
 /// Options before the name of a module that is measured, not run.
@@ -48,6 +48,9 @@ const MOST_WORDS: usize = 100;
 
 /// The maximum number of variables that are followed from one to another.
 const MOST_LEVELS: usize = 4;
+
+/// The maximum depth of substitutions in substitutions.
+const MOST_DEPTH: usize = 50;
 
 /// The maximum number of copies that are recorded.
 const MOST_COPIES: usize = 1_000;
@@ -221,6 +224,8 @@ struct Search<'a> {
     entered: BTreeMap<usize, BTreeSet<String>>,
     /// Pairs of a path to which a file is copied or written, and the path of the original.
     copies: BTreeSet<(String, String)>,
+    /// The number of substitutions around the text that is searched.
+    depth: usize,
     found: NamedFiles,
 }
 
@@ -236,6 +241,7 @@ impl<'a> Search<'a> {
             directories: BTreeMap::new(),
             entered: BTreeMap::new(),
             copies: BTreeSet::new(),
+            depth: 0,
             found: NamedFiles::default(),
         }
     }
@@ -243,7 +249,8 @@ impl<'a> Search<'a> {
     /// A number that grows with everything that a search finds.
     fn size(&self) -> usize {
         let values: usize = self.values.values().flat_map(BTreeMap::values).map(Vec::len).sum();
-        let directories: usize = self.directories.values().map(BTreeSet::len).sum();
+        let directories = self.directories.values().chain(self.entered.values());
+        let directories: usize = directories.map(BTreeSet::len).sum();
         let found = self.found.run.len() + self.found.compared.len() + self.copies.len();
         self.texts.len() + self.recipes.len() + values + directories + found
     }
@@ -302,13 +309,17 @@ impl<'a> Search<'a> {
     fn line(&mut self, line: &str, is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
+        self.depth += 1;
         for text in &inner {
             let mut printed = Vec::new();
-            for line in script_lines(text) {
-                printed.extend(self.line(&line, true, place)?);
+            if self.depth < MOST_DEPTH {
+                for line in script_lines(text) {
+                    printed.extend(self.line(&line, true, place)?);
+                }
             }
             printed_inside.push(printed);
         }
+        self.depth -= 1;
         let mut printed = Vec::new();
         let mut piped = Vec::new();
         for SimpleCommand { mut words, is_read: by_other, is_piped, inputs, texts, output } in
@@ -341,8 +352,8 @@ impl<'a> Search<'a> {
             }
             words.append(&mut piped);
             if is_empty {
-                // `$(<F)`, or the text that a loop reads.
-                // A file without an extension is rather data than commands.
+                // `$(<F)`, or the text that a loop reads. A file without an extension is more likely data than
+                // commands.
                 for word in &words {
                     if word.text.contains('\n') || language_of(&word.text).is_some() {
                         self.word(word, Part::default(), place)?;
@@ -440,29 +451,28 @@ impl<'a> Search<'a> {
     fn command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
-        let programs = match looks_only(&program.text, "") {
-            true => vec![program.clone()],
-            false => self.with_values(program, place),
-        };
-        if programs != [program.clone()] {
-            let mut printed = Vec::new();
-            for program in programs {
-                let parts = program.text.split_whitespace().enumerate();
-                let parts = parts.map(|(at, text)| Word {
-                    text: text.to_owned(),
-                    // The first word is not expanded again, because the value of a variable may use the same
-                    // variable.
-                    is_expanded: at > 0 && program.is_expanded,
-                });
-                let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
-                printed.extend(self.command(&words, is_read, place)?);
-            }
-            return Ok(printed);
-        }
         if !is_read {
             // The program may run the files in the values of its variables: `BASH_ENV=F sh`.
             self.assigned(prefixes, place)?;
         }
+        if looks_only(&program.text, "") {
+            return self.plain_command(words, is_read, place);
+        }
+        let mut printed = Vec::new();
+        for program in self.with_values(program, place) {
+            let parts = program.text.split_whitespace().map(str::to_owned);
+            let parts = parts.map(|text| Word { text, is_expanded: program.is_expanded });
+            let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
+            printed.extend(self.plain_command(&words, is_read, place)?);
+        }
+        Ok(printed)
+    }
+
+    /// As [`Self::command`], without the values of the variable that names the program: a value may use the same
+    /// variable (`r="env $r"`).
+    fn plain_command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
+        let words = without_prefixes(words);
+        let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
         match program.text.as_str() {
             // The patterns of `case` are no files.
             "case" | "[" | "[[" | "test" => {}
@@ -770,7 +780,8 @@ impl<'a> Search<'a> {
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
         for path in matching.into_iter().take(MOST_WORDS) {
             if is_test_path(path) {
-                self.interpreter(path, place)?;
+                let text = (self.files.text)(path)?.unwrap_or_default();
+                self.interpreter(&text, place)?;
             } else if part.is_program || may_be_shell(path) {
                 self.file(path, part.by_shell, place)?;
             }
@@ -780,8 +791,7 @@ impl<'a> Search<'a> {
 
     /// Searches the first line of an executed file, which is a command: `#!/usr/bin/env -S python3 F`. Returns
     /// true if it names a shell, and `None` if there is no such line.
-    fn interpreter(&mut self, path: &str, place: &Place) -> Result<Option<bool>> {
-        let text = (self.files.text)(path)?.unwrap_or_default();
+    fn interpreter(&mut self, text: &str, place: &Place) -> Result<Option<bool>> {
         let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
         let words = first.unwrap_or_default().split_whitespace();
         for word in words.skip_while(|word| word.starts_with('/')) {
@@ -795,14 +805,17 @@ impl<'a> Search<'a> {
     /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first directories
     /// of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a file.
     fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
-        let mut is_copy = false;
-        for (to, from) in self.copies.clone() {
-            let rest = if to.is_empty() { Some(path) } else { path.strip_prefix(to.as_str()) };
-            let Some(rest) = rest else { continue };
-            let inside = rest.trim_start_matches('/').strip_prefix(file_name(&from));
-            for rest in [Some(rest), inside].into_iter().flatten() {
-                is_copy |= self.at(&format!("{from}{rest}"), part, place)?;
+        let mut originals = Vec::new();
+        for (to, from) in &self.copies {
+            if let Some(rest) = path.strip_prefix(to.as_str()) {
+                let inside = rest.trim_start_matches('/').strip_prefix(file_name(from));
+                let rests = [Some(rest), inside].into_iter().flatten();
+                originals.extend(rests.map(|rest| format!("{from}{rest}")));
             }
+        }
+        let mut is_copy = false;
+        for original in originals {
+            is_copy |= self.at(&original, part, place)?;
         }
         for (at, _) in path.match_indices('/') {
             if is_copy {
@@ -938,9 +951,9 @@ impl<'a> Search<'a> {
         if !self.read.insert(path.to_owned()) {
             return Ok(());
         }
-        let is_shell = self.interpreter(path, place)?.unwrap_or_else(|| may_be_shell(path));
+        let text = (self.files.text)(path)?.unwrap_or_default();
+        let is_shell = self.interpreter(&text, place)?.unwrap_or_else(|| may_be_shell(path));
         if by_shell || is_shell {
-            let text = (self.files.text)(path)?.unwrap_or_default();
             let lines = lines_of(&text, &None);
             let directory = directory_of(path).to_owned();
             self.texts.push(Rc::new(Text { lines, directory, is_test, ..Text::default() }));
@@ -1046,11 +1059,6 @@ impl<'a> Search<'a> {
         found.retain(|path| self.files.has(path));
         found
     }
-}
-
-/// A word as a path: without `./` before it and slashes after it.
-fn plain(word: &str) -> &str {
-    word.trim_start_matches("./").trim_end_matches('/')
 }
 
 /// The names of the variables that a text uses.
@@ -1337,6 +1345,9 @@ mod tests {
             ("go test -exec v/all.js ./...", js),
             ("node .//v/all.js", js),
             ("new-program $DIR/* && . $DIR/*", none),
+            // A command that puts another one before itself.
+            ("r='node v/all.js'; r=\"env $r\"; $r", js),
+            ("r=\"nice $r\"; X=v/all.js $r", js),
             ("new-program $DIR/$NAME $x", none),
             // The path in the value of an assignment.
             ("BASH_ENV=v/all.js bash", js),
@@ -1588,6 +1599,16 @@ mod tests {
         assert_eq!(of(&files, "npm test"), with(&["a.js"]));
         assert_eq!(of(&files, "npm ci"), [""; 0]);
         assert_eq!(of(&files, "just lint"), with(&["prepare"]));
+    }
+
+    #[test]
+    fn deep_nesting_ends_the_search_and_not_the_program() {
+        for (open, close) in [("$(a ", ")"), ("$(", ")"), ("${a", "}"), ("$(shell ", ")")] {
+            let deep = format!("{}node v/all.js{}", open.repeat(3_000), close.repeat(3_000));
+            let make = format!("X = {deep}\nt:\n\t{deep}\n");
+            named(&[("Makefile", &make), ("a.sh", &deep)], "make; sh a.sh");
+            named(&[], &deep);
+        }
     }
 
     #[test]
