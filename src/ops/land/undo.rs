@@ -73,8 +73,8 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     let error = Error::no(format!("{what} {why}"));
     if is_undone {
         return Err(error.hint(format!(
-            "a merge before that one is undone by `git revert -m 1`: `git log --merges --grep 'Frites-Run: {}/'` \
-             finds it",
+            "to undo an earlier merge: `git revert -m 1 COMMIT`; `git log --merges --grep 'Frites-Run: {}/'` \
+             lists such commits",
             run.run
         )));
     }
