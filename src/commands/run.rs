@@ -21,7 +21,7 @@ use crate::integrity::quarantine::Suspect;
 use crate::integrity::trust;
 use crate::model::address::Address;
 use crate::model::count::{count, some_of};
-use crate::model::flag::{self, FlagKind};
+use crate::model::flag::{self, Flag};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
@@ -472,8 +472,7 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
     }
     // It passed with the base's tests, but its own tests may leave out some of them.
     let mut flags = entry.flags.clone();
-    flags
-        .retain(|flag| matches!(flag.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. }));
+    flags.retain(Flag::leaves_out_tests);
     let left_out = verdict.baseline.as_ref().map(|base| left_out(base, entry));
     let clauses = [flag::in_words(&flags), left_out.unwrap_or_default()].concat();
     if !clauses.is_empty() {

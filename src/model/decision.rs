@@ -8,8 +8,8 @@ use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
-    MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
-    ranked, reached, undecided, within_ceiling,
+    MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, leaves_out_tests,
+    preferred_synthesis, ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
@@ -235,6 +235,9 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();
     }
+    if !a.passed() && leaves_out_tests(a) != leaves_out_tests(b) {
+        return "it leaves out no tests, the other deletes or skips some".into();
+    }
     if !a.passed() {
         let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
         match (failing(a), failing(b)) {
@@ -275,6 +278,7 @@ mod tests {
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::blast::Blast;
     use crate::model::candidate::State;
+    use crate::model::flag::FlagKind;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Stage, StageResult};
     use crate::model::test_report::TestReport;
@@ -742,6 +746,13 @@ mod tests {
                 "a before c: 2 tests failing, the other has no test report",
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
+        );
+        let mut without_x = failing("e", 5, 1, &[]);
+        without_x.flags = vec![FlagKind::TestsDeleted.at("test.rs")];
+        let last = [&entries[1..3], &[without_x]].concat();
+        assert_eq!(
+            steps(&last, Rules::default())[1],
+            "c before e: it leaves out no tests, the other deletes or skips some"
         );
         let report = |failing: &[&str], passing: &[&str]| {
             let list = |names: &[&str]| names.iter().map(|t| (*t).to_owned()).collect();

@@ -70,6 +70,11 @@ impl Flag {
         matches!(self.kind, OracleChanged | TestsDeleted | TestsEdited | TestsSkipped { .. })
     }
 
+    /// True if the candidate runs fewer of the base's tests.
+    pub fn leaves_out_tests(&self) -> bool {
+        matches!(self.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. })
+    }
+
     /// A few words for a table.
     pub fn label(&self) -> &'static str {
         match self.kind {

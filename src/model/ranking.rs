@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::agreement;
 use crate::model::blast::Blast;
 use crate::model::cross_score;
+use crate::model::flag::Flag;
 use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::terms::Terms;
@@ -147,8 +148,8 @@ impl Rules {
 /// The usable candidates, best first. First come those that passed: those that also pass with the base's
 /// tests before those that pass only with their own, then clean passes before flaky ones. Then come those
 /// whose test report contradicts an exit code of 0, then those that were skipped, then those that failed:
-/// those that got furthest first, and of these the ones with the fewest failing tests. Last come those that
-/// were not run.
+/// those that got furthest first, and of these the ones that leave out no tests, then those with the fewest
+/// failing tests. Last come those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -158,7 +159,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     usable.sort_by_key(|e| {
         if e.passed() {
             let (own_tests_only, flaky, key) = rules.at_best(e, &counts);
-            return (0, own_tests_only, flaky, 0, 0, key);
+            return (0, own_tests_only, flaky, 0, false, 0, key);
         }
         let failing = e.results.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = match () {
@@ -167,9 +168,23 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
             () if e.not_run() => 4,
             () => 3,
         };
-        (group, false, false, usize::MAX - reached(e), failing, without_pass.rank_key(e, &counts))
+        let further = usize::MAX - reached(e);
+        (
+            group,
+            false,
+            false,
+            further,
+            leaves_out_tests(e),
+            failing,
+            without_pass.rank_key(e, &counts),
+        )
     });
     usable
+}
+
+/// True if the candidate deletes or skips tests of the base.
+pub(super) fn leaves_out_tests(entry: &Entry) -> bool {
+    entry.flags.iter().any(Flag::leaves_out_tests)
 }
 
 /// The number of commands that passed before the first that did not.
