@@ -5,15 +5,17 @@
 /// `TypeError: x`, `error[E0308]: x`, `error TS2304: x`.
 const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FATAL", "panic"];
 
-/// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest and
-/// unittest.
-const FAILED_TEST: [&str; 7] =
-    ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL "];
+/// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest, unittest and
+/// Perl.
+const FAILED_TEST: [&str; 8] =
+    ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL ", "Can't locate "];
 
 /// A line with one of these texts says that something is missing. The texts are in lower case.
-const MISSING: [&str; 14] = [
+const MISSING: [&str; 16] = [
+    "can't locate",
     "can't open",
     "cannot find",
+    "cannot load such",
     "cannot open",
     "could not find",
     "could not open",
@@ -104,6 +106,8 @@ mod tests {
             ("/bin/python3: No module named suite", true),
             ("E   ModuleNotFoundError: No module named 'suite'", true),
             ("sh: 1: suite: not found", true),
+            ("Can't locate Suite.pm in @INC (you may need to install the Suite module)", true),
+            ("in 'require': cannot load such file -- suite (LoadError)", true),
             ("Error: Cannot find module 'suite'", true),
             ("x.c:1:10: fatal error: suite.h: No such file or directory", true),
             ("tool: could not open 'suite'", true),
@@ -126,6 +130,7 @@ mod tests {
             "    AssertionError: 1 == 2",
             "Caused by: java.lang.IllegalStateException: no",
             "panic: runtime error: index out of range",
+            "Can't locate Suite.pm in @INC (you may need to install the Suite module)",
             "thread 'tests::adds' panicked at src/lib.rs:9:9:",
             "test adds ... FAILED",
             "test_adds (test_x.Adding.test_adds) ... FAIL",
