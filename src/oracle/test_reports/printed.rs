@@ -393,10 +393,37 @@ fn prove(lines: &[String]) -> Option<TestReport> {
         let is_summary = rest[0].starts_with("Files=") && rest[0].contains(", Tests=");
         is_summary.then(|| (number_after(&rest[0], ", Tests="), 0))
     })?;
-    for (file, _) in lines.iter().filter_map(|line| line.split_once(" (Wstat: ")) {
-        report.name_failing(file.trim_end());
+    for (at, line) in lines.iter().enumerate() {
+        let Some((file, _)) = line.split_once(" (Wstat: ") else { continue };
+        let about: Vec<&str> =
+            lines[at + 1..].iter().map_while(|line| line.strip_prefix("  ")).collect();
+        let names = failed_in_file(file.trim_end(), &about);
+        // A file that ended before its first failure counts as a test: it is none of prove's number.
+        if names.is_empty() && about.iter().any(|line| !line.starts_with("TODO passed:")) {
+            report.count(file.trim_end(), TestEnd::Failed);
+        }
+        names.iter().for_each(|name| report.name_failing(name));
     }
     tap(lines).is_none().then_some(report)
+}
+
+/// The most failed tests of one file that prove's summary names.
+const MOST_FAILED: usize = 10_000;
+
+/// The names of a file's failed tests in prove's summary, e.g. for `Failed tests:  2, 4-6`. A long list goes on
+/// in the next lines.
+fn failed_in_file(file: &str, about: &[&str]) -> Vec<String> {
+    let Some(at) = about.iter().position(|line| line.starts_with("Failed test")) else {
+        return Vec::new();
+    };
+    let first = about[at].split_once(':').map(|(_, numbers)| numbers);
+    let others = about[at + 1..].iter().copied().take_while(|line| line.starts_with(' '));
+    let numbers = first.into_iter().chain(others).flat_map(|list| list.split([',', ' ']));
+    let ranges = numbers.filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(number(first)?..=number(last)?)
+    });
+    ranges.flatten().take(MOST_FAILED).map(|number| format!("{file} test {number}")).collect()
 }
 
 /// The longer form of the output of `node --test`, which is meant for people.
@@ -796,7 +823,10 @@ mod tests {
         let log = "t/a.t .. skipped: no\nFiles=1, Tests=0,  0 wallclock secs\nResult: NOTESTS\n";
         assert_read(log, (0, 0), &[], "prove");
         let log = "t/a.t .. \nt/a.t (Wstat: 512 (exited 2) Tests: 4 Failed: 2)\n  Failed tests:  2, 4\nFiles=1, Tests=4,  0 wallclock secs\nResult: FAIL\n";
-        assert_read(log, (4, 0), &["t/a.t"], "prove");
+        assert_read(log, (4, 0), &["t/a.t test 2", "t/a.t test 4"], "prove");
+        let log = "t/a.t (Wstat: 65280 (exited 255) Tests: 1 Failed: 0)\n  Non-zero exit status: 255\nt/b.t (Wstat: 0 Tests: 9 Failed: 4)\n  Failed tests:  1, 3-4\n                9\n  TODO passed:   2\nt/c.t (Wstat: 0 Tests: 1 Failed: 0)\n  TODO passed:   1\nFiles=3, Tests=11,  0 wallclock secs\nResult: FAIL\n";
+        let failed = ["t/a.t", "t/b.t test 1", "t/b.t test 3", "t/b.t test 4", "t/b.t test 9"];
+        assert_read(log, (12, 0), &failed, "prove");
         let log =
             "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
         // With `prove -v`, the last line of each file (`ok`) looks like a test.
