@@ -40,8 +40,8 @@ impl FromStr for Part {
     }
 }
 
-/// `terms.toml`, which `shard open` writes. Each machine judges by these terms, and not by its own
-/// configuration.
+/// `terms.toml`, which `shard open` writes. Each machine judges by these terms. `[env]`, `[limits]`, `oracle.warm`
+/// and `[sandbox]` without its mode describe the machine, and come from its own configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedTerms {
