@@ -153,6 +153,8 @@ pub struct Call {
     world: Vec<OsString>,
     args: Vec<OsString>,
     stdin: Option<Vec<u8>>,
+    /// The directory in which git starts, if it is not the work tree.
+    directory: Option<PathBuf>,
     git: Git,
 }
 
@@ -262,7 +264,7 @@ impl Git {
     /// Begins a call with a subcommand or a leading option.
     pub fn call(&self, first: impl AsRef<OsStr>) -> Call {
         let args = vec![first.as_ref().to_owned()];
-        Call { world: Vec::new(), args, stdin: None, git: self.clone() }
+        Call { world: Vec::new(), args, stdin: None, directory: None, git: self.clone() }
     }
 }
 
@@ -285,6 +287,17 @@ impl Call {
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Starts git in the user's current directory, if that is in the work tree. git does not remove the
+    /// directory in which it starts.
+    #[must_use]
+    pub fn keeping_current_directory(mut self) -> Self {
+        let here = std::env::current_dir().ok();
+        let root = self.git.work_tree.as_deref().and_then(|root| root.canonicalize().ok());
+        self.directory =
+            here.zip(root).filter(|(here, root)| here.starts_with(root)).map(|(here, _)| here);
         self
     }
 
@@ -432,7 +445,7 @@ impl Call {
         let program = words.next().unwrap_or_default();
         let env = self.environment(temporary)?;
         let mut expression = duct::cmd(program, words).unchecked();
-        if let Some(dir) = &self.git.work_tree {
+        if let Some(dir) = self.directory.as_ref().or(self.git.work_tree.as_ref()) {
             expression = expression.dir(dir);
         }
         // In duct the removal of a variable wins over a value that is set later.

@@ -1,6 +1,6 @@
 //! `apply`: what passed is what lands, on a fresh branch; or nothing has changed.
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use crate::common::edits::TWO;
 use crate::common::{Answer, TestWorld, World, make_executable, poll, write};
@@ -1204,5 +1204,22 @@ fn hook_that_an_attempt_changes_does_not_run_outside_of_its_world() {
     let merged = land(&["--merge"]).expect(0);
     assert!(merged.stderr.contains("post-merge is not run"), "{}", merged.stderr);
     assert!(!ran.exists());
+    world.assert_clean();
+}
+
+#[test]
+fn current_directory_stays_if_the_change_deletes_it() {
+    let world = World::new();
+    world.write("sub/f", "x\n");
+    world.commit("sub");
+    world.attempts(&["git rm -qr sub; echo x >> src/lib.txt"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    let sub = world.repo.join("sub");
+    let inode = fs::metadata(&sub).unwrap().ino();
+    world.frites_in(&sub, ["apply", "-m", "x"]).expect(0);
+    assert_eq!(fs::metadata(&sub).unwrap().ino(), inode);
+    assert_eq!(world.git_in(&sub, ["status", "--porcelain"]), "");
+    world.frites_in(&sub, ["apply", "--undo"]).expect(0);
+    assert_eq!(fs::read_to_string(sub.join("f")).unwrap(), "x\n");
     world.assert_clean();
 }

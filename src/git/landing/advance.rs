@@ -205,7 +205,7 @@ fn lock_of_lock(git: &Git) -> PathBuf {
 fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree = || {
         let call = git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]);
-        call.confined()?.output()
+        call.keeping_current_directory().confined()?.output()
     };
     let first = read_tree()?;
     if first.code == 0 {
