@@ -69,9 +69,10 @@ pub fn contradicted(
 }
 
 /// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on the candidate.
-/// `own` must be of the same kind as the base's report. `oracle.trust-exit` makes no difference here.
-pub fn fewer(base: &Baseline, own: &TestReport) -> Option<(u64, u64)> {
-    match Expected::of(base)?.contradiction(Some(own)) {
+/// `own` is the candidate's report, if it has one, of the same kind as the base's. `oracle.trust-exit` makes no
+/// difference here.
+pub fn fewer(base: &Baseline, own: Option<&TestReport>) -> Option<(u64, u64)> {
+    match Expected::of(base)?.contradiction(own) {
         Some(Outcome::MissingTests { reported, expected }) => Some((reported, expected)),
         _ => None,
     }

@@ -400,7 +400,11 @@ impl DecisionInputs<'_> {
         } else {
             format!("passed {} and then ", and(&before))
         };
-        format!("{lead} {got}{}, with {blast}{compared}", failed_at(closest))
+        let second = match &closest.base_tests {
+            Some(second) if second.failed() => format!("; {}", without_own_tests(closest)),
+            _ => String::new(),
+        };
+        format!("{lead} {got}{}, with {blast}{compared}{second}", failed_at(closest))
     }
 
     fn compared_with_the_base(&self, closest: &Entry) -> String {

@@ -114,9 +114,10 @@ impl FewerTests {
     /// `None` if the candidate does not pass, if as many tests ran as on the base, or if the reports do not
     /// show it.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<FewerTests> {
-        let (_, own) = reports(base, entry)?;
+        let own = entry.results.report();
+        let is_of_other_kind = reports(base, entry).is_none() && own.is_some();
         let (candidate, base) = missing_tests::fewer(base, own)?;
-        entry.results.passed().then_some(FewerTests { base, candidate })
+        (entry.results.passed() && !is_of_other_kind).then_some(FewerTests { base, candidate })
     }
 }
 
@@ -126,8 +127,9 @@ pub fn left_out(base: &Baseline, entry: &Entry) -> Vec<String> {
     if let Some(more) = MoreSkipped::of(base, entry) {
         return vec![more.in_words()];
     }
-    let fewer = FewerTests::of(base, entry).map(|fewer| {
-        format!("runs only {} of the base's {}", fewer.candidate, count(fewer.base, "test"))
+    let fewer = FewerTests::of(base, entry).map(|FewerTests { candidate, base }| match candidate {
+        0 => format!("reports none of the base's {}", count(base, "test")),
+        some => format!("runs only {some} of the base's {}", count(base, "test")),
     });
     fewer.into_iter().collect()
 }

@@ -214,9 +214,11 @@ impl Entry {
     }
 
     /// True if the candidate can win, and did not pass because the tests' report contradicts an exit code
-    /// of 0.
+    /// of 0. A candidate that also fails in the second judging, with the base's tests, cannot win.
     pub fn is_contradicted(&self) -> bool {
-        self.usable() && self.results.is_contradicted()
+        let second = self.base_tests.as_ref().filter(|second| second.failed());
+        let fails = second.is_some_and(|second| !second.results.is_contradicted());
+        self.usable() && self.results.is_contradicted() && !fails
     }
 
     /// If the candidate passed with its own tests: the command that says in the second judging, with the

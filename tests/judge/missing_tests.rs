@@ -22,7 +22,8 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
          base passes"
     );
     assert!(answer.out().contains("test reports 0 of 3"), "{}", answer.out());
-    assert!(answer.stderr.contains("oracle.trust-exit true"), "{}", answer.stderr);
+    let hint = "if it is right that fewer tests are reported, land it: `git frites apply --allow-unverified 1/c1`";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     let progress =
         "1/c1: test exit 0, but no report says that tests ran; 3 tests ran on the base (";
     assert!(answer.stderr.contains(progress), "{}", answer.stderr);
@@ -37,7 +38,34 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
     assert_eq!(alone.json()["passed"], json!([]));
     world.frites(["apply"]).refuses(1, "nothing verified to land: c1 is the one usable candidate");
     world.git(["config", "frites.oracle.trust-exit", "true"]);
-    world.frites(["judge", "-q", "--test", TEST]).expect(0);
+    let trusted = world.frites(["judge", "--test", TEST]).expect(0).out();
+    assert!(trusted.contains("check c1: it reports none of the base's 3 tests"), "{trusted}");
+    world.assert_clean();
+}
+
+#[test]
+fn change_that_switches_the_tests_off_and_fails_with_them_comes_behind_one_that_fails() {
+    let world = World::new();
+    world.write("Makefile", ".PHONY: test\ntest:\n\tsh test.sh\n");
+    let failure = "echo 'FAILED t.py::one - x'; echo '=== 1 failed, 2 passed in 0.10s ==='; exit 1";
+    let pass = "echo '=== 3 passed in 0.10s ==='";
+    world.write("test.sh", format!("if grep -q bad src/lib.txt; then {failure}; fi\n{pass}\n"));
+    world.commit("base");
+    let switched_off = "echo bad >> src/lib.txt; echo 'test: ; true' > Makefile";
+    world.attempts(&[switched_off, "echo bad >> src/lib.txt"]);
+    let answer = world.frites(["judge"]).expect(1);
+    assert_eq!(
+        sentence(&answer.out()),
+        "near-miss: none of 2 passed; c2 came closest: it failed test (exit 2; 1 of 3 tests), with 1 line in 1 file; of \
+         its failing tests 1 does not fail on the base: t.py::one"
+    );
+    world.attempts(&[switched_off]);
+    assert_eq!(
+        sentence(&world.frites(["judge"]).expect(1).out()),
+        "near-miss: c1 is the one usable candidate, and it failed test (exit 0, but no report says that tests ran; 3 tests \
+         ran on the base), with 5 lines in 2 files; the base passes; with the base's Makefile it failed test (exit 2; 1 of \
+         3 tests): t.py::one; check c1: it changes Makefile (which can decide what is run)"
+    );
     world.assert_clean();
 }
 
