@@ -200,8 +200,8 @@ fn each_kind_of_project_runs_its_own_commands() {
         ("bats", vec![("test/a.bats", "")], only(&["test: bats test, from test/*.bats"])),
         (
             "prove",
-            vec![("Makefile.PL", ""), ("t/a.t", "")],
-            only(&["test: prove -lr t, from Makefile.PL"]),
+            vec![("cpanfile", ""), ("t/a.t", "")],
+            only(&["test: prove -lr t, from cpanfile"]),
         ),
         // A Makefile that hands every target on, and a tool's rules without any test.
         (
@@ -945,6 +945,24 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
         assert!(plan.contains(other), "{plan}");
         let first = "from Makefile: go.mod comes before Makefile, because CI runs it\n";
         assert!(plan.contains(first), "{plan}");
+    }
+}
+
+#[test]
+fn perl_is_tested_as_ci_does_or_by_prove_if_that_finds_the_modules() {
+    let built = "build: `perl Makefile.PL && make`, from Makefile.PL\n";
+    let by_make = format!("{built}lint: none\ntest: `make test`, from Makefile.PL\n");
+    let by_prove = "test: `prove -lr t`, from Makefile.PL\n";
+    for (module, ci, expected) in [
+        ("A.pm", "", by_make.as_str()),
+        ("lib/A.pm", "", by_prove),
+        ("lib/A.pm", "make test", &by_make),
+    ] {
+        let ci = format!("script: {ci}\n");
+        let world =
+            project(&[("Makefile.PL", ""), (module, ""), ("t/a.t", ""), (".travis.yml", &ci)]);
+        let plan = world.frites(["judge", "-n"]).out();
+        assert!(plan.contains(expected), "{module}, {ci}: {plan}");
     }
 }
 
