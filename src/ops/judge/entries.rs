@@ -147,21 +147,34 @@ fn entry_of(
             entry.dropped.sort();
         }
     }
-    let files: Vec<ChangedFile> = changes.iter().map(|change| changed_file(repo, change)).collect();
-    entry.flags = flags(&changes, &files, project)?;
-    entry.flags.extend(changes.iter().zip(&files).flat_map(|(c, f)| unseen(repo, c, f)));
+    let files_of = |changes: &[Change]| -> Vec<ChangedFile> {
+        changes.iter().map(|change| changed_file(repo, change)).collect()
+    };
+    let own_files = files_of(&changes);
+    // A run that continues an attempt is trusted no more than one attempt that makes all of its changes.
+    let since_root = match entry.judged() {
+        Some(judged) if run.root() != &run.base => {
+            Some(diff::since(repo, run.root(), judged).changes()?)
+        }
+        _ => None,
+    };
+    let files_since_root = since_root.as_deref().map(files_of);
+    let changes = since_root.as_ref().unwrap_or(&changes);
+    let files = files_since_root.as_ref().unwrap_or(&own_files);
+    entry.flags = flags(changes, files, project)?;
+    entry.flags.extend(changes.iter().zip(files).flat_map(|(c, f)| unseen(repo, c, f)));
     let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
-    let ignored = ignored(repo, &run.base, added.map(|change| &change.path))?;
+    let ignored = ignored(repo, run.root(), added.map(|change| &change.path))?;
     for path in ignored.into_values().collect::<BTreeSet<_>>() {
         entry.flags.push(FlagKind::IgnoredAdded.at(path.lossy()));
     }
     entry.flags.sort();
-    entry.base_tests = plan_of_base_tests(session, run, &entry, &files, (settings, project))?;
-    Ok((entry, files))
+    entry.base_tests = plan_of_base_tests(session, run, &entry, files, (settings, project))?;
+    Ok((entry, own_files))
 }
 
-/// The second judging of an entry with the base's tests; `None` if there is none. `files` are the entry's changed
-/// files.
+/// The second judging of an entry with the base's tests; `None` if there is none. `files` are the files that
+/// differ from the base of the first run.
 fn plan_of_base_tests(
     session: &Session,
     run: &Run,
@@ -171,11 +184,7 @@ fn plan_of_base_tests(
 ) -> Result<Option<BaseTestsResult>> {
     let Session { repo, .. } = session;
     let Some(judged) = entry.judged().filter(|_| entry.usable()) else { return Ok(None) };
-    let base = run.root();
-    let since_root = (*base != run.base).then(|| changed_files(repo, base, judged));
-    let since_root = since_root.transpose()?;
-    let changed = since_root.as_deref().unwrap_or(files);
-    let planned = base_tests::plan(repo, base, judged, changed, project, settings.base_tests)?;
+    let planned = base_tests::plan(repo, run.root(), judged, files, project, settings.base_tests)?;
     for tree in planned.iter().flat_map(BaseTestsResult::trees) {
         kept_commits::keep_beside_housekeeping(session, run, tree)?;
     }

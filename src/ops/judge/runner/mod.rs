@@ -98,7 +98,7 @@ impl<'a> OracleRunner<'a> {
         let seeds = judging.seeds(session, &run.base)?;
         terms.seeds = Some(seeds.digest()?);
         let leads = back_leads(session, &terms.settings, &seeds, &run.base)?;
-        let base = (&run.base, seeds.clone());
+        let base = (run.root(), seeds.clone());
         let timeout = judging.timeout(session);
         let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
         let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
@@ -113,7 +113,7 @@ impl<'a> OracleRunner<'a> {
         if let (Some(layered), false) =
             (&runner.layered, is_influenced || can_others_write(session))
         {
-            let base = JudgedTree::of(&session.repo, run.base)?;
+            let base = JudgedTree::of(&session.repo, *run.root())?;
             let cache = &runner.ledger.cache;
             let name = cache.layer_name(&base)?;
             layered.use_kept(name, &cache.distrusted, runner.warmth() == Warmth::Warm)?;

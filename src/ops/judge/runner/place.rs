@@ -85,7 +85,7 @@ impl OracleRunner<'_> {
         match self.lay_by_git(commit, warmth) {
             // The tree is at fault: e.g. a name is too long for this file system, or a filter fails on a
             // file.
-            Err(error) if error.cause == Cause::GitExit && *commit != self.run.base => {
+            Err(error) if error.cause == Cause::GitExit && commit != self.run.root() => {
                 Ok(LaidTree::Refused(error.message))
             }
             laid => laid,
@@ -147,7 +147,7 @@ impl OracleRunner<'_> {
                 let changed = || checkout.changed(&self.session.repo);
                 let downloads = Downloads {
                     commands: checkout.downloads.clone(),
-                    are_needed: *commit != self.run.base,
+                    are_needed: commit != self.run.root(),
                     ..Downloads::default()
                 };
                 let place = place(checkout.dir(), &confinement, &changed);
@@ -158,7 +158,7 @@ impl OracleRunner<'_> {
                         self.ledger.note_cost(share, checkout.has_outputs, results);
                     }
                     note_claims(checkout, results);
-                    if *commit == self.run.base {
+                    if commit == self.run.root() {
                         self.keep_outputs(checkout, results, !place.downloads.have_failed.get());
                     }
                 }

@@ -62,7 +62,7 @@ impl OracleRunner<'_> {
         if trees > 0 && !self.is_in_place() {
             // In sealed worlds, one more tree is checked out while commands run.
             let ahead = usize::from(self.world() == WorldKind::Sealed);
-            self.require_space(&self.run.base, (jobs + ahead).min(trees))?;
+            self.require_space(self.run.root(), (jobs + ahead).min(trees))?;
         }
         let board = Board::new(WorkKind::Judging, scheduler.workers(jobs));
         let shown = scheduler.waiting();
@@ -176,7 +176,7 @@ impl OracleRunner<'_> {
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
             return Ok(());
         }
-        self.ledger.forget_kept(&JudgedTree { tree: *tree, commit: self.run.base })?;
+        self.ledger.forget_kept(&JudgedTree { tree: *tree, commit: *self.run.root() })?;
         self.ledger.keep_base_layer(None);
         layered.forget_layers()
     }
@@ -185,7 +185,7 @@ impl OracleRunner<'_> {
         let results = self.judge_again(&Work::of_base(*tree))?;
         let confirmed = TreeOutcome::new(results.clone(), self.report_to(&Subject::Base)?.logs);
         self.tamper.check(false, None, || {
-            let judged = JudgedTree { tree: *tree, commit: self.run.base };
+            let judged = JudgedTree { tree: *tree, commit: *self.run.root() };
             self.ledger.keep(&judged, &confirmed)?;
             Ok(Some(judged))
         })?;

@@ -318,7 +318,7 @@ impl OracleRunner<'_> {
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
         let tree = work.tree;
         let commit = match work.of {
-            Subject::Base => self.run.base,
+            Subject::Base => *self.run.root(),
             // As long as no ref reaches the commit, a garbage collection may delete it. Then it is made
             // again.
             _ => self
@@ -386,9 +386,10 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// The base's tree.
+    /// The tree of the base. A run that continues an attempt is compared with the base of the first run, as if
+    /// one attempt had made all the changes.
     pub(super) fn base_tree(&self) -> Result<Oid> {
-        Ok(self.session.repo.commit(&self.run.base)?.tree)
+        Ok(self.session.repo.commit(self.run.root())?.tree)
     }
 
     /// Judges only the base. Returns `None` if `cancel` ended the judging.
@@ -426,7 +427,7 @@ impl OracleRunner<'_> {
         }
         let (trees, first): (Vec<Oid>, Vec<&Work>) = distinct.into_iter().unzip();
         let jobs = jobs.clamp(1, first.len().max(1));
-        self.require_space(&self.run.base, jobs)?;
+        self.require_space(self.run.root(), jobs)?;
         let board = Board::new(WorkKind::Judging, jobs);
         let judge = TreeJudge::new(self, jobs, warmth, &board, &[]);
         let subjects: Vec<Name> = first.iter().filter_map(|work| work.crossed()).cloned().collect();

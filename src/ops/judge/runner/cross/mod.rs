@@ -3,6 +3,7 @@ mod matrix;
 mod overlay;
 mod proof;
 
+pub use overlay::TestFiles;
 pub use proof::prove;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use crate::model::verdict::{Baseline, Entry};
 use crate::ops::judge::base_tests;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::cross::matrix::{Author, CrossTree, TestRow};
-use crate::ops::judge::runner::cross::overlay::{TestFiles, lay_over};
+use crate::ops::judge::runner::cross::overlay::lay_over;
 use crate::ops::judge::schedule::Work;
 use crate::oracle::sealed::Warmth;
 
@@ -61,7 +62,7 @@ impl OracleRunner<'_> {
         baseline: &Baseline,
         jobs: usize,
     ) -> Result<()> {
-        let (repo, base) = (&self.session.repo, &self.run.base);
+        let (repo, base) = (&self.session.repo, self.run.root());
         let mut candidates: Vec<CrossCandidate> = Vec::new();
         for entry in entries.iter().filter(|entry| entry.passed()) {
             let (Some(capture), Some(tree)) = (&entry.tree, entry.judged()) else { continue };

@@ -76,7 +76,7 @@ impl OracleRunner<'_> {
     ) -> Result<Option<Proof>> {
         let Some(capture) = &entry.tree else { return Ok(None) };
         let repo = &self.session.repo;
-        let tests = TestFiles::of(repo, &self.run.base, capture)?;
+        let tests = TestFiles::of(repo, self.run.root(), capture)?;
         if tests.files.is_empty() {
             return Ok(None);
         }
