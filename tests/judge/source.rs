@@ -1569,6 +1569,23 @@ fn pass_whose_code_rewrote_a_test_is_not_verified() {
 }
 
 #[test]
+fn pass_that_rewrote_a_test_does_not_count_whatever_the_second_judging_says() {
+    let world = World::unborn();
+    world.write("src/greet.py", "echo helo\n");
+    world.write("tests/greeting", "helo\n");
+    world.commit("base");
+    // Without the added data, the source neither greets wrongly nor rewrites anything.
+    let source =
+        "if test -e new.data; then echo wrong > tests/greeting; echo wrong; else echo helo; fi";
+    world.attempts(&[&format!("echo '{source}' > src/greet.py; echo > new.data")]);
+    let test = "cp src/greet.py x; sh x > out; cmp out tests/greeting";
+    let answer = world.frites(["judge", "--test", test]).expect(3);
+    let words = "a command rewrote 'tests/greeting', so its pass does not count";
+    assert!(answer.out().contains(words), "{}", answer.out());
+    world.assert_clean();
+}
+
+#[test]
 fn merged_tree_whose_code_rewrites_a_test_is_not_verified() {
     let world = World::unborn();
     world.write("src/greet.py", "cat greeting\n");

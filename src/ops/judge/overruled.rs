@@ -25,7 +25,9 @@ pub fn overrule(
         found = missing_tests::contradict(entries, baseline, &terms.settings);
         // Claims are left alone, because a claim decides nothing before it is confirmed.
         for entry in entries.iter_mut().filter(|entry| !entry.is_claim()) {
-            found |= overrule_results(repo, base, terms, counting(entry), baseline)?;
+            for results in judgings(entry) {
+                found |= overrule_results(repo, base, terms, results, baseline)?;
+            }
         }
     }
     entries.iter_mut().for_each(flag_rewritten);
@@ -66,22 +68,21 @@ pub fn overrule_results(
 /// If a pass does not count because a command rewrote a file, flags the entry with that file. Removes an old
 /// flag first, because the entry may have been judged again since.
 fn flag_rewritten(entry: &mut Entry) {
-    let rewritten = counting(entry).iter().find_map(|result| match &result.obstacle {
-        Some(Obstacle::Rewritten { file }) => Some(file.clone()),
-        _ => None,
+    let rewritten = judgings(entry).flat_map(|results| results.iter()).find_map(|result| {
+        match &result.obstacle {
+            Some(Obstacle::Rewritten { file }) => Some(file.clone()),
+            _ => None,
+        }
     });
     entry.flags.retain(|flag| flag.kind != FlagKind::TestsRewritten);
     entry.flags.extend(rewritten.map(|path| FlagKind::TestsRewritten.at(path)));
     entry.flags.sort();
 }
 
-/// The results that decide whether an entry is verified: the results of its second judging, if it has any,
-/// else the results of its own tree.
-fn counting(entry: &mut Entry) -> &mut Results {
-    match &mut entry.base_tests {
-        Some(second) if !second.results.is_empty() => &mut second.results,
-        _ => &mut entry.results,
-    }
+/// The results of an entry's own tree, and those of its second judging, if it has any.
+fn judgings(entry: &mut Entry) -> impl Iterator<Item = &mut Results> {
+    let second = entry.base_tests.iter_mut().map(|second| &mut second.results);
+    [&mut entry.results].into_iter().chain(second)
 }
 
 /// The tracked files that commands rewrote on this tree but not on the base. If a file is also rewritten on
