@@ -100,10 +100,16 @@ impl BaseTestsResult {
     /// The files without which the candidate fails, in words, if all files that were put back are neither tests
     /// nor files that decide which commands run.
     pub fn needs(&self) -> Option<String> {
-        let mut undone = self.put_back.iter().chain(&self.taken_out);
-        let are_others = undone.all(|path| self.no_source.contains(path));
         let is_first = self.failed() && self.failed_beside().is_none();
-        (is_first && are_others && !self.no_source.is_empty()).then(|| some_of(&self.no_source))
+        let are_named = !self.undoes_tests() && !self.no_source.is_empty();
+        (is_first && are_named).then(|| some_of(&self.no_source))
+    }
+
+    /// True if a change to tests or to a file that decides which commands run is undone, so that the candidate's
+    /// own tree may run other tests than the base.
+    pub fn undoes_tests(&self) -> bool {
+        let mut undone = self.put_back.iter().chain(&self.taken_out);
+        undone.any(|path| !self.no_source.contains(path))
     }
 
     /// The number of trees on which commands ran.

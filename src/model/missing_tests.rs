@@ -11,6 +11,7 @@
 //! random id.
 use std::collections::BTreeSet;
 
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{TestReport, is_doctest};
@@ -20,7 +21,7 @@ use crate::model::verdict::{Baseline, Entry};
 pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettings) -> bool {
     let mut found = false;
     for entry in entries {
-        let changes_tests = entry.base_tests.is_some();
+        let changes_tests = entry.base_tests.as_ref().is_some_and(BaseTestsResult::undoes_tests);
         found |= contradict_tree(&mut entry.results, base, settings, changes_tests);
         if let Some(second) = &mut entry.base_tests {
             found |= contradict_tree(&mut second.results, base, settings, false);

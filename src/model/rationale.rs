@@ -473,7 +473,7 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
     if kind == DecisionKind::NoOracle || clauses.is_empty() {
         return String::new();
     }
-    let is_put_back = winner.flags.iter().all(Flag::is_about_tests);
+    let is_put_back = !winner.flags.is_empty() && winner.flags.iter().all(Flag::is_about_tests);
     let mut put_back = winner.base_tests.iter().flat_map(|second| &second.put_back);
     let is_whole = put_back.all(|path| !path.starts_with(PART_OF));
     let evidence = match &winner.base_tests {

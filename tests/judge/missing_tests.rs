@@ -147,6 +147,47 @@ fn with_test_files() -> World {
 }
 
 #[test]
+fn run_that_continues_an_attempt_is_compared_with_the_base_of_the_first_run() {
+    let world = World::new();
+    world.attempts(&["echo fewer >> src/lib.txt"]);
+    world.frites(["judge", "-q", "--test", TEST]).expect(3);
+    world.spawn(["-n", "1", "--from", "1/c1", "--", "sh", "-c", "echo more >> src/lib.txt"]);
+    let answer = world.frites(["judge", "--test", TEST]).expect(3);
+    assert!(answer.out().contains("missing-tests: c1"), "{}", answer.out());
+    world.frites(["apply"]).refuses(1, "nothing verified to land");
+    world.assert_clean();
+}
+
+#[test]
+fn data_that_switches_tests_off_is_not_excused_by_the_second_judging() {
+    let world = World::unborn();
+    world.write("src/a.py", "");
+    world.write("tests/test_a.py", "");
+    world.write("a.data", "on");
+    let test = "n=2; if grep -q off a.data; then n=1; fi; echo \"=== $n passed in 0.10s ===\"";
+    world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));
+    world.commit("base");
+    world.attempts(&["echo off > a.data"]);
+    let json = world.frites(["judge", "--json"]).expect(3).json();
+    assert_eq!(json["decision"], "missing-tests", "{json}");
+    world.assert_clean();
+}
+
+#[test]
+fn tests_that_the_target_got_later_must_run_on_the_merged_tree() {
+    let world = with_test_files();
+    world.attempts(&["echo stop > src/b.py"]);
+    let test = "n=$(ls tests/test_*.py | wc -l); if test -e src/b.py; then n=2; fi; \
+                echo \"=== $n passed in 0.10s ===\"";
+    world.frites(["judge", "-q", "--test", test]).expect(0);
+    world.write("tests/test_c.py", "");
+    world.commit("a new test");
+    let why = "merged with HEAD, it failed test (exit 0, but by its report only 2 of the base's 3 tests ran)";
+    world.frites(["apply", "-m", "land"]).refuses(1, why);
+    world.assert_clean();
+}
+
+#[test]
 fn candidate_that_deletes_tests_is_compared_by_those_of_the_base() {
     let world = with_test_files();
     world.attempts(&[

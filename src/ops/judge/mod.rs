@@ -32,7 +32,7 @@ pub use overruled::overrule_results;
 pub use part_judge::judge_some;
 pub use replay::replay;
 pub use runner::commit::judge_commit;
-pub use runner::cross::prove;
+pub use runner::cross::{TestFiles, prove};
 
 use crate::config::keys;
 use crate::error::{Error, Result};

@@ -9,7 +9,7 @@ use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
 use crate::model::verdict::{Baseline, Verdict};
-use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
+use crate::ops::judge::{TestFiles, judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -28,7 +28,7 @@ impl Plan {
     ) -> Result<()> {
         let Session { store, ui, .. } = session;
         let is_merged = self.tree != self.judged.tree;
-        let is_as_judged = !is_merged && (*target.state() == self.run.base || options.no_rejudge);
+        let is_as_judged = !is_merged && (target.state() == self.run.root() || options.no_rejudge);
         if !self.verified || is_as_judged {
             return Ok(());
         }
@@ -50,8 +50,9 @@ impl Plan {
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
+            let changes_tests = second.as_ref().is_some_and(BaseTestsResult::undoes_tests);
             let results =
-                self.judge_on_target(session, target, &tree, (&who, &logs), second.is_some())?;
+                self.judge_on_target(session, target, &tree, (&who, &logs), changes_tests)?;
             if results.cannot_tell() || results.is_contradicted() {
                 let why = results.stopped_at().map(stopped_in).unwrap_or_default();
                 let reason = format!("merged with {name}, it {why}");
@@ -77,8 +78,9 @@ impl Plan {
     /// Judges a tree that may land on the target, and overrules a pass that does not count. `changes_tests` is
     /// true if the tree is judged once more, with the target's tests.
     ///
-    /// If tests of the run's base are missing, the target may have dropped them. So the target is judged, too,
-    /// and its tests count instead, if it has a report.
+    /// The target may have tests that the run's base lacks. If tests of the run's base are missing, the target may
+    /// also have dropped them. In both cases the target is judged, too, and its tests count instead, if it has a
+    /// report.
     fn judge_on_target(
         &mut self,
         session: &Session,
@@ -96,12 +98,13 @@ impl Plan {
         *world = Some(its_world);
         let Verdict { baseline: Some(base), terms, .. } = &*verdict else { return Ok(results) };
         let settings = &terms.settings;
-        if contradict_tree(&mut results.clone(), base, settings, changes_tests) {
+        let target_tree = repo.commit(target.state())?.tree;
+        let has_other_tests = !TestFiles::of(repo, run.root(), &target_tree)?.is_empty();
+        if has_other_tests || contradict_tree(&mut results.clone(), base, settings, changes_tests) {
             if of_target.is_none() {
                 let name = target.name();
                 ui.note(format!("{}: its tests are compared with those of {name}", named_logs.0));
-                let commit =
-                    commit::neutral_commit(repo, &repo.commit(target.state())?.tree, &target.tip)?;
+                let commit = commit::neutral_commit(repo, &target_tree, &target.tip)?;
                 let logs = store.target_logs(&run.run).judging(None);
                 let (results, _) = judge_commit(session, run, verdict, &commit, (&name, &logs))?;
                 *of_target = Some(Baseline { results, inherited: false });
