@@ -186,6 +186,11 @@ impl CiCommands {
         self.commands.iter().any(is_run) || self.actions.iter().any(|name| name.contains(program))
     }
 
+    /// True if CI runs a command of just these words.
+    pub fn runs_words(&self, words: &[&str]) -> bool {
+        self.first_plain(|own| own == words).is_some()
+    }
+
     /// The words of the first plain command for which `accept` is true.
     fn first_plain(&self, accept: impl Fn(&[String]) -> bool) -> Option<Vec<String>> {
         let mut plain = self.commands.iter().filter(|command| command.is_plain);

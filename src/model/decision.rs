@@ -776,6 +776,20 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_times_out_everywhere_may_lack_something() {
+        let ends = [Outcome::Passed, Outcome::Passed, Outcome::TimedOut];
+        let base = Baseline { results: entry("base", 0, 1, 1, &ends).results, inherited: false };
+        let entries = [entry("a", 1, 1, 1, &ends), entry("b", 2, 2, 1, &ends)];
+        let why = decide(&entries, Some(&base), Rules::default()).rationale;
+        let lead = "none of 2 passed, and test fails on the base in the same way (timed out): the base or this machine \
+                    may lack something; a came closest";
+        assert!(why.starts_with(lead), "{why}");
+        let passed = [entry("a", 1, 1, 1, &ends), entry("b", 2, 2, 1, &PASS)];
+        let why = decide(&passed, Some(&base), Rules::default()).rationale;
+        assert!(!why.contains("may lack"), "{why}");
+    }
+
+    #[test]
     fn agreement_ranks_before_size_when_it_is_asked_for() {
         let with = |name: &str, index, lines, agreement| {
             let mut e = entry(name, index, lines, 1, &PASS);

@@ -444,12 +444,12 @@ impl DecisionInputs<'_> {
 /// The failure of the base that every candidate shares, as a clause.
 fn fails_alike(base: &StageResult) -> String {
     let StageResult { stage, outcome, error, .. } = base;
-    let line = error.as_deref().unwrap_or_default();
+    let line = error.as_ref().map(|line| format!(": {line}")).unwrap_or_default();
     let why = match &base.obstacle {
         Some(hidden @ Obstacle::Hidden { .. }) => hidden.to_string(),
         _ => "the base or this machine may lack something".to_owned(),
     };
-    format!("{stage} fails on the base in the same way ({outcome}: {line}): {why}")
+    format!("{stage} fails on the base in the same way ({outcome}{line}): {why}")
 }
 
 /// If the base passes, too: what the pass of the recommended candidate then shows, as a clause.

@@ -357,11 +357,12 @@ impl Baseline {
     }
 
     /// The test command, if it fails on the base and on each of these candidates with the same error line,
-    /// and no test passed anywhere. Unless an obstacle is known, that line must name something missing. Then
-    /// the base or the machine is at fault, not the candidates.
+    /// and no test passed anywhere. Unless it timed out or an obstacle is known, that line must name something
+    /// missing. Then the base or the machine is at fault, not the candidates.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;
-        if stopped.obstacle.is_none() && !stopped.error.as_deref().is_some_and(tells_of_lack) {
+        let tells = stopped.obstacle.is_some() || stopped.outcome == Outcome::TimedOut;
+        if !tells && !stopped.error.as_deref().is_some_and(tells_of_lack) {
             return None;
         }
         let mut of_candidates = candidates.iter().map(|entry| entry.results.stopped_at());

@@ -44,12 +44,15 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         {
             broken_base_hints(terms, run, stage)
         }
-        DecisionKind::BrokenBase | DecisionKind::NearMiss => vec![
-            near_miss_that_did_not_start(verdict, name).unwrap_or_else(|| output("see why")),
-            format!(
+        DecisionKind::BrokenBase | DecisionKind::NearMiss => {
+            let why = near_miss_that_did_not_start(verdict, name).unwrap_or_else(|| {
+                format!("{}{}", output("see why"), output_of_base(verdict, name))
+            });
+            let go_on = format!(
                 "continue in the worktree: `cd \"$(git frites path {address})\"`, then judge again: `{judge}`"
-            ),
-        ],
+            );
+            vec![why, go_on]
+        }
         DecisionKind::Undecided if decision.undecided.is_empty() && !verdict.lacks_base() => vec![
             output("see why a command could not tell"),
             format!("judge again when it can: `{judge}`; {land_anyway}"),
@@ -69,6 +72,19 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         | DecisionKind::Tests
         | DecisionKind::Judge
         | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
+    }
+}
+
+/// The end of a hint at a failed command's output, if the command fails on the base, too.
+fn output_of_base(verdict: &Verdict, name: &Name) -> String {
+    let stopped = verdict.entry(name).and_then(|entry| entry.results.stopped_at());
+    let base = verdict.baseline.as_ref().zip(stopped);
+    match base.and_then(|(base, stopped)| base.stops_at(stopped.stage)) {
+        Some(base) => format!(
+            "; and why it fails on the base, too: `git frites output {}/@base {}`",
+            verdict.run, base.stage
+        ),
+        None => String::new(),
     }
 }
 

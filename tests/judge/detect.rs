@@ -949,6 +949,23 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
 }
 
 #[test]
+fn ruby_is_tested_without_bundler_if_ci_does() {
+    for (ci, expected) in [
+        ("rake test", "setup: none\nbuild: none\nlint: none\ntest: `rake test`, from Rakefile\n"),
+        ("bundle exec rake test", "test: `bundle exec rake test`, from Rakefile\n"),
+    ] {
+        let ci = format!("jobs:\n  a:\n    steps:\n      - run: {ci}\n");
+        let world = project(&[
+            ("Gemfile", ""),
+            ("Rakefile", "Rake::TestTask.new\n"),
+            (".github/workflows/ci.yml", &ci),
+        ]);
+        let plan = world.frites(["judge", "-n"]).out();
+        assert!(plan.contains(expected), "{plan}");
+    }
+}
+
+#[test]
 fn perl_is_tested_as_ci_does_or_by_prove_if_that_finds_the_modules() {
     let built = "build: `perl Makefile.PL && make`, from Makefile.PL\n";
     let by_make = format!("{built}lint: none\ntest: `make test`, from Makefile.PL\n");
