@@ -132,6 +132,11 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
         && let Some(entry) = entries.find(|e| matches!(e.state, State::Failed | State::TimedOut))
     {
         let address = format!("{}/{}", run.run, entry.candidate);
+        if entry.state == State::Failed && entry.end.cause(entry.state).is_none() {
+            let hint = "the command could not start in the worktree, which begins with the files of the base: name a \
+                        program on PATH, an absolute path, or a file of the base";
+            return vec![hint.to_owned()];
+        }
         hints.push(format!(
             "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
             verdict.terms.judge_command(&run.run, "")

@@ -201,7 +201,11 @@ fn impossible_additions_are_refused_before_anything_is_made() {
         (&["1", "-c", "stray"], 128, "the branch 'frites/run/1/stray' has a name"),
         (&["1", "-n", "63"], 128, "65 candidates are more than limits.candidates = 64"),
         (&["1", "--patch", "absent"], 128, "could not read the patch 'absent'"),
-        (&["1", "--patch", bad], 1, "bad.patch' does not apply to the base of run 1"),
+        (
+            &["1", "--patch", bad],
+            1,
+            "bad.patch' does not apply to the base of run 1: git apply failed: ",
+        ),
         (&["1", "--patch", outside], 1, "does not apply to the base of run 1"),
         (&["1", "--patch", "-"], 1, "the patch on standard input does not apply"),
         (&["1", "--patch", "-", "-p", "-"], 2, "cannot both be standard input"),

@@ -767,3 +767,13 @@ fn winner_is_not_merged_into_a_branch_that_was_switched_to_meanwhile() {
     assert_eq!(world.git(["show", "main:README"]), "x");
     world.assert_clean();
 }
+
+#[test]
+fn command_that_is_not_in_the_base_is_named_as_the_mistake() {
+    let world = World::new();
+    let answer = world.frites(["run", "-n", "1", "--", "./nowhere.sh"]).expect(4);
+    let hint = "hint: the command could not start in the worktree, which begins with the files of the base";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
+    assert!(!answer.stderr.contains("correct it in"), "{}", answer.stderr);
+    world.assert_clean();
+}

@@ -140,12 +140,15 @@ impl ChangeSource {
                 let exact = ["--whitespace=nowarn", "--no-ignore-whitespace"];
                 let apply = index.git().call("apply").args(exact).args(["--cached", "--3way", "-"]);
                 apply.stdin(bytes.as_slice()).run().map_err(|e| {
+                    let base = run.base.short();
                     Error::no(format!(
-                        "the patch {name} does not apply to the base of run {}",
-                        run.run
+                        "the patch {name} does not apply to the base of run {}: {}",
+                        run.run, e.message
                     ))
                     .with_source(e)
-                    .hint(format!("the base is {}", run.base.short()))
+                    .hint(format!(
+                        "a patch of your checkout since the base: `git diff --binary {base}`"
+                    ))
                 })?;
                 (index.git().call("write-tree").oid()?, format!("the patch {name}"))
             }
