@@ -48,9 +48,9 @@ impl RunCosts {
             false => ("without outputs at once", without, over),
         };
         Some(format!(
-            "a run took {warm:.1} s with the base's build outputs and {cold:.1} s without them; for \
+            "one judging took {warm:.1} s with the base's build outputs and {cold:.1} s without them; for \
              {candidates} candidates judging {way} costs less: about {less:.1} s, not {more:.1} s, because \
-             results that decide are confirmed without outputs"
+             results that decide are confirmed without outputs (see oracle.warm)"
         ))
     }
 }
@@ -105,9 +105,9 @@ mod tests {
     fn both_sums_are_told_with_what_they_hold() {
         assert_eq!(
             costs(49.0, 94.5).in_words(5).unwrap_or_default(),
-            "a run took 49.0 s with the base's build outputs and 94.5 s without them; for 5 candidates \
+            "one judging took 49.0 s with the base's build outputs and 94.5 s without them; for 5 candidates \
              judging without outputs at once costs less: about 472.5 s, not 528.5 s, because results \
-             that decide are confirmed without outputs"
+             that decide are confirmed without outputs (see oracle.warm)"
         );
         let words = costs(28.0, 199.0).in_words(4).unwrap_or_default();
         let way = "judging with outputs first costs less: about 609.5 s, not 796.0 s, because";
