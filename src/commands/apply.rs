@@ -322,7 +322,10 @@ fn print_undone(session: &Session, args: &ApplyArgs, undone: &UndoneLanding) {
     let address = candidate.address();
     if !later.is_empty() {
         let landings = count(later.len(), "landing");
-        session.ui.warn(format!("{landings} came after {address} and stay: {}", later.join(", ")));
+        let stay = if later.len() == 1 { "stays" } else { "stay" };
+        session
+            .ui
+            .warn(format!("{landings} came after {address} and {stay}: {}", later.join(", ")));
     }
     let branch = branch.short();
     if args.json {

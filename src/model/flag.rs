@@ -122,7 +122,9 @@ impl fmt::Display for Flag {
             FlagKind::OracleChanged => write!(f, "changes {path} (which can decide what is run)"),
             FlagKind::TestsDeleted => write!(f, "deletes tests in {path}"),
             FlagKind::TestsEdited => write!(f, "edits tests in {path}"),
-            FlagKind::TestsSkipped { marker } => write!(f, "skips tests in {path} ({marker})"),
+            FlagKind::TestsSkipped { marker } => {
+                write!(f, "skips tests in {path} ({})", marker.trim_end_matches('('))
+            }
             FlagKind::TestsRewritten => {
                 write!(f, "has a command rewrite {path}, so its pass does not count")
             }

@@ -166,8 +166,7 @@ impl Session {
             && let Some(named) = worktree::connect(&candidate.worktree_root(), &worktree, &admin)?
             && own.is_none_or(|own| own.entry() != named)
         {
-            let line =
-                "a command had changed the worktree's .git file, which names its repository again";
+            let line = "a command had changed the worktree's .git file, which is repaired";
             self.ui.warn(format!("{candidate}: {line}"));
         }
         let room = candidate.directory().own_git();
