@@ -8,7 +8,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::fs::tree;
 use crate::process::protocol::TooMuch;
@@ -31,17 +31,10 @@ const RESERVE: u64 = 256 << 20;
 /// less), a command that has made at least as many files is ended, too: empty files take no space.
 const RESERVED_FILES: u64 = 50_000;
 
-/// The field of a confinement's description that has the limit.
-#[derive(Deserialize)]
-struct Limited {
-    #[serde(default)]
-    disk: Option<DiskLimit>,
-}
-
 /// The disk limit in the JSON description of a confinement; `None` if the confinement has no disk limit.
 pub(super) fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
-    let limited: Limited = serde_json::from_str(&description.to_string_lossy())?;
-    Ok(limited.disk)
+    let mut fields: Value = serde_json::from_str(&description.to_string_lossy())?;
+    Ok(serde_json::from_value(fields["disk"].take())?)
 }
 
 /// The limit that the command has exceeded or, if the disk is nearly full, the space or the files that it

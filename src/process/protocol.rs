@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::outcome::Outcome;
 use crate::process::processor_share::ProcessorShare;
+use crate::process::world_spec::WorldMessage;
 
 /// The hidden first argument that makes git-frites a supervisor.
 pub const VERB: &str = "__supervise";
@@ -41,7 +42,7 @@ pub struct SupervisorReport {
     pub signal: Option<i32>,
     /// The reason why the command could not be started.
     pub reason: Option<String>,
-    /// The reason why the supervisor itself failed. Then nothing is known about the command.
+    /// The reason why the supervisor itself or the confinement failed. Then nothing is known about the command.
     pub error: Option<String>,
     /// The signal that ended the command, if the supervisor has received the same signal. Then neither
     /// git-frites nor the command has sent the signal.
@@ -70,6 +71,20 @@ pub struct TooMuch {
 }
 
 impl SupervisorReport {
+    /// Notes how the command ended, or why it was not run.
+    pub fn take(&mut self, message: WorldMessage) {
+        match message {
+            WorldMessage::Exited { code, signal } => (self.code, self.signal) = (code, signal),
+            WorldMessage::NotStarted { reason } => self.reason = Some(reason),
+            WorldMessage::Refused { reason } => self.error = Some(reason),
+        }
+    }
+
+    /// The reason why the command was not run; `None` if it runs or has run.
+    pub fn why_not_run(&self) -> Option<&String> {
+        self.reason.as_ref().or(self.error.as_ref())
+    }
+
     /// How the command ended.
     pub fn outcome(&self) -> Outcome {
         match self {

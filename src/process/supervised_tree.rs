@@ -1,6 +1,5 @@
 //! The tree of processes that a supervisor watches, i.e. a command and its descendants. Enforces the limits,
 //! obeys orders, and ends the tree.
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -12,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::process::descendants::descendants;
 use crate::process::protocol::{SupervisorReport, TooMuch, order};
+use crate::process::world_spec::WorldMessage;
 
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -38,38 +38,10 @@ pub(super) enum TreeEvent {
     Orphaned,
     /// The command has taken more than this number of bytes of disk space.
     WroteTooMuch(TooMuch),
-    /// The command itself has ended, with this exit code or by this signal.
-    Exited {
-        code: Option<i32>,
-        signal: Option<i32>,
-    },
-    /// The command was not run, because it or its world did not start.
-    NotRun(NotRun),
+    /// The command itself has ended, or was not run.
+    Command(WorldMessage),
     NoChildren,
     OutputClosed,
-}
-
-/// The reason why a command was not run.
-pub(super) enum NotRun {
-    /// The system refused to start the command.
-    NotStarted { reason: String, short_of_resources: bool },
-    /// The command's world could not be entered, or ended before the command.
-    Refused(String),
-}
-
-impl NotRun {
-    /// The report about a command that was not run. Fails if the system was short of resources, or if the
-    /// world is the reason: then the command is not to blame.
-    pub(super) fn report(self) -> io::Result<SupervisorReport> {
-        match self {
-            NotRun::NotStarted { reason, short_of_resources: false } => {
-                Ok(SupervisorReport { reason: Some(reason), ..SupervisorReport::default() })
-            }
-            NotRun::NotStarted { reason, .. } | NotRun::Refused(reason) => {
-                Err(io::Error::other(reason))
-            }
-        }
-    }
 }
 
 /// The phases of a tree.
@@ -99,8 +71,6 @@ pub(super) struct SupervisedTree {
     pub(super) idle: Option<Duration>,
     /// True if the command runs in a world.
     pub(super) is_in_world: bool,
-    /// The reason why the command was not run; `None` if it runs or has run.
-    pub(super) not_run: Option<NotRun>,
     /// False if no descendant is left.
     pub(super) any_children: bool,
     pub(super) report: SupervisorReport,
@@ -126,14 +96,13 @@ impl SupervisedTree {
                     self.report.wrote_more_than.get_or_insert(too_much);
                     self.kill();
                 }
-                Ok(TreeEvent::Exited { code, signal }) => {
-                    (self.report.code, self.report.signal) = (code, signal);
-                    if let TreePhase::Running = self.phase {
+                Ok(TreeEvent::Command(message)) => {
+                    self.report.take(message);
+                    if self.has_exited() && matches!(self.phase, TreePhase::Running) {
                         let until = Instant::now() + PATIENCE_WITH_LEFTOVERS;
                         self.phase = TreePhase::Leftovers { until };
                     }
                 }
-                Ok(TreeEvent::NotRun(reason)) => self.not_run = Some(reason),
                 // Only on Linux do orphans become our children. On other systems, the process group shows
                 // whether processes are left.
                 Ok(TreeEvent::NoChildren) => {
@@ -146,7 +115,7 @@ impl SupervisedTree {
             }
             // If the command ran in a world, the message about its end and the end of our children come as
             // separate events. This waits for both.
-            if !self.any_children && (self.has_exited() || self.not_run.is_some()) {
+            if !self.any_children && (self.has_exited() || self.report.why_not_run().is_some()) {
                 return;
             }
         }
@@ -156,18 +125,13 @@ impl SupervisedTree {
         self.report.code.is_some() || self.report.signal.is_some()
     }
 
-    /// If the command was not run, and was not asked to end before, puts the reason into the report, or fails
-    /// as [`NotRun::report`] does.
-    pub(super) fn take_account_of_a_refusal(&mut self) -> io::Result<()> {
+    /// Forgets why the command was not run if it was asked to end before, or has ended.
+    pub(super) fn forget_late_refusal(&mut self) {
         let was_ended =
             self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
         if self.has_exited() || was_ended || self.orphaned {
-            return Ok(());
+            (self.report.reason, self.report.error) = (None, None);
         }
-        if let Some(not_run) = self.not_run.take() {
-            self.report.reason = not_run.report()?.reason;
-        }
-        Ok(())
     }
 
     /// Ends the tree if a time limit is over, and ends leftovers if their time is over.

@@ -35,7 +35,7 @@ use crate::process::interrupt::IgnoredSignals;
 use crate::process::myself;
 use crate::process::processor_share::ProcessorShare;
 use crate::process::protocol::{Limits, SupervisorReport};
-use crate::process::supervised_tree::{NotRun, SupervisedTree, TreeEvent, TreePhase};
+use crate::process::supervised_tree::{SupervisedTree, TreeEvent, TreePhase};
 use crate::process::survivors::{self, Role};
 use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
@@ -79,7 +79,13 @@ fn supervise(
     let mut log = Capped::create(log)?;
     let (group, output, status) = match start(stdin, confinement, words)? {
         Ok(started) => started,
-        Err(reason) => return not_run(reason, words, &mut log),
+        Err(message) => {
+            let mut report = SupervisorReport::default();
+            report.take(message);
+            let reason = report.why_not_run().map_or("", String::as_str);
+            log.write(not_started_line(words, reason).as_bytes())?;
+            return Ok(Some(report));
+        }
     };
     survivors::note(mark, Role::Command, group);
     let log = Arc::new(Mutex::new(CommandLog { capped: Some(log), stored: Ok(()) }));
@@ -111,7 +117,6 @@ fn supervise(
         hard: limits.hard.map(|d| Instant::now() + d),
         idle: limits.idle,
         is_in_world,
-        not_run: None,
         any_children: true,
         report: SupervisorReport::default(),
     };
@@ -125,7 +130,7 @@ fn supervise(
         tree.report.wrote_more_than = disk_watch::exceeded(limit);
     }
     tree.look_who_ended_it(&asked);
-    tree.take_account_of_a_refusal()?;
+    tree.forget_late_refusal();
     Ok((!tree.orphaned).then_some(tree.report))
 }
 
@@ -138,7 +143,7 @@ fn start(
     stdin: &Path,
     confinement: Option<[&OsString; 2]>,
     words: &[OsString],
-) -> io::Result<Result<Started, NotRun>> {
+) -> io::Result<Result<Started, WorldMessage>> {
     let (output, input) = io::pipe()?;
     let (mut command, status) = match confinement {
         None => (direct(words)?, None),
@@ -157,17 +162,15 @@ fn start(
     }
     let mut child = match command.spawn() {
         Ok(child) => child,
-        Err(e) => {
-            let short_of_resources = is_short_of_resources(&e);
-            return Ok(Err(NotRun::NotStarted { reason: describe(&e), short_of_resources }));
-        }
+        Err(e) => return Ok(Err(WorldMessage::not_started(&e))),
     };
     // This closes our copies of the writing ends of the output pipe and the status pipe.
     drop(command);
     let mut status = status.map(|(status, _)| status);
     if is_restricted
         && let Some(status) = status.take()
-        && let Some(refusal) = refusal_of_restriction(status)
+        // If the process becomes the command, it closes the pipe without a message.
+        && let Some(refusal) = read_message(status, "it could not be confined")
     {
         child.wait()?;
         return Ok(Err(refusal));
@@ -199,17 +202,6 @@ fn send_events(
 /// Does this work in a new thread. Fails if the system allows no more threads.
 fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
     Builder::new().spawn(work).map(drop)
-}
-
-/// Makes the report about a command that was not run, and writes the reason to the log.
-fn not_run(
-    not_run: NotRun,
-    words: &[OsString],
-    log: &mut Capped,
-) -> io::Result<Option<SupervisorReport>> {
-    let (NotRun::NotStarted { reason, .. } | NotRun::Refused(reason)) = &not_run;
-    log.write(not_started_line(words, reason).as_bytes())?;
-    not_run.report().map(Some)
 }
 
 /// The command as our own child.
@@ -260,14 +252,6 @@ pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-/// True if the error says that the system is short of processes, memory or descriptors, so that no command
-/// could be started.
-pub fn is_short_of_resources(e: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let errno = e.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(errno, Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE))
-}
-
 /// Passes on the orders of git-frites as events. The end of the pipe means that git-frites has ended or was
 /// killed.
 fn listen(sender: &Sender<TreeEvent>) {
@@ -284,9 +268,7 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == command => {
-                let code = status.exit_status();
-                let signal = status.terminating_signal();
-                drop(sender.send(TreeEvent::Exited { code, signal }));
+                let _ = sender.send(TreeEvent::Command(WorldMessage::exited(status)));
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => break,
@@ -295,41 +277,26 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// Waits until a restricted process has become the command, which closes the pipe, and returns `None`. If it
-/// could not become the command, returns the reason.
-fn refusal_of_restriction(status: io::PipeReader) -> Option<NotRun> {
-    match read_message(status)? {
-        WorldMessage::NotStarted { reason, short_of_resources } => {
-            Some(NotRun::NotStarted { reason, short_of_resources })
-        }
-        WorldMessage::Refused { reason } => {
-            Some(NotRun::Refused(format!("it could not be confined: {reason}")))
-        }
-        WorldMessage::Exited { .. } => None,
-    }
-}
-
-/// The message of a process that confines a command; `None` if the process sent no valid message.
-fn read_message(status: io::PipeReader) -> Option<WorldMessage> {
+/// Waits for the message of a process that confines a command. `refused` says what failed if the message is a
+/// refusal. `None` if the process sent no valid message.
+fn read_message(status: io::PipeReader, refused: &str) -> Option<WorldMessage> {
     let mut line = String::new();
     let _ = io::BufReader::new(status).read_line(&mut line);
-    serde_json::from_str(&line).ok()
+    Some(match serde_json::from_str(&line).ok()? {
+        WorldMessage::Refused { reason } => {
+            WorldMessage::Refused { reason: format!("{refused}: {reason}") }
+        }
+        message => message,
+    })
 }
 
 /// Waits for the message about the command in a world, and sends the event that the command has ended or was
 /// not run.
 fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
-    let event = match read_message(status) {
-        Some(WorldMessage::Exited { code, signal }) => TreeEvent::Exited { code, signal },
-        Some(WorldMessage::NotStarted { reason, short_of_resources }) => {
-            TreeEvent::NotRun(NotRun::NotStarted { reason, short_of_resources })
-        }
-        Some(WorldMessage::Refused { reason }) => {
-            TreeEvent::NotRun(NotRun::Refused(format!("its world could not be entered: {reason}")))
-        }
-        None => TreeEvent::NotRun(NotRun::Refused("its world ended before the command".to_owned())),
-    };
-    let _ = sender.send(event);
+    let message = read_message(status, "its world could not be entered");
+    let ended_early =
+        || WorldMessage::Refused { reason: "its world ended before the command".to_owned() };
+    let _ = sender.send(TreeEvent::Command(message.unwrap_or_else(ended_early)));
 }
 
 /// The log of a command. It is written until the command ends.

@@ -3,8 +3,11 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
+use crate::error::describe;
 use crate::process::paths;
 
 /// The hidden first argument of the process that unshares namespaces and makes mounts.
@@ -70,13 +73,10 @@ impl Confinement {
     /// The hidden first argument with which a process starts in this confinement, and the description as
     /// JSON. Fails if the description cannot be serialized.
     pub fn words(&self) -> io::Result<[String; 2]> {
-        let (verb, text) = match self {
-            Confinement::Sealed(world) => (LAUNCHER_VERB, serde_json::to_string(world)),
-            Confinement::Landlock(restriction) => {
-                (RESTRICT_VERB, serde_json::to_string(restriction))
-            }
-        };
-        Ok([verb.to_owned(), text.map_err(io::Error::other)?])
+        Ok(match self {
+            Confinement::Sealed(world) => [LAUNCHER_VERB.into(), serde_json::to_string(world)?],
+            Confinement::Landlock(paths) => [RESTRICT_VERB.into(), serde_json::to_string(paths)?],
+        })
     }
 
     /// The environment variables that are set for commands in this confinement.
@@ -226,8 +226,7 @@ impl WorldSpec {
     ///
     /// Fails if the description cannot be serialized.
     pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
-        let text = serde_json::to_string(self).map_err(io::Error::other)?;
-        Ok(vec![verb.into(), status.into(), text.into()])
+        Ok(vec![verb.into(), status.into(), serde_json::to_string(self)?.into()])
     }
 }
 
@@ -235,17 +234,15 @@ impl WorldSpec {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorldMessage {
-    /// The world could not be entered.
+    /// The command was not run, and is not to blame: its confinement failed, or the system is short of resources.
     Refused {
-        /// The step that failed, and the system's error message.
+        /// The step that failed, if any, and the system's error message.
         reason: String,
     },
     /// The command could not be started.
     NotStarted {
         /// The system's error message.
         reason: String,
-        /// True if the system was short of processes, memory or descriptors.
-        short_of_resources: bool,
     },
     /// The command has ended.
     Exited {
@@ -257,6 +254,23 @@ pub enum WorldMessage {
 }
 
 impl WorldMessage {
+    /// The message that the system refused to start the command. If the system is short of processes, memory or
+    /// descriptors, the command is not to blame.
+    pub fn not_started(error: &io::Error) -> WorldMessage {
+        let reason = describe(error);
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+                WorldMessage::Refused { reason }
+            }
+            _ => WorldMessage::NotStarted { reason },
+        }
+    }
+
+    /// The message that the command has ended in this way.
+    pub fn exited(status: WaitStatus) -> WorldMessage {
+        WorldMessage::Exited { code: status.exit_status(), signal: status.terminating_signal() }
+    }
+
     /// Sends the message. Ignores errors, because the supervisor may be gone.
     pub fn send(&self, mut to: impl Write) {
         let text = serde_json::to_string(self).unwrap_or_default();

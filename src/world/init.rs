@@ -11,12 +11,12 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitOptions, WaitStatus, geteuid};
+use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitOptions, geteuid};
 use rustix::thread::CapabilitySet;
 
 use crate::error::describe;
 use crate::process::processor_share;
-use crate::process::supervisor::{is_short_of_resources, not_started_line};
+use crate::process::supervisor::not_started_line;
 use crate::process::world_spec::{WorldMessage, WorldSpec};
 use crate::world::confining::{
     Refusal, Step, capabilities_of_commands, close_inherited, described, give_up_capabilities,
@@ -145,26 +145,17 @@ fn start_and_reap(mut command: Command, status: &File) {
     let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
-            let reason = describe(&e);
-            let line = not_started_line(&[command.get_program().to_owned()], &reason);
+            let line = not_started_line(&[command.get_program().to_owned()], &describe(&e));
             let _ = io::stderr().write_all(line.as_bytes());
-            let short_of_resources = is_short_of_resources(&e);
-            WorldMessage::NotStarted { reason, short_of_resources }.send(status);
-            return;
+            return WorldMessage::not_started(&e).send(status);
         }
     };
     let pid = Pid::from_child(&child);
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((ended, how))) if ended == pid => tell(how, status),
+            Ok(Some((ended, how))) if ended == pid => WorldMessage::exited(how).send(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
     }
-}
-
-fn tell(how: WaitStatus, status: &File) {
-    let code = how.exit_status();
-    let signal = how.terminating_signal();
-    WorldMessage::Exited { code, signal }.send(status);
 }

@@ -19,7 +19,6 @@ use rustix::process::Resource;
 
 use crate::error::describe;
 use crate::process::processor_share;
-use crate::process::supervisor::is_short_of_resources;
 use crate::process::world_spec::{Restriction, WorldMessage};
 use crate::world::confining::{
     Refusal, Step, close_inherited, described, give_up_capabilities, lower_limit, open_status,
@@ -58,11 +57,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
         return ExitCode::from(2);
     }
     let message = match prepare(spec) {
-        Ok(()) => {
-            let error = Command::new(program).args(rest).exec();
-            let short_of_resources = is_short_of_resources(&error);
-            WorldMessage::NotStarted { reason: describe(&error), short_of_resources }
-        }
+        Ok(()) => WorldMessage::not_started(&Command::new(program).args(rest).exec()),
         Err(refusal) => refusal.message(),
     };
     message.send(&status);
