@@ -214,7 +214,7 @@ impl<'r> Cache<'r> {
         trusts: impl FnOnce() -> Result<bool>,
     ) -> Result<std::result::Result<Turn, String>> {
         let key = self.key(judged)?.digest;
-        let mut turn = self.known.take_turn(&key)?;
+        let mut turn = Turn::take(&self.dir, &key)?;
         let place = self.dir.join(&key);
         if let Ok(turn) = &mut turn
             && place.is_dir()

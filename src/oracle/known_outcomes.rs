@@ -53,6 +53,20 @@ pub struct ForeignOutcome {
     pub removed: bool,
 }
 
+impl Turn {
+    /// Takes the turn to judge the tree of the outcome with this name in `dir`. If another process has it, returns
+    /// the id of that process as the inner error.
+    pub fn take(dir: &Path, name: &str) -> Result<std::result::Result<Turn, String>> {
+        let path = dir.join(format!("{TURN}{name}"));
+        let Some(lock) = lock::attempt(&path)? else {
+            return Ok(Err(regular::read_text(&path).unwrap_or_default()));
+        };
+        // The id is only shown to the user, so an error is ignored.
+        let _ = fs::write(&path, std::process::id().to_string());
+        Ok(Ok(Turn { path, _lock: lock, is_answered: false }))
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
@@ -76,19 +90,6 @@ impl KnownOutcomes {
     /// Trusts one more outcome, with the stamp that it had when it was written.
     pub fn believe(&self, name: &str, stamp: OutcomeStamp) {
         self.known.lock().insert(name.into(), stamp);
-    }
-
-    /// Takes the turn to judge the tree of an outcome. If another process has it, returns the id of that
-    /// process as the inner error.
-    pub fn take_turn(&self, name: &str) -> Result<std::result::Result<Turn, String>> {
-        let path = self.dir.join(format!("{TURN}{name}"));
-        let Some(lock) = lock::attempt(&path)? else {
-            return Ok(Err(regular::read_text(&path).unwrap_or_default()));
-        };
-        let turn = Turn { path, _lock: lock, is_answered: false };
-        // The id is only shown to the user, so an error is ignored.
-        let _ = fs::write(&turn.path, std::process::id().to_string());
-        Ok(Ok(turn))
     }
 
     /// True if an outcome is trusted and has not changed since.

@@ -13,10 +13,8 @@ use crate::error::Result;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Results, Stage};
 use crate::model::run_costs::RunCosts;
-use crate::model::terms::Terms;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
-use crate::oracle::known_outcomes::Turn;
 use crate::oracle::sealed::{BaseInUse, Warmth};
 use crate::process::processor_share::ProcessorShare;
 use crate::store::logs::JudgingLogs;
@@ -42,11 +40,6 @@ impl TreeOutcome {
     /// The outcome of commands that have just run.
     pub fn new(results: Results, logs: JudgingLogs) -> TreeOutcome {
         TreeOutcome { results, logs, is_remembered: false, inherited: false, stale: None }
-    }
-
-    /// True if a judging with this warmth can use the outcome. With [`Warmth::Cold`], claims cannot be used.
-    fn serves(&self, warmth: Warmth) -> bool {
-        warmth == Warmth::Warm || !self.results.is_claim()
     }
 }
 
@@ -92,7 +85,7 @@ impl Memory {
 /// The ledger for the terms of one judging.
 pub struct Ledger<'m> {
     /// The id of the terms.
-    id: String,
+    pub id: String,
     /// The outcomes that this process remembers.
     pub memory: &'m Memory,
     /// The passes on disk, where later processes find them, too.
@@ -102,21 +95,12 @@ pub struct Ledger<'m> {
 }
 
 impl<'m> Ledger<'m> {
-    /// The ledger for these terms, over a memory and a cache.
-    pub fn new(
-        terms: &Terms,
-        memory: &'m Memory,
-        cache: Cache<'m>,
-        only_forgets: bool,
-    ) -> Ledger<'m> {
-        Ledger { id: terms.id(), memory, cache, only_forgets }
-    }
-
     /// The remembered outcome of a tree. With [`Warmth::Cold`], `None` if the outcome is a claim.
     pub fn recall(&self, tree: &Oid, warmth: Warmth) -> Option<TreeOutcome> {
         let memory = self.memory.0.lock();
         let found = memory.outcomes.get(&(self.id.clone(), *tree))?;
-        found.serves(warmth).then(|| found.clone())
+        let serves = warmth == Warmth::Warm || !found.results.is_claim();
+        serves.then(|| found.clone())
     }
 
     /// The outcome of a tree that another process has stored. Copies the outcome's logs to `logs`. `judged`
@@ -144,21 +128,6 @@ impl<'m> Ledger<'m> {
         Ok(!self.only_forgets && self.cache.has(judged)?)
     }
 
-    /// Takes the turn to judge a tree. Returns `None` if no turn is needed, because other processes cannot
-    /// find the tree's outcome. The inner error is the id of the process that has the turn. If another
-    /// process has stored an outcome meanwhile, it is trusted if a new ledger, which `anew` opens, has it.
-    pub fn take_turn(
-        &self,
-        judged: &JudgedTree,
-        anew: impl FnOnce(&'m Memory) -> Result<Ledger<'m>>,
-    ) -> Result<std::result::Result<Option<Turn>, String>> {
-        if self.only_forgets {
-            return Ok(Ok(None));
-        }
-        let turn = self.cache.take_turn(judged, || anew(self.memory)?.has_kept(judged))?;
-        Ok(turn.map(Some))
-    }
-
     /// Remembers an outcome, which replaces an earlier outcome of the tree.
     pub fn remember(&self, tree: &Oid, outcome: TreeOutcome) {
         self.memory.0.lock().outcomes.insert((self.id.clone(), *tree), outcome);
@@ -180,17 +149,12 @@ impl<'m> Ledger<'m> {
         self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
     }
 
-    /// Removes a stored pass of a tree, so that later processes do not find it.
-    pub fn forget_kept(&self, judged: &JudgedTree) -> Result<()> {
-        self.cache.forget(judged)
-    }
-
     /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
     /// returns a tree with its commit.
     pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
-            self.forget_kept(&judged(tree)?)?;
+            self.cache.forget(&judged(tree)?)?;
         }
         self.memory.forget_all();
         Ok(())

@@ -200,7 +200,7 @@ impl<'a> OracleRunner<'a> {
         let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {
             let mut doubtful = end.doubtful.iter();
-            doubtful.try_for_each(|judged| ledger.forget_kept(judged))?;
+            doubtful.try_for_each(|judged| ledger.cache.forget(judged))?;
             Ok(end.tainted)
         });
         let (done, tainted) =
@@ -224,12 +224,14 @@ impl<'a> OracleRunner<'a> {
     /// needed, because other processes cannot find the outcome in the cache. The inner error names the
     /// process that holds the lock.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
-        if self.commands != WatchedCommands::SealedOracle {
+        let Ledger { cache, memory, only_forgets, .. } = &self.ledger;
+        if *only_forgets || self.commands != WatchedCommands::SealedOracle {
             return Ok(Ok(None));
         }
-        self.ledger.take_turn(judged, |memory| {
-            open_ledger(self.session, &self.terms, &self.options, memory)
-        })
+        let turn = cache.take_turn(judged, || {
+            open_ledger(self.session, &self.terms, &self.options, memory)?.has_kept(judged)
+        })?;
+        Ok(turn.map(Some))
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
@@ -253,7 +255,7 @@ pub(super) fn open_ledger<'m>(
     let distrusted = when_attempts_ran(session)?;
     let home = session.home.as_deref();
     let cache = Cache::open(&session.repo, home, terms.clone(), conditions, distrusted)?;
-    Ok(Ledger::new(terms, memory, cache, can_others_write(session)))
+    Ok(Ledger { id: terms.id(), memory, cache, only_forgets: can_others_write(session) })
 }
 
 /// The seeds that lead back to a checkout of the repository. A sealed world has no such seeds, because in it

@@ -176,7 +176,7 @@ impl OracleRunner<'_> {
         if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
             return Ok(());
         }
-        self.ledger.forget_kept(&JudgedTree { tree: *tree, commit: *self.run.root() })?;
+        self.ledger.cache.forget(&JudgedTree { tree: *tree, commit: *self.run.root() })?;
         self.ledger.keep_base_layer(None);
         layered.forget_layers()
     }
