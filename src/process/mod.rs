@@ -125,8 +125,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
     let supervisor = supervisor(job, &mark, orders).context(failed)?;
     let supervision = Supervision::start(&supervisor).context(failed)?;
-    survivors::note(mark.path(), Role::Supervisor, supervision.pid());
-    let listener = Listener::add(pipe, supervision.pid());
+    survivors::note(&mark.path, Role::Supervisor, supervision.pid);
+    let listener = Listener::add(pipe, supervision.pid);
     cancel.include(&listener);
     let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;
     drop(listener);
@@ -167,8 +167,8 @@ fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>>
         Some(confinement) => confinement.words()?,
         None => ["-".to_owned(), String::new()],
     };
-    let places = [VERB.into(), job.log.into(), mark.path().into(), stdin.into()];
-    let limits = [millis(hard), millis(idle), share.word().into()];
+    let places = [VERB.into(), job.log.into(), mark.path.as_os_str().into(), stdin.into()];
+    let limits = [millis(hard), millis(idle), share.niceness().to_string().into()];
     Ok(places.into_iter().chain(limits).chain([verb.into(), confinement.into()]).collect())
 }
 

@@ -23,21 +23,12 @@ const NICENESS: i32 = 5;
 const TRIES: u32 = 5;
 
 impl ProcessorShare {
-    /// The word for this share in the arguments of a supervisor.
-    pub(super) fn word(self) -> &'static str {
+    /// The niceness of a command with this share.
+    pub(super) fn niceness(self) -> i32 {
         match self {
-            ProcessorShare::Whole => "whole",
-            ProcessorShare::Third => "third",
+            ProcessorShare::Whole => 0,
+            ProcessorShare::Third => NICENESS,
         }
-    }
-
-    /// Limits this process, and every process that it starts, to the share that `word` names; see
-    /// [`ProcessorShare::word`].
-    pub(super) fn take(word: &std::ffi::OsStr) -> io::Result<()> {
-        if word == ProcessorShare::Third.word() {
-            rustix::process::nice(NICENESS)?;
-        }
-        Ok(())
     }
 }
 

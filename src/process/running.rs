@@ -39,7 +39,8 @@ pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
 /// The mark of a running command. The file lists the processes that a later git-frites must end if this
 /// git-frites is killed (see `survivors`). Dropping the mark removes the file.
 pub struct Mark {
-    path: PathBuf,
+    /// The path of the file.
+    pub path: PathBuf,
     _lock: Lock,
 }
 
@@ -61,11 +62,6 @@ impl Mark {
             }
         }
         Err(Error::fatal(format!("too many processes write '{}'", log.display())))
-    }
-
-    /// The path of the file.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 

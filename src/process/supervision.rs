@@ -35,7 +35,8 @@ const LONGEST_REPORT: usize = 64 * 1024;
 /// A supervisor that was started.
 pub(super) struct Supervision {
     handle: Handle,
-    pid: Pid,
+    /// The id of the supervisor's process.
+    pub(super) pid: Pid,
     output: Arc<Mutex<Vec<u8>>>,
     /// Disconnected when the supervisor's output has ended.
     ended: Receiver<()>,
@@ -70,11 +71,6 @@ impl Supervision {
         let pid = pid.ok_or_else(|| io::Error::other("the new process has no id"))?;
         supervisors.insert(pid.as_raw_nonzero().get());
         Ok(Supervision { handle, pid, output, ended })
-    }
-
-    /// The id of the supervisor's process.
-    pub(super) fn pid(&self) -> Pid {
-        self.pid
     }
 
     /// Waits for the end of the command and of its whole tree. `hard` is the command's time limit.

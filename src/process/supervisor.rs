@@ -33,7 +33,6 @@ use crate::process::descendants::adopt_orphans;
 use crate::process::disk_watch;
 use crate::process::interrupt::IgnoredSignals;
 use crate::process::myself;
-use crate::process::processor_share::ProcessorShare;
 use crate::process::protocol::{Limits, SupervisorReport};
 use crate::process::supervised_tree::{SupervisedTree, TreeEvent, TreePhase};
 use crate::process::survivors::{self, Role};
@@ -41,14 +40,15 @@ use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
 /// The main function of the supervisor. `arguments` are the arguments after [`VERB`](super::protocol::VERB).
 pub fn main(arguments: &[OsString]) -> ExitCode {
-    let [log, mark, stdin, hard, idle, share, verb, confinement, command @ ..] = arguments else {
+    let [log, mark, stdin, hard, idle, niceness, verb, confinement, command @ ..] = arguments
+    else {
         return ExitCode::from(2);
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
     // A failure is ignored, because a command with too large a share of the processors is better than no
     // command.
-    let _ = ProcessorShare::take(share);
+    let _ = niceness.to_str().and_then(|n| n.parse().ok()).map(rustix::process::nice);
     let report =
         match supervise([log.as_ref(), mark.as_ref()], stdin.as_ref(), limits, start, command) {
             Ok(Some(report)) => report,

@@ -160,14 +160,14 @@ mod tests {
         let first = running::Mark::put(&log).expect("marked");
         let second = running::Mark::put(&log).expect("marked");
         drop(first);
-        note(second.path(), Role::Command, pid);
+        note(&second.path, Role::Command, pid);
         assert_eq!(end(dir.path()), []);
         // The same is true while other marks are made and removed.
         thread::scope(|scope| {
             let coming = || {
                 for _ in 0..300 {
                     let mark = running::Mark::put(&log).expect("marked");
-                    note(mark.path(), Role::Command, pid);
+                    note(&mark.path, Role::Command, pid);
                 }
             };
             let workers = [scope.spawn(coming), scope.spawn(coming)];
@@ -177,7 +177,7 @@ mod tests {
         });
         assert!(child.try_wait().expect("a child").is_none(), "it runs");
         // Now the mark is no longer locked, as if its git-frites were gone.
-        let text = fs::read(second.path()).expect("a mark");
+        let text = fs::read(&second.path).expect("a mark");
         drop(second);
         fs::write(log.with_extension("log.running.7"), text).expect("written");
         let reaper = thread::spawn(move || child.wait());
