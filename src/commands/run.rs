@@ -272,7 +272,7 @@ impl<'a> PlannedRun<'a> {
     /// Resolves and shows everything that a run from `base` needs. Fails if judging with these options is not
     /// possible here.
     fn check(&self, base: &Oid, commands: &[(Name, CandidateCommand)]) -> Result<()> {
-        let session = self.judging.session();
+        let session = self.judging.session;
         let judging = judge_options(self.args);
         let plan = JudgingPlan::check(session, base, commands, &judging)?;
         if !self.args.output.json && !session.ui.is_quiet() {
@@ -298,8 +298,8 @@ impl<'a> PlannedRun<'a> {
     ) -> Result<u8> {
         let PlannedRun { args, judging, .. } = self;
         let until_pass = args.judging.decision.until_pass;
-        let rounds = Rounds::new(judging.session(), run, args.rounds, until_pass, args.enough);
-        let eager = judging.beside(run, starting)?.until_enough(args.enough).giving(&rounds);
+        let rounds = Rounds::new(judging.session, run, args.rounds, until_pass, args.enough);
+        let eager = judging.beside(run, starting, &rounds, args.enough)?;
         let report = attempts(&eager)?;
         drop(lock);
         self.conclude(&rounds, run, &report)
@@ -309,7 +309,7 @@ impl<'a> PlannedRun<'a> {
     /// candidates get further rounds. Merges a verified winner if that is planned.
     fn conclude(&self, rounds: &Rounds<'_>, run: &Run, report: &AttemptReport) -> Result<u8> {
         let PlannedRun { args, options, judging, merge_into } = self;
-        let session = judging.session();
+        let session = judging.session;
         stop_if_interrupted(run)?;
         let first = judge(judging, run, report.affects_outcomes)?;
         let mut repaired = repair::repair(rounds, first, options, judging, |affected| {
@@ -371,7 +371,7 @@ fn stop_if_interrupted(run: &Run) -> Result<()> {
 /// Judges a run as it is now. If `affects_outcomes` is true, commands of its attempts may have changed
 /// something on which outcomes depend, so no earlier outcome is used.
 fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Result<Verdict> {
-    trust::require_trust(judging.session().integrity(), Some(run))?;
+    trust::require_trust(judging.session.integrity(), Some(run))?;
     if affects_outcomes {
         judging.forget(run)?;
     }
@@ -390,7 +390,7 @@ fn integrate(
     options: &AttemptOptions,
     Repaired { verdict, escaped, .. }: &mut Repaired,
 ) -> Result<Option<Run>> {
-    let session = judging.session();
+    let session = judging.session;
     let assignment = match synthesis::maker(session, run, verdict, mode)? {
         Ok(assignment) => assignment,
         Err(reason) => return skip_synthesis(session, run, verdict, reason).map(|()| None),

@@ -20,8 +20,10 @@ use crate::store::Store;
 /// watches, because several processes can judge its candidates.
 #[derive(Debug)]
 pub struct WatchDir {
-    run: Name,
-    path: PathBuf,
+    /// The run that is watched.
+    pub run: Name,
+    /// The path of the directory.
+    pub path: PathBuf,
     _lock: Lock,
 }
 
@@ -107,16 +109,6 @@ impl WatchDir {
         }
         let lock = lock::attempt(&path.join("lock"))?;
         Ok(lock.map(|lock| WatchDir { run: run.clone(), path: path.to_owned(), _lock: lock }))
-    }
-
-    /// The run that is watched.
-    pub fn run(&self) -> &Name {
-        &self.run
-    }
-
-    /// The path of the directory.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Writes the baseline: the fingerprint from before these commands.

@@ -37,7 +37,8 @@ pub struct IntegrityWatch {
     surroundings: Option<SurroundingsWatch>,
     /// The refs of the watched run.
     refs: HeldRefs,
-    report: TamperReport,
+    /// The changes that this watch has reported so far.
+    pub report: TamperReport,
     dir: WatchDir,
     _snapshot: ConfigSnapshot,
 }
@@ -69,7 +70,7 @@ pub fn begin(
     }
     let dir = WatchDir::create(context.store, &run.run)?;
     dir.save(&before, commands)?;
-    let snapshot = config_snapshot::take(context.repo(), dir.path())?;
+    let snapshot = config_snapshot::take(context.repo(), &dir.path)?;
     let surroundings =
         surroundings.map(|watched| SurroundingsWatch::begin(context, watched, commands));
     let surroundings = surroundings.transpose()?;
@@ -125,17 +126,6 @@ impl IntegrityWatch {
         Ok(())
     }
 
-    /// True if a reported change may alter the outcome of oracle commands.
-    pub fn affects_outcomes(&self) -> bool {
-        self.report.affects_outcomes
-    }
-
-    /// Makes [`IntegrityWatch::affects_outcomes`] false until the next change. This is right if all later
-    /// commands run with the changes so far.
-    pub fn accept_conditions(&mut self) {
-        self.report.affects_outcomes = false;
-    }
-
     /// Ends the watch, and reports and stores every difference. Called after the last command has ended.
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
@@ -152,14 +142,14 @@ impl IntegrityWatch {
     /// Returns the changes of the surroundings and of the run's refs since the last look. Some of the changes
     /// are reverted here.
     fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
-        let own = self.dir.path();
+        let own = &self.dir.path;
         let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
         let moves = self.refs.restore(context.repo())?;
         Ok(around.into_iter().flatten().chain(moves.into_iter().map(moved_ref)).collect())
     }
 
     fn moment(&self, candidate: Option<Name>) -> Moment {
-        Moment { run: self.dir.run().clone(), judging: self.commands.are_judging(), candidate }
+        Moment { run: self.dir.run.clone(), judging: self.commands.are_judging(), candidate }
     }
 }
 

@@ -238,10 +238,9 @@ pub fn repair(
             break;
         }
         let starting: Vec<Name> = next.begun.iter().map(|one| one.candidate.clone()).collect();
-        let mut eager = judging.beside(run, &starting)?.giving(rounds);
-        if verdict.baseline.as_ref().is_some_and(|base| !base.results.passed()) {
-            eager = eager.until_enough(rounds.enough);
-        }
+        let base = verdict.baseline.as_ref();
+        let enough = rounds.enough.filter(|_| base.is_some_and(|base| !base.results.passed()));
+        let eager = judging.beside(run, &starting, rounds, enough)?;
         let report = attempts::rerun_all(session, run, next.begun, options, &eager)?;
         escaped.extend(report.escaped);
         if interrupt::signal().is_some() {

@@ -57,8 +57,8 @@ pub(super) const ROOM_LOCK: &str = "lock";
 /// Makes judge checkouts in the user's cache.
 pub struct Checkouts<'a> {
     store: &'a Store,
-    /// This repository's directory in the cache.
-    dir: PathBuf,
+    /// This repository's directory in the cache, which holds the rooms.
+    pub dir: PathBuf,
     home: Option<PathBuf>,
     seeds: Seeds,
 }
@@ -67,7 +67,8 @@ pub struct Checkouts<'a> {
 /// dropped, the room is deleted in the background. git-frites waits for the deletion only before it exits.
 #[derive(Debug)]
 pub struct CheckoutRoom {
-    dir: PathBuf,
+    /// The room's directory.
+    pub dir: PathBuf,
     /// The lock of the room, which is held until the room is deleted.
     lock: Option<Lock>,
     /// The checkout, once it was moved to the trash.
@@ -100,11 +101,6 @@ impl<'a> Checkouts<'a> {
         let dir = home(store.repo())?;
         make(&dir)?;
         Ok(Checkouts { store, dir, home: None, seeds: Seeds::default() })
-    }
-
-    /// The directory that holds the rooms.
-    pub fn path(&self) -> &Path {
-        &self.dir
     }
 
     /// Each checkout gets these seeds, and the submodules of the user's checkout at `home`.
@@ -211,11 +207,6 @@ impl CheckoutRoom {
         make(&worlds)?;
         let _repository = store.lock_repository()?;
         CheckoutRoom::make(store, &worlds)
-    }
-
-    /// The room's directory.
-    pub fn path(&self) -> &Path {
-        &self.dir
     }
 }
 

@@ -60,7 +60,7 @@ pub struct EagerJudge<'a> {
     /// Once this many attempts have passed, the others are ended.
     enough: Option<u32>,
     /// Decides which failed candidates get another round while other attempts are at work.
-    rounds: Option<&'a dyn RoundGiver>,
+    rounds: &'a dyn RoundGiver,
     ended: Mutex<EndedAttempts>,
     changed: Condvar,
 }
@@ -86,13 +86,16 @@ impl EndedAttempts {
 
 impl<'a> EagerJudge<'a> {
     /// A judge for the attempts of a run. Attempts that are not in `starting` have ended before, and are
-    /// judged immediately. Fails if the oracle's commands cannot run as the configuration requires.
+    /// judged immediately. `rounds` decides which failed candidates get another round while other attempts are
+    /// at work. Once `enough` attempts have passed, the others are ended. Fails if the oracle's commands cannot
+    /// run as the configuration requires.
     pub(super) fn new(
         session: &'a Session,
         options: &'a JudgeOptions,
         memory: &'a Memory,
         run: &'a Run,
         starting: &[Name],
+        (rounds, enough): (&'a dyn RoundGiver, Option<u32>),
     ) -> Result<EagerJudge<'a>> {
         let terms = options.terms_to_run(session, &options.oracle(session, run.root())?)?;
         let only_base = why_late(session, terms.settings.commands.world)?.is_some();
@@ -106,22 +109,11 @@ impl<'a> EagerJudge<'a> {
             run,
             terms,
             only_base,
-            enough: None,
-            rounds: None,
+            enough,
+            rounds,
             ended: Mutex::new(ended),
             changed: Condvar::new(),
         })
-    }
-
-    /// Returns this judge, set to end the other attempts once `enough` have passed.
-    pub fn until_enough(self, enough: Option<u32>) -> EagerJudge<'a> {
-        EagerJudge { enough, ..self }
-    }
-
-    /// Returns this judge, set to let `rounds` decide which failed candidates get another round while other
-    /// attempts are at work.
-    pub fn giving(self, rounds: &'a dyn RoundGiver) -> EagerJudge<'a> {
-        EagerJudge { rounds: Some(rounds), ..self }
     }
 
     fn try_work(&self, attempts: &AttemptsAtWork<'_>) -> Result<()> {
@@ -216,7 +208,7 @@ impl<'a> EagerJudge<'a> {
             return Ok(false);
         }
         // Once no attempt is at work any more, further rounds are decided after the verdict.
-        let Some((rounds, hold)) = self.rounds.zip(attempts.queue.hold()) else { return Ok(false) };
+        let Some(hold) = attempts.queue.hold() else { return Ok(false) };
         let ranking = Rules::of(&self.terms);
         let open: Vec<u32> = open_claims(entries, ranking).iter().map(|e| e.index).collect();
         let mut candidates = entries.to_vec();
@@ -228,7 +220,7 @@ impl<'a> EagerJudge<'a> {
         let decision = decide(entries, baseline, ranking);
         let undecided = undecided(self.run, self.terms.clone(), 0, jiff::Timestamp::now());
         let baseline = baseline.cloned();
-        let next = rounds.next(&Verdict { decision, baseline, candidates, ..undecided })?;
+        let next = self.rounds.next(&Verdict { decision, baseline, candidates, ..undecided })?;
         let is_changed = next.took_back || !next.begun.is_empty();
         for round in next.begun {
             let mut ended = self.ended.lock();
@@ -253,8 +245,8 @@ impl<'a> EagerJudge<'a> {
         let session = self.session;
         let stored = |name| session.stored(session.store.candidate(self.run, name));
         let captured = names.iter().map(stored).collect::<Result<Vec<_>>>()?;
-        let entries = entries::from_captured(session, self.run, runner.terms(), &captured)?;
-        entries::keep_trees(session, self.run, runner.terms(), &entries)?;
+        let entries = entries::from_captured(session, self.run, &runner.terms, &captured)?;
+        entries::keep_trees(session, self.run, &runner.terms, &entries)?;
         Ok(entries)
     }
 }

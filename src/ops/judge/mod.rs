@@ -53,7 +53,8 @@ use crate::process::processor_share::ProcessorShare;
 
 /// Judges one run several times, e.g. after each round of repair, but each tree only once.
 pub struct RepeatedJudging<'a> {
-    session: &'a Session,
+    /// The session.
+    pub session: &'a Session,
     options: JudgeOptions,
     memory: Memory,
 }
@@ -64,14 +65,17 @@ impl<'a> RepeatedJudging<'a> {
         RepeatedJudging { session, options, memory: Memory::default() }
     }
 
-    /// The session.
-    pub fn session(&self) -> &'a Session {
-        self.session
-    }
-
-    /// A judge that works while the attempts in `starting` run.
-    pub fn beside(&'a self, run: &'a Run, starting: &[Name]) -> Result<EagerJudge<'a>> {
-        EagerJudge::new(self.session, &self.options, &self.memory, run, starting)
+    /// A judge that works while the attempts in `starting` run. `rounds` gives further rounds, and `enough`
+    /// passes end the other attempts.
+    pub fn beside(
+        &'a self,
+        run: &'a Run,
+        starting: &[Name],
+        rounds: &'a dyn RoundGiver,
+        enough: Option<u32>,
+    ) -> Result<EagerJudge<'a>> {
+        let Self { session, options, memory } = self;
+        EagerJudge::new(session, options, memory, run, starting, (rounds, enough))
     }
 
     /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known yet,
@@ -121,7 +125,7 @@ impl<'a> RepeatedJudging<'a> {
         let RepeatedJudging { session, options, memory } = self;
         memory.begin_judging();
         let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, memory)?;
-        verdict.terms = runner.terms().clone();
+        verdict.terms = runner.terms.clone();
         runner.warn_of_seeds();
         if !options.in_place {
             warn_of_replaced_lists(session);

@@ -188,7 +188,7 @@ impl PartJudge<'_> {
         let options = &JudgeOptions { cold: true, ..options.clone() };
         let memory = Memory::default();
         let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
-        let mut outcome = self.outcome_of(runner.terms())?;
+        let mut outcome = self.outcome_of(&runner.terms)?;
         runner.warn_of_seeds();
         let done = work(&runner);
         let (done, doubts) = runner.end(done)?;

@@ -76,7 +76,8 @@ fn kept_for<'m>(
     if world != WorldKind::Sealed {
         return Ok((ledger, None));
     }
-    let kept = KeptLayer::at(pool::home(repo)?.join(LAYERS), ledger.cache.layer_name(base)?);
+    let kept =
+        KeptLayer { root: pool::home(repo)?.join(LAYERS), name: ledger.cache.layer_name(base)? };
     let start = kept.start(
         repo,
         &base.commit,

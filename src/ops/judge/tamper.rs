@@ -20,7 +20,7 @@ pub struct TamperWatch<'a> {
     /// The surroundings of the checkouts.
     surroundings: WatchedSurroundings,
     /// True if another watch covers these commands; then this watch does nothing.
-    is_covered: bool,
+    pub is_covered: bool,
     state: Mutex<WatchState>,
 }
 
@@ -64,11 +64,6 @@ impl<'a> TamperWatch<'a> {
         TamperWatch { session, run, commands, surroundings, is_covered: false, state }
     }
 
-    /// Leaves the commands to another watch that began before them and ends after them.
-    pub fn leave_to_another(&mut self) {
-        self.is_covered = true;
-    }
-
     /// Counts `trees` more trees, on which the oracle ran before this watch began, under the same conditions.
     pub fn found_before(&self, trees: usize) {
         self.state.lock().trees += trees;
@@ -108,13 +103,14 @@ impl<'a> TamperWatch<'a> {
             // The other watch will find out at its end whether the outcome may be wrong.
             return if self.is_covered { cache().map(drop) } else { Ok(()) };
         };
-        *tainted |= !is_first_base && watch.affects_outcomes();
+        *tainted |= !is_first_base && watch.report.affects_outcomes;
         watch.look_again(self.session.integrity(), candidate)?;
         if is_first_base {
-            *base_made_changes = watch.affects_outcomes();
-            watch.accept_conditions();
+            *base_made_changes = watch.report.affects_outcomes;
+            // All later commands run with the changes so far.
+            watch.report.affects_outcomes = false;
         }
-        if !watch.affects_outcomes() && !*base_made_changes {
+        if !watch.report.affects_outcomes && !*base_made_changes {
             cached.extend(cache()?);
         }
         Ok(())
@@ -125,7 +121,7 @@ impl<'a> TamperWatch<'a> {
         let state = self.state.into_inner();
         let mut end = WatchEnd { tainted: state.tainted, doubtful: Vec::new() };
         let Some(watch) = state.watch else { return Ok(end) };
-        let found_before = watch.affects_outcomes();
+        let found_before = watch.report.affects_outcomes;
         let report = watch.end(self.session.integrity(), self.run)?;
         // Only the last look has found the change. If there were several trees, some may have been judged
         // before the change and some after it.

@@ -49,7 +49,7 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
 /// The reason why no sealed world can be made on this system; `None` if one can.
 fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
-    Ok(probe::refusal(room.path()))
+    Ok(probe::refusal(&room.dir))
 }
 
 /// Warns of settings that Landlock cannot enforce.

@@ -51,8 +51,10 @@ impl LayerName {
 /// The place where the layers of one base are kept.
 #[derive(Clone, Debug)]
 pub struct KeptLayer {
-    root: PathBuf,
-    name: LayerName,
+    /// The repository's directory of layers.
+    pub root: PathBuf,
+    /// The name of the layers.
+    pub name: LayerName,
 }
 
 /// The kept layers that a base uses, or from which the base's own layers are made.
@@ -70,11 +72,6 @@ pub struct LayerStart {
 }
 
 impl KeptLayer {
-    /// The place with this name in `root`, a repository's directory of layers.
-    pub fn at(root: PathBuf, name: LayerName) -> KeptLayer {
-        KeptLayer { root, name }
-    }
-
     /// The directory of the layers. It need not exist.
     pub fn dir(&self) -> PathBuf {
         self.root.join(self.name.to_string())
@@ -99,7 +96,7 @@ impl KeptLayer {
             nearest(&self.root, repo, commit, |name| warm && name.conditions == *conditions);
         let Some((commit, tree)) = ancestor.filter(|(_, of)| of != tree) else { return Ok(None) };
         let name = LayerName { tree, ..self.name.clone() };
-        let found = KeptLayer::at(self.root.clone(), name).open_unchanged(distrusted)?;
+        let found = KeptLayer { name, ..self.clone() }.open_unchanged(distrusted)?;
         let found = found.filter(|(layer, _)| layer.has_outputs());
         Ok(found.map(|(layer, lock)| LayerStart { commit, tree, is_own: false, layer, lock }))
     }
@@ -174,7 +171,7 @@ pub fn of_nearest(
     for (dir, _, _) in layers {
         let name = dir.file_name().and_then(|name| LayerName::parse(name.to_str()?));
         let Some(name) = name.filter(|name| name.tree == tree) else { continue };
-        let kept = KeptLayer::at(root.to_owned(), name);
+        let kept = KeptLayer { root: root.to_owned(), name };
         if let Some(found) = kept.open_unchanged(distrusted)? {
             return Ok(Some(found));
         }

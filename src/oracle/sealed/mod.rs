@@ -55,7 +55,8 @@ pub struct SealedCheckouts<'a> {
     base: Oid,
     /// This repository's directory in the cache.
     dir: PathBuf,
-    surroundings: Surroundings,
+    /// The paths of the machine that each world replaces.
+    pub surroundings: Surroundings,
     options: SandboxOptions,
     /// The commands that download the base's dependencies, if there is no setup command for that.
     downloads: Vec<OracleCommand>,
@@ -193,7 +194,7 @@ impl<'a> SealedCheckouts<'a> {
 
     fn make(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         let guard = CheckoutRoom::sealed(self.store, &self.dir)?;
-        let room = WorldRoom::at(guard.path());
+        let room = WorldRoom(guard.dir.clone());
         for (directory, mode) in room.directories(&self.surroundings) {
             fs::create_dir(&directory)
                 .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(mode)))
@@ -219,8 +220,8 @@ impl<'a> SealedCheckouts<'a> {
         let index = self.write_git_dir(commit, &room)?;
         let is_overlay = !layers.is_empty();
         if !is_overlay {
-            wait_for_next_step(guard.path())
-                .context(|| format!("could not use '{}'", guard.path().display()))?;
+            wait_for_next_step(&guard.dir)
+                .context(|| format!("could not use '{}'", guard.dir.display()))?;
         }
         let base = self.layers();
         let downloads = self.missing_downloads(commit, warmth, base.as_ref())?;
@@ -238,9 +239,9 @@ impl<'a> SealedCheckouts<'a> {
             processes: self.options.processes,
             memory: self.options.memory,
             disk: Some(DiskLimit {
-                before: disk_usage_and_files(guard.path()),
+                before: disk_usage_and_files(&guard.dir),
                 bytes: self.options.disk,
-                dir: guard.path().to_owned(),
+                dir: guard.dir.clone(),
             }),
         };
         let network = self.options.network;
@@ -328,7 +329,7 @@ impl<'a> SealedCheckouts<'a> {
         distrusted: &[(SystemTime, SystemTime)],
         warm: bool,
     ) -> Result<()> {
-        let kept = KeptLayer::at(self.dir.join(LAYERS), name);
+        let kept = KeptLayer { root: self.dir.join(LAYERS), name };
         match kept.start(self.store.repo(), &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
                 let guard = LayerGuard::Kept { _lock: lock };
@@ -356,11 +357,6 @@ impl<'a> SealedCheckouts<'a> {
             *self.base_layer.lock() = Some(base);
         }
         Ok(())
-    }
-
-    /// True if commands in the world can read the machine's file at this path.
-    pub fn shows(&self, path: &Path) -> bool {
-        self.surroundings.shows(path)
     }
 
     /// The base's layers that this process uses; `None` if they do not exist yet.
@@ -445,7 +441,7 @@ impl<'a> SealedCheckouts<'a> {
             return Ok(base.clone());
         }
         let room = CheckoutRoom::sealed(self.store, &self.dir)?;
-        let layer = BaseLayer::at(room.path().join("base"));
+        let layer = BaseLayer::at(room.dir.join("base"));
         if !self.start_from_ancestor(&layer)? {
             layer.check_out(self.store.repo(), &self.base)?;
             self.complete(&self.base, &layer.sources())?;

@@ -42,14 +42,9 @@ impl Surroundings {
 
 /// The room of one world. Its directories get everything that the world's commands write.
 #[derive(Clone, Debug)]
-pub struct WorldRoom(PathBuf);
+pub struct WorldRoom(pub PathBuf);
 
 impl WorldRoom {
-    /// The room in this directory.
-    pub fn at(dir: &Path) -> WorldRoom {
-        WorldRoom(dir.to_owned())
-    }
-
     /// The upper layer of the checkout. If the checkout is a plain directory, this is the whole checkout.
     pub fn checkout(&self) -> PathBuf {
         self.0.join("checkout")

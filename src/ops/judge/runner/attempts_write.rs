@@ -32,7 +32,8 @@ pub(super) fn attempts_write(
     let mut copied = seeds.sources();
     for candidate in session.store.candidates(run) {
         let Some(access) = candidate.record()?.access else { continue };
-        let is_shown = |path: &&String| sealed.is_none_or(|sealed| sealed.shows(Path::new(path)));
+        let is_shown =
+            |path: &&String| sealed.is_none_or(|sealed| sealed.surroundings.shows(Path::new(path)));
         found.extend(access.writes.iter().filter(is_shown).cloned());
         if sealed.is_some() {
             found.extend(access.temporary.iter().filter(is_shown).cloned());

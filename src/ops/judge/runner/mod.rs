@@ -46,7 +46,9 @@ use crate::store::logs::JudgingLogs;
 pub struct OracleRunner<'a> {
     session: &'a Session,
     run: &'a Run,
-    terms: Terms,
+    /// The terms, including the digest of the seeds and the doubts about results that are known before commands
+    /// run.
+    pub terms: Terms,
     options: OracleOptions,
     /// How a watch has to treat these commands.
     pub commands: WatchedCommands,
@@ -180,12 +182,6 @@ impl<'a> OracleRunner<'a> {
         })
     }
 
-    /// The terms, including the digest of the seeds and the doubts about results that are known before
-    /// commands run.
-    pub fn terms(&self) -> &Terms {
-        &self.terms
-    }
-
     /// The world in which the commands run.
     fn world(&self) -> WorldKind {
         self.terms.settings.commands.world
@@ -211,7 +207,7 @@ impl<'a> OracleRunner<'a> {
     /// Returns this runner, set to leave its commands to the watch over attempts. That watch began before the
     /// commands and ends after them.
     pub fn covered_by_another_watch(mut self) -> Result<Self> {
-        self.tamper.leave_to_another();
+        self.tamper.is_covered = true;
         if let Some(layered) = &mut self.layered {
             let guard = guard::choose(self.session)?;
             let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
@@ -235,7 +231,7 @@ impl<'a> OracleRunner<'a> {
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
-        disk_space::require_space_to_judge(self.session, self.checkouts.path(), commit, checkouts)
+        disk_space::require_space_to_judge(self.session, &self.checkouts.dir, commit, checkouts)
     }
 }
 
