@@ -3,13 +3,9 @@
 //! judged later. A new file in a directory above our own directories is only reported, because the file may
 //! be the user's.
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::error::Result;
-use crate::fs::regular;
 use crate::fs::tree::{self, path_bytes};
 use crate::integrity::diff::Difference;
 use crate::integrity::fact::{Fact, FactKind};
@@ -40,10 +36,8 @@ pub struct SurroundingsWatch {
     outcomes: KnownOutcomes,
     /// The paths that were reported but could not be removed.
     stuck: BTreeSet<PathBuf>,
-    /// The size of the event log when the watch began, in bytes.
-    events: u64,
-    /// True if another process has judged since the watch began. Then that process may have written outcomes
-    /// that this process does not know.
+    /// True if another process was judging at one of the looks. Then that process may have written outcomes that
+    /// this process does not know.
     others_judged: bool,
 }
 
@@ -55,34 +49,35 @@ impl SurroundingsWatch {
         commands: WatchedCommands,
     ) -> Result<Self> {
         let home = pool::home(context.repo())?;
-        let mut stuck = BTreeSet::new();
-        for path in around_checkouts::foreign_files(&home) {
-            let what = format!(
-                "'{}' lay above the judge's checkouts, where build tools find it",
-                quoted(path_bytes(&path))
-            );
-            match tree::delete_tree(&path) {
-                Ok(()) => context.ui.warn(format!("{what}; it was removed")),
-                Err(e) => {
-                    context.ui.warn(format!("{what}; it could not be removed: {e}"));
-                    stuck.insert(path);
-                }
-            }
-        }
-        outcomes.believe_all();
         let above = above_checkouts(world, &home);
-        let events = fs::metadata(context.store.dir().events()).map_or(0, |meta| meta.len());
-        let others_judged = false;
-        Ok(SurroundingsWatch {
-            commands,
-            world,
-            home,
-            above,
-            outcomes,
-            stuck,
-            events,
-            others_judged,
-        })
+        let (stuck, others_judged) = (BTreeSet::new(), false);
+        let mut watch =
+            SurroundingsWatch { commands, world, home, above, outcomes, stuck, others_judged };
+        for (path, removed) in watch.remove_foreign_files() {
+            context.ui.warn(format!(
+                "'{}' lay above the judge's checkouts, where build tools find it{}",
+                quoted(path_bytes(&path)),
+                result(Some(removed))
+            ));
+        }
+        watch.outcomes.believe_all();
+        Ok(watch)
+    }
+
+    /// Removes the foreign files from our directories. Returns each with the information whether it could be
+    /// removed. A file that cannot be removed is returned only once.
+    fn remove_foreign_files(&mut self) -> Vec<(PathBuf, bool)> {
+        let mut found = around_checkouts::foreign_files(&self.home);
+        found.retain(|path| !self.stuck.contains(path));
+        let mut tried = Vec::new();
+        for path in found {
+            let removed = tree::delete_tree(&path).is_ok();
+            if !removed {
+                self.stuck.insert(path.clone());
+            }
+            tried.push((path, removed));
+        }
+        tried
     }
 
     /// Returns the changes since the last look. `own` is the directory of the `IntegrityWatch` to which this
@@ -91,14 +86,7 @@ impl SurroundingsWatch {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
         let mut found = Vec::new();
-        for path in around_checkouts::foreign_files(&self.home) {
-            if self.stuck.contains(&path) {
-                continue;
-            }
-            let removed = tree::delete_tree(&path).is_ok();
-            if !removed {
-                self.stuck.insert(path.clone());
-            }
+        for (path, removed) in self.remove_foreign_files() {
             found.push(above(&path, "was added", Some(removed)));
         }
         let now = above_checkouts(self.world, &self.home);
@@ -111,13 +99,9 @@ impl SurroundingsWatch {
             }
         }
         self.above = now;
-        if !self.outcomes.has_foreign() {
-            return found;
-        }
-        self.others_judged = self.others_judged || self.others_logged(context);
-        // Sealed commands cannot write outcomes, so the other git-frites process has written the new ones.
+        // Sealed commands cannot write outcomes, so other git-frites processes have written the new ones.
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
-        if self.others_judged && is_sealed(self.commands) && others.is_none_or(is_sealed) {
+        if is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
         }
         let foreign = self.outcomes.remove_foreign();
@@ -125,16 +109,6 @@ impl SurroundingsWatch {
             found.extend(foreign.iter().map(outcome));
         }
         found
-    }
-
-    /// True if the event log says that another process has judged since the watch began.
-    fn others_logged(&self, context: IntegrityContext<'_>) -> bool {
-        let bytes = regular::read(&context.store.dir().events()).unwrap_or_default();
-        let start = usize::try_from(self.events).unwrap_or(usize::MAX).min(bytes.len());
-        bytes[start..].split(|b| *b == b'\n').any(|line| {
-            serde_json::from_slice::<Value>(line)
-                .is_ok_and(|event| event["event"] == "judged" || event["event"] == "outcome")
-        })
     }
 }
 

@@ -98,12 +98,6 @@ impl KnownOutcomes {
         known.get(OsStr::new(name)).is_some_and(|stamp| *stamp == stamp_of(&self.dir.join(name)))
     }
 
-    /// True if an outcome that is not trusted has appeared, or a trusted one has changed.
-    pub fn has_foreign(&self) -> bool {
-        let known = self.known.lock();
-        self.read().iter().any(|(name, stamp)| known.get(name) != Some(stamp))
-    }
-
     /// Removes every outcome that is not trusted or has changed. Returns the removed outcomes.
     pub fn remove_foreign(&self) -> Vec<ForeignOutcome> {
         let now = self.read();
