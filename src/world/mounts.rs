@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use bstr::ByteSlice;
 use rustix::fs::{FileType, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
@@ -281,19 +282,14 @@ fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     Some((PathBuf::from(OsStr::from_bytes(&path)), flags))
 }
 
-/// Decodes a path in mountinfo. Blanks, tabs, line breaks and backslashes are written in octal there.
+/// The characters that are written in octal in a path of mountinfo. The backslash is the last one, because the
+/// others begin with it.
+const ESCAPED: [(&str, &str); 4] =
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+
+/// Decodes a path in mountinfo.
 fn unescape(text: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        let octal = if *first == b'\\' { after.get(..3) } else { None };
-        let byte = octal
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &after[3..] } else { after };
-    }
-    bytes
+    ESCAPED.iter().fold(text.to_owned(), |text, (octal, plain)| text.replace(octal, plain))
 }
 
 /// Makes a mount and all mounts below it read-only.
