@@ -189,7 +189,7 @@ fn run_once(
     reports: Option<&TestReports>,
     context: &ExecContext<'_>,
 ) -> Result<Option<StageResult>> {
-    let expected = reports.map(TestReports::expect);
+    let before = reports.map(TestReports::files).unwrap_or_default();
     let end = match process::run_until(job, context.cancel) {
         // An earlier command has removed the checkout. This is a failure of the tree, not of git-frites.
         Err(e) if !job.dir.is_dir() && e.cause != Cause::EndUnknown => {
@@ -210,7 +210,7 @@ fn run_once(
         let error = Error::fatal(text).because(Cause::EndUnknown);
         return Err(with_advice(error, stage, job.log));
     }
-    let ended = expected.map(|expected| expected.read(job.log)).unwrap_or_default();
+    let ended = reports.map(|reports| reports.read(&before, job.log)).unwrap_or_default();
     let confinement = job.confinement.filter(|_| !end.outcome.passed());
     let obstacle = confinement.and_then(|world| obstacles::in_log(job.log, &end.outcome, world));
     let reported = if context.settings.trust_exit { 0 } else { ended.failed };

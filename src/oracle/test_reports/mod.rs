@@ -34,13 +34,6 @@ pub struct TestReports {
     outputs: Option<OutputPlaces>,
 }
 
-/// The state of the report files before one try of a command.
-pub struct ExpectedTests<'a> {
-    reports: &'a TestReports,
-    /// The report files that exist before the try. A file that does not change is not a report of this try.
-    before: Vec<MarkedFile>,
-}
-
 impl TestReports {
     /// Where the test results of this command are looked for. `dir` is the path of the checkout as the
     /// command sees it, `written` is the directory where the command's writes to it really go, and
@@ -72,13 +65,8 @@ impl TestReports {
         self.asked.iter().map(|asked| asked.variable.clone()).collect()
     }
 
-    /// Notes which report files exist before the command runs.
-    pub fn expect(&self) -> ExpectedTests<'_> {
-        ExpectedTests { reports: self, before: self.files() }
-    }
-
     /// The report files that exist now.
-    fn files(&self) -> Vec<MarkedFile> {
+    pub fn files(&self) -> Vec<MarkedFile> {
         marked(match (&self.configured, &self.asked, self.outputs) {
             (Some((_, path)), ..) => files_at(path),
             (None, Some(asked), _) => vec![asked.file.clone()],
@@ -86,22 +74,21 @@ impl TestReports {
             (None, None, None) => Vec::new(),
         })
     }
-}
 
-impl ExpectedTests<'_> {
-    /// The results of a try that has ended and written this log. Paths in the names of tests become relative
+    /// The results of a try that has ended and written this log. `before` are the report files from before the
+    /// try: a file that has not changed is not a report of this try. Paths in the names of tests become relative
     /// to the checkout's root, because each checkout has a different path.
-    pub fn read(&self, log: &Path) -> EndedTests {
-        let mut ended = self.find(log);
+    pub fn read(&self, before: &[MarkedFile], log: &Path) -> EndedTests {
+        let mut ended = self.find(before, log);
         if let Some(report) = &mut ended.report {
-            report.cut_from_names(&format!("{}/", self.reports.dir.display()));
+            report.cut_from_names(&format!("{}/", self.dir.display()));
         }
         ended
     }
 
-    fn find(&self, log: &Path) -> EndedTests {
-        let files = read_new(self.reports.files(), &self.before);
-        if let Some((name, _)) = &self.reports.configured {
+    fn find(&self, before: &[MarkedFile], log: &Path) -> EndedTests {
+        let files = read_new(self.files(), before);
+        if let Some((name, _)) = &self.configured {
             return files.unwrap_or_else(|| EndedTests {
                 report: Some(TestReport {
                     problem: Some(format!("the tests wrote no '{name}'")),
@@ -110,7 +97,7 @@ impl ExpectedTests<'_> {
                 failed: 0,
             });
         }
-        if let Some(asked) = &self.reports.asked {
+        if let Some(asked) = &self.asked {
             asked.hide_in(log);
         }
         // If a report file is damaged or empty, the output is used instead.
