@@ -1,12 +1,18 @@
-//! Finds the descendants of this process, and ends those that have lost their supervisor.
+//! Finds the ancestors and descendants of this process, and ends those that have lost their supervisor.
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal};
+
+use crate::process::protocol::VERB;
 
 /// From now on this process becomes the parent of every descendant that loses its own parent. Only Linux can
 /// do that.
@@ -129,6 +135,26 @@ pub(super) fn end_strays() {
         }
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The logs of the commands inside of which this process runs, the innermost first: their supervisors are
+/// ancestors of this process. A command can change its environment variables, but cannot lose its supervisor as an
+/// ancestor: a process that loses its parent becomes a child of the supervisor. Empty on systems without `/proc`.
+pub fn surrounding_logs() -> &'static [PathBuf] {
+    static LOGS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
+        let mut found = Vec::new();
+        let mut next = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
+        while let Some(id) = next.filter(|id| *id > 0) {
+            let words = read_proc(&format!("{id}/cmdline")).unwrap_or_default();
+            let mut words = words.split(|b| *b == 0).skip(1);
+            if words.next() == Some(VERB.as_bytes()) {
+                found.extend(words.next().map(|log| PathBuf::from(OsStr::from_bytes(log))));
+            }
+            next = parent_of(id);
+        }
+        found
+    });
+    &LOGS
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -7,7 +7,7 @@ use std::path::Path;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::model::env;
-use crate::process::ancestry;
+use crate::process::descendants;
 
 /// The variables that `git rev-parse --local-env-vars` lists (git 2.47). These variables tie a process to one
 /// repository. If git-frites was started by a hook or an alias, a candidate's command must not find the
@@ -104,7 +104,7 @@ fn traces_us(name: &OsStr) -> bool {
 /// attempt's own command is found, and that command could hide itself by changing the variables. A command
 /// that a person started with `exec` is not an attempt's: it has no depth variable.
 pub fn caller(runs: &Path) -> Option<String> {
-    let inside = ancestry::surrounding_logs().iter().find_map(|log| {
+    let inside = descendants::surrounding_logs().iter().find_map(|log| {
         let of = log.strip_prefix(runs).ok()?.parent()?;
         (of.components().count() == 2).then(|| of.display().to_string())
     });

@@ -1,6 +1,5 @@
 //! The only module that starts a user's commands. Each command runs under a supervisor, and gets its
 //! environment from a [`Policy`].
-pub mod ancestry;
 pub mod background;
 mod capped;
 mod descendants;
@@ -32,6 +31,7 @@ use crate::model::env;
 use crate::model::outcome::Outcome;
 use crate::model::plain;
 pub use crate::process::capped::{Follower, first_line, last_lines, last_words, whole_log};
+pub use crate::process::descendants::surrounding_logs;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::protocol::Limits;

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::env;
 use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
-use crate::process::ancestry;
+use crate::process;
 
 /// The nesting depth: the number of candidates' commands inside which this process runs. A command can change
 /// `FRITES_DEPTH`, but it cannot hide its ancestor processes. So the depth is the larger of `FRITES_DEPTH`
@@ -12,7 +12,7 @@ use crate::process::ancestry;
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);
-    let seen = ancestry::surrounding_logs()
+    let seen = process::surrounding_logs()
         .iter()
         .filter(|log| log.starts_with(&runs) && log.ends_with(&agent))
         .count();
