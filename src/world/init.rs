@@ -11,6 +11,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitOptions, geteuid};
 use rustix::thread::CapabilitySet;
 
@@ -23,7 +25,6 @@ use crate::world::confining::{
     lower_limit, open_status,
 };
 use crate::world::landlock;
-use crate::world::loopback;
 
 /// The paths in a new `/proc` through which root can change the whole machine, even without capabilities. If
 /// the user is root, these paths are mounted read-only.
@@ -57,7 +58,7 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     mount_proc().step("mounting /proc")?;
     processor_share::pass_on_to_session();
     if !spec.network {
-        loopback::bring_up().step("bringing up the loopback device")?;
+        bring_up_loopback().step("bringing up the loopback device")?;
     }
     let processes = spec.processes.or_else(most_processes);
     let limits = [
@@ -158,4 +159,60 @@ fn start_and_reap(mut command: Command, status: &File) {
             Err(_) => return,
         }
     }
+}
+
+/// The index of the loopback device, which is the first device in every network namespace.
+const LOOPBACK: i32 = 1;
+
+/// `RTM_NEWLINK` (rtnetlink(7)).
+const NEW_LINK: u16 = 16;
+
+/// `NLM_F_REQUEST | NLM_F_ACK` (netlink(7)).
+const REQUEST_AND_ACKNOWLEDGE: u16 = 1 | 4;
+
+/// `IFF_UP` (netdevice(7)).
+const UP: u32 = 1;
+
+/// The length of the request in bytes: `struct nlmsghdr` and `struct ifinfomsg`.
+const LENGTH: u32 = 16 + 16;
+
+/// Brings the loopback device up. Needs `CAP_NET_ADMIN` in the user namespace that owns the network
+/// namespace.
+fn bring_up_loopback() -> io::Result<()> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        // NETLINK_ROUTE is protocol 0.
+        None,
+    )?;
+    rustix::net::connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+    rustix::net::send(&socket, &request(), SendFlags::empty())?;
+    let mut answer = [0; 256];
+    let (length, _) = rustix::net::recv(&socket, &mut answer[..], RecvFlags::empty())?;
+    // `struct nlmsgerr` follows the header; its first field is 0 or a negative error number.
+    let field = if length >= 20 { answer.get(16..20) } else { None };
+    let error = field.and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);
+    match error {
+        Some(0) => Ok(()),
+        Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The request that sets the flag `IFF_UP`: `struct nlmsghdr` and `struct ifinfomsg`.
+fn request() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    bytes.extend(LENGTH.to_ne_bytes());
+    bytes.extend(NEW_LINK.to_ne_bytes());
+    bytes.extend(REQUEST_AND_ACKNOWLEDGE.to_ne_bytes());
+    // Sequence number and port.
+    bytes.extend([0; 8]);
+    // Family, padding and device type.
+    bytes.extend([0; 4]);
+    bytes.extend(LOOPBACK.to_ne_bytes());
+    // The flags, and the mask of the flags to change.
+    bytes.extend(UP.to_ne_bytes());
+    bytes.extend(UP.to_ne_bytes());
+    bytes
 }

@@ -5,15 +5,16 @@
 //! is not the world's first process because a process that unshares a PID namespace does not enter that
 //! namespace; its children do.
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use nix::sched::CloneFlags;
 use rustix::io::FdFlags;
-use rustix::process::Signal;
+use rustix::process::{Signal, getegid, geteuid};
 use rustix::thread::CapabilitySet;
 
 use crate::error::IfExists;
@@ -21,7 +22,6 @@ use crate::process;
 use crate::process::supervisor::outlive_signals;
 use crate::process::world_spec::{INIT_VERB, WorldSpec};
 use crate::world::confining::{Refusal, Step, close_inherited, described, open_status};
-use crate::world::identity::IdentityMap;
 use crate::world::mounts;
 
 /// The capabilities that the first process needs until it starts the command. These capabilities are put into
@@ -126,4 +126,78 @@ fn keep_capabilities_for_init() -> io::Result<()> {
         rustix::thread::configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
+}
+
+/// Waits for a line, and then writes the maps of users and groups of a process. This is a script because a
+/// shell starts in half the time of this program, and each world waits for it.
+const WRITE_MAPS: &str =
+    r#"read -r _ && printf %s "$2" >"/proc/$1/uid_map" && printf %s "$3" >"/proc/$1/gid_map""#;
+
+/// The map of ids before it is written. `helper` is the process that maps all ids and waits for an order to
+/// do so; it is `None` if this user may map only one id.
+struct IdentityMap {
+    helper: Option<Child>,
+    /// The ids of the user and the group in the old namespace. In the new namespace the system tells them
+    /// only after they are mapped.
+    user: u32,
+    group: u32,
+}
+
+impl IdentityMap {
+    /// Prepares the map. Must be called while this process is still in the old namespace.
+    fn prepare() -> io::Result<IdentityMap> {
+        let user = geteuid().as_raw();
+        let group = getegid().as_raw();
+        if user != 0 {
+            return Ok(IdentityMap { helper: None, user, group });
+        }
+        let users = to_itself(&fs::read_to_string("/proc/self/uid_map")?);
+        let groups = to_itself(&fs::read_to_string("/proc/self/gid_map")?);
+        let helper = Command::new("/bin/sh")
+            .args(["-c", WRITE_MAPS, "sh", &std::process::id().to_string(), &users, &groups])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(IdentityMap { helper: Some(helper), user, group })
+    }
+
+    /// Maps the ids. Must be called when this process is in the new namespace.
+    fn write(self) -> io::Result<()> {
+        let IdentityMap { helper, user, group } = self;
+        if let Some(mut helper) = helper {
+            if let Some(mut pipe) = helper.stdin.take() {
+                pipe.write_all(b"\n")?;
+            }
+            if helper.wait()?.success() {
+                return Ok(());
+            }
+        }
+        // The system lets a process map its own group only after it has given up `setgroups`.
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
+    }
+}
+
+/// A map that maps each inner id of `map` to itself.
+fn to_itself(map: &str) -> String {
+    let mut text = String::new();
+    for line in map.lines() {
+        if let [inside, _, count] = line.split_whitespace().collect::<Vec<_>>()[..] {
+            let _ = writeln!(text, "{inside} {inside} {count}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_id_of_the_old_namespace_stands_for_itself() {
+        let map = "         0     100000      65536\n     70000       1000          1\n";
+        assert_eq!(to_itself(map), "0 0 65536\n70000 70000 1\n");
+    }
 }

@@ -9,18 +9,12 @@
 #[cfg(target_os = "linux")]
 mod confining;
 #[cfg(target_os = "linux")]
-mod devices;
-#[cfg(target_os = "linux")]
-mod identity;
-#[cfg(target_os = "linux")]
 pub mod init;
 #[cfg(target_os = "linux")]
 pub mod landlock;
 #[cfg(target_os = "linux")]
 pub mod launcher;
 pub mod linked_home;
-#[cfg(target_os = "linux")]
-mod loopback;
 #[cfg(target_os = "linux")]
 mod mounts;
 pub mod probe;

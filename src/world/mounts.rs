@@ -1,21 +1,20 @@
 //! Makes the mounts of a world in the new mount namespace of this process.
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use bstr::ByteSlice;
-use rustix::fs::{FileType, StatVfsMountFlags};
+use rustix::fs::{FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 use crate::error::IfExists;
 use crate::process::world_spec::{Mount, WorldSpec};
 use crate::world::confining::{Refusal, Step};
-use crate::world::devices::{self, open_path, reopened};
 
 /// Makes the mounts of `spec`, outer directories first. Then makes everything else read-only.
 ///
@@ -131,7 +130,7 @@ fn make(mount: &Mount, spec: &WorldSpec, sources: &Sources, done: &[&Path]) -> R
     match mount {
         Mount::Hidden { .. } if exists => hide(at, &shown_in(at, spec)).step("hiding paths"),
         Mount::Hidden { .. } => Ok(()),
-        Mount::Devices => devices::mount().step("making /dev"),
+        Mount::Devices => mount_devices().step("making /dev"),
         Mount::Overlay { lower, upper, work, .. } => {
             make_mount_point(at, true, done).step("making mount points")?;
             let options = overlay_options(lower.iter().map(|path| sources.lower_name(path)));
@@ -190,7 +189,7 @@ fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result
         return fs::create_dir_all(at);
     }
     at.parent().map_or(Ok(()), fs::create_dir_all)?;
-    fs::File::create_new(at).map(drop)
+    File::create_new(at).map(drop)
 }
 
 /// The lowest layer, if it contains one of the layers above it. The system refuses an overlay with such
@@ -309,6 +308,63 @@ fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
         }
         other => Ok(other?),
     }
+}
+
+/// The device files that are mounted from the old `/dev`.
+const SHARED: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// The links in `/dev`, with their targets.
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// Mounts a new `/dev`. To mount the old one read-only would not be enough: root could still write to a
+/// disk's device file. The shared device files are mounted read-only, so that root cannot change their modes
+/// and times.
+fn mount_devices() -> io::Result<()> {
+    let dev = Path::new("/dev");
+    let mut shared = Vec::new();
+    for name in SHARED {
+        // In a container some device files may be missing.
+        if let Ok(device) = open_path(&dev.join(name)) {
+            shared.push((name, device));
+        }
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    rustix::mount::mount("tmpfs", dev, "tmpfs", flags, Some(c"mode=755,size=1M"))?;
+    for (name, device) in shared {
+        let file = dev.join(name);
+        File::create(&file)?;
+        rustix::mount::mount_bind(reopened(&device), &file)?;
+        rustix::mount::mount_remount(&file, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
+    }
+    for (name, target) in LINKS {
+        symlink(target, dev.join(name))?;
+    }
+    let [pts, shm] = ["pts", "shm"].map(|name| dev.join(name));
+    fs::create_dir(&pts)?;
+    let options = Some(c"newinstance,ptmxmode=0666,mode=620");
+    rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
+    fs::create_dir(&shm)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    // The size is limited because files in a tmpfs take memory, which nobody measures. By default that could
+    // be half of the machine's memory.
+    Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777,size=25%"))?)
+}
+
+/// Opens a file or directory. With [`reopened`], the file can be used later even if something is mounted over
+/// its path.
+fn open_path(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// A path that leads to the file of this descriptor.
+fn reopened(file: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 #[cfg(test)]
