@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use crate::commands::judge_args::JudgeArgs;
 use crate::error::{Result, exit};
+use crate::ops::judge::installed;
 use crate::ops::judge::plan::OraclePlan;
-use crate::ops::judge::{modules, unseeded};
 use crate::ops::session::Session;
 use crate::store::select::{Matching, Scope};
 use crate::ui::table;
@@ -44,9 +44,9 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
         session.ui.answer(text);
     }
     let commands = &plan.planned.oracle.commands;
-    unseeded::hint(session, &base, commands)?;
+    installed::hint_at_unseeded(session, &base, commands)?;
     plan.planned.oracle.require_programs()?;
-    modules::require(session, &base, &plan.planned.oracle)?;
+    installed::require(session, &base, &plan.planned.oracle)?;
     if commands.is_empty() {
         session.ui.hint("name a test with `--test CMD`, or oracle.test in .frites.toml");
     }

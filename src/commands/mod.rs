@@ -49,7 +49,7 @@ use crate::model::oid::Oid;
 use crate::model::outcome::Stage;
 use crate::model::plain;
 use crate::model::run::Run;
-use crate::ops::judge::unseeded;
+use crate::ops::judge::installed;
 use crate::ops::session::Session;
 use crate::oracle::{ResolvedOracle, setting};
 use crate::process;
@@ -92,7 +92,7 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
 /// Tells the user which detected commands do not run, and which installed dependencies the judged trees lack.
 fn note_lacks(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     note_left_out(&session.ui, oracle);
-    unseeded::hint(session, base, &oracle.commands)
+    installed::hint_at_unseeded(session, base, &oracle.commands)
 }
 
 /// The candidate that the user named, or else the only candidate of the run. Fails if the run has several and

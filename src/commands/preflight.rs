@@ -13,7 +13,7 @@ use crate::model::oid::Oid;
 use crate::model::shell;
 use crate::ops::agent_state::users::{self, UsersState};
 use crate::ops::disk_space;
-use crate::ops::judge::{JudgeOptions, plan, unseeded, why_late};
+use crate::ops::judge::{JudgeOptions, installed, plan, why_late};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
@@ -197,5 +197,5 @@ fn note_seeds(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<
     if !names.is_empty() {
         session.ui.note(format!("seeds: {}", some_of(&names)));
     }
-    unseeded::hint(session, base, &oracle.commands)
+    installed::hint_at_unseeded(session, base, &oracle.commands)
 }

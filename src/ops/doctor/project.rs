@@ -5,7 +5,7 @@ use crate::model::checkup::{CheckedCommand, Finding, ProjectCheckup};
 use crate::ops::doctor::machine::{reflinks, scratch_in};
 use crate::ops::guard;
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
-use crate::ops::judge::{modules, worlds};
+use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
 use crate::oracle::user_cache::UserCache;
@@ -87,7 +87,7 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
                 "install it, or name another command: `git config frites.oracle.{stage} CMD` (this one is from {})",
                 command.source
             ));
-            checkup.findings.push(match modules::of_another_python(command) {
+            checkup.findings.push(match installed::of_another_python(command) {
                 Some(line) => finding.advise(format!(
                     "the program on PATH is of another Python; if that has what the project needs: \
                      `git config frites.oracle.{stage} {line}`"

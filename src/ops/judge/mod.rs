@@ -4,8 +4,8 @@ mod changed_file;
 mod confirm;
 mod eager;
 pub(super) mod entries;
+pub mod installed;
 mod live_rows;
-pub mod modules;
 mod next_step;
 mod options;
 mod overruled;
@@ -20,7 +20,6 @@ mod schedule;
 mod tamper;
 #[cfg(test)]
 mod tests_classify;
-pub mod unseeded;
 pub mod worlds;
 
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
@@ -31,8 +30,8 @@ pub use options::JudgeOptions;
 pub use overruled::overrule_results;
 pub use part_judge::judge_some;
 pub use replay::replay;
-pub use runner::commit::judge_commit;
 pub use runner::cross::{TestFiles, prove};
+pub use runner::judge_commit;
 
 use crate::config::keys;
 use crate::error::{Error, Result};

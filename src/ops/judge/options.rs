@@ -11,7 +11,7 @@ use crate::model::oid::Oid;
 use crate::model::rank::Rank;
 use crate::model::terms::{CommandSettings, Doubts, JudgeSettings, Terms};
 use crate::model::world::WorldKind;
-use crate::ops::judge::{modules, worlds};
+use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
@@ -51,7 +51,7 @@ impl JudgeOptions {
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle.require_programs()?;
-        modules::require(session, base, &oracle)?;
+        installed::require(session, base, &oracle)?;
         Ok(oracle)
     }
 

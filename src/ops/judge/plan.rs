@@ -14,7 +14,7 @@ use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::open_ledger;
-use crate::ops::judge::{modules, worlds};
+use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
 use crate::oracle::cache::JudgedTree;
 use crate::oracle::ledger::{Ledger, Memory};
@@ -112,7 +112,7 @@ impl PlannedOracle {
         let oracle = oracle::resolve(repo, config, flags, base)?;
         let passed_over = oracle::passed_over(repo, config, flags, base, &oracle)?;
         let mut missing = programs::missing_programs(&oracle.commands);
-        if let Some((command, module)) = modules::missing(session, base, &oracle)? {
+        if let Some((command, module)) = installed::missing(session, base, &oracle)? {
             missing.push((command.stage, format!("python3 -m {module}")));
         }
         let seeds = seed_names(session, base)?;

@@ -2,7 +2,6 @@
 //! separate checkout.
 mod ahead;
 mod attempts_write;
-pub mod commit;
 pub mod cross;
 mod place;
 mod run_all;
@@ -13,17 +12,19 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::config::keys;
 use crate::config::value::WarmMode;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git::seed::find::Seeds;
 use crate::git::seed::leads_back::{self, BackLeads};
 use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::watched_commands::WatchedCommands;
 use crate::integrity::{baseline, watch};
 use crate::model::oid::Oid;
-use crate::model::outcome::StageResult;
+use crate::model::outcome::{Results, StageResult};
 use crate::model::run::Run;
-use crate::model::terms::{Doubts, JudgeSettings, LEADS_BACK_HINT, Terms};
+use crate::model::terms::{ATTEMPTS_WRITE_HINT, Doubts, JudgeSettings, LEADS_BACK_HINT, Terms};
+use crate::model::verdict::Verdict;
 use crate::model::world::WorldKind;
 use crate::ops::attempt_times::when_attempts_ran;
 use crate::ops::disk_space;
@@ -32,6 +33,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::runner::attempts_write::attempts_write;
 use crate::ops::judge::tamper::TamperWatch;
 use crate::ops::judge::worlds;
+use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::oracle::cache::{Cache, Conditions, JudgedTree};
 use crate::oracle::known_outcomes::Turn;
@@ -267,4 +269,55 @@ fn back_leads(
         return Ok(BackLeads::default());
     }
     leads_back::find(&session.repo, seeds, commit)
+}
+
+/// Runs the oracle of a verdict, with the verdict's settings, on another commit in a clean checkout.
+///
+/// Messages call the commit `name`. Returns the results, and the world in which the commands ran.
+pub fn judge_commit(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    commit: &Oid,
+    (name, logs): (&str, &JudgingLogs),
+) -> Result<(Results, WorldKind)> {
+    // The commit gets the seeds of the user's checkout. The HEAD of this checkout is the commit's first
+    // parent.
+    let parents = session.repo.commit(commit)?.parents;
+    let known = parents.first().unwrap_or(&run.base);
+    let seeds = session.seeds(known)?;
+    // The commit is judged in a world that this machine allows, even if the candidates were judged on another
+    // machine.
+    let world = worlds::choose(session)?;
+    let mut terms = verdict.terms.clone();
+    (terms.settings.commands.world, terms.settings.in_place) = (world, false);
+    let leads = back_leads(session, &terms.settings, &seeds, known)?;
+    // If the candidates, too, were judged with seeds that lead back to a checkout, the landing is unverified
+    // anyway, and the user has been told.
+    if verdict.terms.settings.doubts.leads_back.is_empty()
+        && let Some(lead) = leads.first_in_words()
+    {
+        return Err(
+            Error::no(format!("the merged tree cannot be verified: {lead}")).hint(LEADS_BACK_HINT)
+        );
+    }
+    let timeout = session.config.get(keys::ORACLE_TIMEOUT);
+    let memory = Memory::default();
+    let base = (commit, seeds.clone());
+    let runner = OracleRunner::with_memory(session, run, base, terms, timeout, &memory)?;
+    // The seeds may be others than those of the candidates.
+    if verdict.terms.settings.doubts.attempts_write.is_empty()
+        && let Some(path) = attempts_write(session, run, &seeds, runner.layered.as_ref())?.first()
+    {
+        return Err(Error::no(format!(
+            "the merged tree cannot be verified: the commands can read '{path}', which attempts may write"
+        ))
+        .hint(ATTEMPTS_WRITE_HINT));
+    }
+    let report = ReportTo::new(name.to_owned(), logs.clone());
+    let results = kept_commits::keep(session, run, &[*commit], known)
+        .and_then(|()| runner.require_space(commit, 1))
+        .and_then(|()| runner.finish_on_commit(commit, &report));
+    let (results, _) = runner.end(results)?;
+    Ok((results, world))
 }

@@ -1,29 +1,36 @@
-//! Takes the tests of each candidate that passed, and judges them on the other candidates and on the base.
+//! Takes the tests of each candidate that passed, and judges them on the other candidates and on the base. Or only on
+//! the base, where they should fail (red to green).
 mod matrix;
 mod overlay;
-mod proof;
 
 pub use overlay::TestFiles;
-pub use proof::prove;
 
 use std::collections::BTreeMap;
 
+use crate::config::keys;
+use crate::config::value::ProofMode;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
 use crate::error::Result;
 use crate::git::diff::Change;
-use crate::model::cross::{Cell, CrossResult, CrossTest, Proof};
+use crate::model::cross::{Cell, CrossResult, CrossTest, Proof, edited_tests};
 use crate::model::cross_score::set_scores;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
+use crate::model::rationale::base_passes_too;
 use crate::model::test_report::TestReport;
-use crate::model::verdict::{Baseline, Entry};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::base_tests;
+use crate::ops::judge::options::JudgeOptions;
+use crate::ops::judge::record;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::cross::matrix::{Author, CrossTree, TestRow};
 use crate::ops::judge::runner::cross::overlay::lay_over;
 use crate::ops::judge::schedule::Work;
+use crate::ops::kept_commits::KeptCommits;
+use crate::ops::session::Session;
+use crate::oracle::ledger::Memory;
 use crate::oracle::sealed::Warmth;
 
 /// The name that stands for the author of a tree with the test files of several authors.
@@ -79,6 +86,39 @@ impl OracleRunner<'_> {
         let rows = crossing.rows(baseline)?;
         crossing.set_results(rows, entries);
         Ok(())
+    }
+
+    /// The results of a passing candidate's tests on the base; `None` if no test can be moved to the base, or
+    /// if the commands do not tell how the tests ended.
+    pub(super) fn proof_of(&self, entry: &Entry, baseline: &Baseline) -> Result<Option<Proof>> {
+        let Some(capture) = &entry.tree else { return Ok(None) };
+        let repo = &self.session.repo;
+        let tests = TestFiles::of(repo, self.run.root(), capture)?;
+        if tests.files.is_empty() {
+            return Ok(None);
+        }
+        let files: Vec<&Change> = tests.files.iter().collect();
+        let laid = lay_over(repo, &self.base_tree()?, &files)?;
+        let work = Work::of_cross(None, entry.candidate.as_str(), laid);
+        let there = self.judge_laid_over(&[work], 1, self.warmth())?.remove(0);
+        let nothing = TestReport::default();
+        let before = baseline.results.report().unwrap_or(&nothing);
+        let own = entry.results.report();
+        let mut names = own.map(|own| own.passing_beyond(before)).unwrap_or_default();
+        names.extend(edited_tests(&there, before));
+        if !names.is_empty() {
+            let cells = names.iter().map(|name| (name.as_str(), Cell::of(&there, name)));
+            return Ok(Proof::of(cells));
+        }
+        // No reported test is new or ends differently on the base, so only the exit code can tell.
+        let cell = if there.passed() {
+            Cell::Pass
+        } else if before.passing.is_empty() && baseline.results.passed() {
+            Cell::of_exit(&there, own.is_some())
+        } else {
+            return Ok(None);
+        };
+        Ok(Proof::of([(tests.in_words().as_str(), cell)]))
     }
 }
 
@@ -215,4 +255,54 @@ impl Crossing<'_, '_> {
             entry.cross = Some(CrossResult { score, ..CrossResult::default() });
         }
     }
+}
+
+/// Judges the tests of a verified winner on the base, after the verdict, and records the result. Returns the
+/// result as a sentence; `None` if there is nothing to judge, or if the result was already known.
+pub fn prove(
+    session: &Session,
+    options: &JudgeOptions,
+    verdict: &mut Verdict,
+) -> Result<Option<String>> {
+    let is_wanted = session.config.get(keys::ORACLE_PROOF) == ProofMode::Auto;
+    let winner = verdict.winner().and_then(|name| verdict.entry(name)).cloned();
+    let (Some(entry), Some(base)) = (winner, verdict.baseline.clone()) else { return Ok(None) };
+    let Some(capture) = &entry.tree else { return Ok(None) };
+    if !is_wanted || entry.proof.is_some() {
+        return Ok(None);
+    }
+    if TestFiles::of(&session.repo, &verdict.base, capture)?.files.is_empty() {
+        return Ok(None);
+    }
+    let (_lock, run) = &session.store.lock_and_read(&verdict.run)?;
+    if session.store.verdict(&run.run)?.is_none_or(|now| now.judged != verdict.judged) {
+        return Ok(None);
+    }
+    let _kept = KeptCommits::new(session, run);
+    session.ui.note(format!(
+        "run {}: the tests of {} are judged on the base, where they should fail",
+        run.run, entry.candidate
+    ));
+    let memory = Memory::default();
+    let runner = OracleRunner::new(session, run, verdict.terms.clone(), options, &memory)?;
+    let proof = runner.proof_of(&entry, &base);
+    let (proof, doubts) = runner.end(proof)?;
+    if doubts.tainted {
+        return Ok(None);
+    }
+    let Some(proof) = proof else {
+        let name = &entry.candidate;
+        return Ok(Some(format!(
+            "the tests of {name} ran on the base, but the output does not tell how they ended: they show nothing"
+        )));
+    };
+    let sentence = format!("{} {}", entry.candidate, proof.in_words());
+    let open = base_passes_too(&base, &entry);
+    for own in verdict.candidates.iter_mut().filter(|own| own.candidate == entry.candidate) {
+        own.proof = Some(proof.clone());
+        let rationale = &mut verdict.decision.rationale;
+        *rationale = rationale.replace(open, base_passes_too(&base, own));
+    }
+    record::save_record(session, run, verdict)?;
+    Ok(Some(sentence))
 }

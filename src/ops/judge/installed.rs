@@ -1,10 +1,11 @@
-//! Checks whether the Python module that a detected command starts (`python3 -m pytest`) is installed. If it
-//! is not, the command would fail on every tree, and no candidate would be the cause.
+//! Checks before judging whether dependencies are installed. Without them, the commands would fail on every judged
+//! tree, and no candidate would be the cause: the Python module that a detected command starts (`python3 -m pytest`),
+//! and directories of dependencies that exist only in the user's checkout.
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::ecosystems;
+use crate::ecosystems::{self, InstalledDirectory};
 use crate::error::{Error, Result};
 use crate::fs::scratch;
 use crate::model::env;
@@ -118,4 +119,37 @@ fn brings_environment(session: &Session, base: &Oid) -> Result<bool> {
     let tied = ecosystems::installed().filter(|installed| installed.is_tied_to_its_place);
     let below: Vec<String> = tied.map(|installed| format!("{}/", installed.directory)).collect();
     Ok(seeds.paths().any(|path| below.iter().any(|dir| path.starts_with(dir.as_bytes()))))
+}
+
+/// If the user's checkout has installed dependencies that no setup command installs and no seed contains,
+/// hints which directories to seed.
+pub fn hint_at_unseeded(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<()> {
+    let Some(home) = &session.home else { return Ok(()) };
+    if oracle.is_empty() || oracle.iter().any(|c| c.stage == Stage::Setup) {
+        return Ok(());
+    }
+    let tree = session.repo.commit(base)?.tree;
+    let entries = session.repo.root_entries(&tree)?;
+    for InstalledDirectory { directory, manifests, is_tied_to_its_place } in ecosystems::installed()
+    {
+        let is_needed = entries.iter().any(|(name, _)| manifests.contains(&name.as_str()));
+        let is_tracked = entries.iter().any(|(name, _)| name == directory);
+        let below = format!("{directory}/");
+        if !is_needed || is_tracked || !home.join(directory).is_dir() {
+            continue;
+        }
+        if session.seeds(base)?.paths().any(|path| path.starts_with(below.as_bytes())) {
+            continue;
+        }
+        session.ui.hint(if *is_tied_to_its_place {
+            format!(
+                "'{directory}' is in your checkout alone: let `spawn.setup` make one for the attempts and the checks, or activate yours"
+            )
+        } else {
+            format!(
+                "'{directory}' is in your checkout alone: if the attempts and the checks need it, `git config --add frites.seed.copy /{directory}/`"
+            )
+        });
+    }
+    Ok(())
 }
