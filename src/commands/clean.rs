@@ -16,7 +16,7 @@ use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::mirror::{self, IdleMirror};
 use crate::ops::session::Session;
-use crate::oracle::user_cache::UserCache;
+use crate::oracle::cache::UserCache;
 use crate::oracle::{known_outcomes, pool};
 use crate::store::select::{Matching, Scope};
 use crate::ui::table;

@@ -17,7 +17,7 @@ use crate::ops::judge::{JudgeOptions, installed, plan, why_late};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::command::CandidateCommand;
-use crate::oracle::{ResolvedOracle, pool, programs};
+use crate::oracle::{self, ResolvedOracle, pool};
 use crate::ui::{Ui, table};
 
 /// Fails if the file that an option names cannot be written. This is checked before the work begins, so that
@@ -176,7 +176,7 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;
-    if let Some(program) = programs::programs(&first.command).into_iter().next() {
+    if let Some(program) = oracle::programs(&first.command).into_iter().next() {
         let commands = shell::simple_commands(&first.command.to_string());
         let moves = commands.iter().any(|c| {
             c.words.first().is_some_and(|word| ["cd", "pushd"].contains(&word.text.as_str()))

@@ -5,20 +5,20 @@ pub mod known_outcomes;
 pub mod ledger;
 pub mod obstacles;
 pub mod pool;
-pub mod programs;
 pub mod restricted;
 pub mod run;
 pub mod sealed;
 pub mod test_reports;
-pub mod user_cache;
 
 use crate::config::{Config, keys};
 use crate::ecosystems::detect::{Detected, PassedOver, detect};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_quoted};
 use crate::model::outcome::Stage;
+use crate::model::shell;
+use crate::process;
 
 /// The commands that the user named with flags.
 #[derive(Clone, Debug, Default)]
@@ -69,10 +69,10 @@ impl ResolvedOracle {
     /// Fails if a program of the commands is not installed. The error then hints at the next detected test
     /// command whose program is installed.
     pub fn require_programs(&self) -> Result<()> {
-        let Err(error) = programs::require_programs(&self.commands, keys::ORACLE_SETUP.name) else {
+        let Err(error) = require_programs(&self.commands, keys::ORACLE_SETUP.name) else {
             return Ok(());
         };
-        let missing = programs::missing_programs(&self.commands);
+        let missing = missing_programs(&self.commands);
         if missing.first().is_some_and(|(stage, _)| *stage == Stage::Lint) {
             // The error proposes to leave out the lint command, so no other test is proposed.
             return Err(error);
@@ -80,7 +80,7 @@ impl ResolvedOracle {
         let others: Vec<&OracleCommand> =
             self.not_taken.iter().filter_map(|other| other.command.as_ref()).collect();
         let is_usable = |command: &&OracleCommand| {
-            let missing = programs::missing_programs(std::slice::from_ref(*command));
+            let missing = missing_programs(std::slice::from_ref(*command));
             command.stage == Stage::Test && missing.is_empty()
         };
         let Some(at) = others.iter().position(is_usable) else { return Err(error) };
@@ -269,4 +269,55 @@ impl NamedCommands {
 /// The commands that are not empty.
 fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
     named.iter().filter(|c| !c.command.is_empty()).cloned().collect()
+}
+
+/// Fails if a program that a command of the oracle needs is not installed, as far as its words show that: the command
+/// would fail on every tree, and no candidate would be the cause. `setup` is the key that sets another setup command.
+///
+/// A program that is a path in the checkout is not checked, because the setup, a build or an attempt can make
+/// the file.
+pub fn require_programs(oracle: &[OracleCommand], setup: &str) -> Result<()> {
+    match all_missing(oracle).next() {
+        Some((command, program)) => Err(missing(command, &program, setup)),
+        None => Ok(()),
+    }
+}
+
+/// The programs that are not installed, each with the stage of the command that needs it.
+pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(Stage, String)> {
+    all_missing(oracle).map(|(command, program)| (command.stage, program)).collect()
+}
+
+fn all_missing(oracle: &[OracleCommand]) -> impl Iterator<Item = (&OracleCommand, String)> {
+    let needed = oracle.iter().flat_map(|command| {
+        programs(&command.command).into_iter().map(move |program| (command, program))
+    });
+    needed.filter(|(_, program)| {
+        let is_relative = program.contains('/') && !program.starts_with('/');
+        !is_relative && !process::on_path(program.as_ref())
+    })
+}
+
+/// The programs without which a command cannot pass, as far as its words show them.
+pub fn programs(command: &CommandLine) -> Vec<String> {
+    match command {
+        CommandLine::Argv(words) => words.first().cloned().into_iter().collect(),
+        CommandLine::Shell(text) => shell::programs(text),
+    }
+}
+
+fn missing(command: &OracleCommand, program: &str, setup: &str) -> Error {
+    let other = match command.stage {
+        Stage::Setup => format!(", or set `{setup}` to another command"),
+        Stage::Test => ", or name another command with `--test CMD`".to_owned(),
+        // The error does not propose to leave out the build, because the test usually needs the build's
+        // outputs.
+        Stage::Build => String::new(),
+        // The error does not propose to name another lint command: with `--lint CMD`, no detected command
+        // would run, so there would be no test.
+        Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
+    };
+    let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };
+    Error::fatal(format!("the {} command cannot run: '{program}' {why}", command.stage))
+        .hint(format!("install it{other} (this one is from {})", command.source))
 }

@@ -25,7 +25,7 @@ use crate::ops::board::{self, Elsewhere};
 use crate::ops::corrected;
 use crate::ops::history::{self, DiskUse};
 use crate::ops::session::ReadSession;
-use crate::oracle::user_cache::UserCache;
+use crate::oracle::cache::UserCache;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Scope};
 use crate::ui::comparison;

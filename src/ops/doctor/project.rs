@@ -8,7 +8,7 @@ use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
 use crate::oracle::OracleFlags;
-use crate::oracle::user_cache::UserCache;
+use crate::oracle::cache::UserCache;
 
 /// Checks what would happen in this repository if a run started from HEAD now.
 pub(super) fn check(session: &Session) -> Result<ProjectCheckup> {

@@ -21,7 +21,7 @@ use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::KeptLayer;
-use crate::oracle::{self, OracleFlags, ResolvedOracle, programs};
+use crate::oracle::{self, OracleFlags, ResolvedOracle};
 
 /// The part of the plan that is the same in every world: the commands and the seeds.
 pub struct PlannedOracle {
@@ -111,7 +111,7 @@ impl PlannedOracle {
         let Session { repo, config, .. } = session;
         let oracle = oracle::resolve(repo, config, flags, base)?;
         let passed_over = oracle::passed_over(repo, config, flags, base, &oracle)?;
-        let mut missing = programs::missing_programs(&oracle.commands);
+        let mut missing = oracle::missing_programs(&oracle.commands);
         if let Some((command, module)) = installed::missing(session, base, &oracle)? {
             missing.push((command.stage, format!("python3 -m {module}")));
         }

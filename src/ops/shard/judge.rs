@@ -15,7 +15,7 @@ use crate::ops::judge::{JudgeOptions, why_not_working, worlds};
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::ops::shard::exchange::{Exchange, part_storage, write_bundle};
-use crate::oracle::programs;
+use crate::oracle;
 use crate::store::parts::NewOutcome;
 
 /// Judges parts of an opened run. The outcomes are stored in this repository, unless a remote is given.
@@ -185,7 +185,7 @@ impl<'s> ShardJudge<'s, '_> {
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
-        programs::require_programs(oracle, keys::ORACLE_SETUP.name)?;
+        oracle::require_programs(oracle, keys::ORACLE_SETUP.name)?;
         worlds::require(session, settings.commands.world)?;
         let found = session.seeds_by(&seeds.copy, &seeds.link, &run.base)?;
         if found.digest()? != seeds.digest {

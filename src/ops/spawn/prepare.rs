@@ -28,7 +28,7 @@ use crate::ops::ignored_source;
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, users_program};
-use crate::oracle::programs;
+use crate::oracle;
 use crate::process::world_spec::Confinement;
 use crate::process::{self, Job, Limits};
 use crate::store::candidate::CandidateRef;
@@ -71,7 +71,7 @@ impl Preparation {
             .command(keys::SPAWN_SETUP)
             .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
-        programs::require_programs(setup.as_slice(), keys::SPAWN_SETUP.name)?;
+        oracle::require_programs(setup.as_slice(), keys::SPAWN_SETUP.name)?;
         let guard = match &setup {
             Some(_) => guard::choose_for(session, base)?,
             None => None,
