@@ -11,8 +11,8 @@ use crate::fs::atomic;
 use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::fs::tree;
+use crate::integrity::WatchedCommands;
 use crate::integrity::fingerprint::Fingerprint;
-use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::store::Store;
 

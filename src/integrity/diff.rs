@@ -2,8 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::git::config_key::key_bytes;
-use crate::integrity::fact::{Fact, FactKind, FactValue, UNREADABLE};
-use crate::integrity::fingerprint::Fingerprint;
+use crate::integrity::fingerprint::{Fact, FactKind, FactValue, Fingerprint, UNREADABLE};
 use crate::model::plain;
 
 /// The beginnings of the names of git's settings for identities, remotes, maintenance and the like. People

@@ -3,10 +3,10 @@
 use crate::error::{Error, Result};
 use crate::git::refs;
 use crate::integrity::diff::{self, Difference};
-use crate::integrity::fact::{Fact, FactKind};
+use crate::integrity::fingerprint::{Fact, FactKind};
 use crate::integrity::quarantine::{self, Suspect};
 use crate::integrity::watch::MOST_REPORTED;
-use crate::integrity::{IntegrityContext, baseline, fingerprint, overrides, watch};
+use crate::integrity::{IntegrityContext, baseline, fingerprint, watch};
 use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::run::Run;
@@ -44,7 +44,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
         let differences = suspects.into_iter().map(|s| s.words).collect();
         context.store.record_event(&run.run, &Event::Trusted { differences })?;
     }
-    overrides::update(context)
+    watch::update_overrides(context)
 }
 
 /// Fails if somebody other than the user may have changed our own configuration: the commands in that

@@ -1,22 +1,21 @@
 //! Watches commands that run an attempt's code: the commands of attempts, or the oracle commands that judge
 //! them. Reports changes outside of the worktrees, and puts changes that may be planted into quarantine.
 //!
-//! A git-frites process without a watch looks for planted settings only once, when it starts.
+//! Our own git calls ignore planted settings: for such a setting, they use the value from before the commands, or
+//! no value. A git-frites process without a watch looks for planted settings only once, when it starts.
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 use crate::git::held_refs::{ForeignMove, HeldRefs};
-use crate::git::overrides::names_a_program;
+use crate::git::overrides::{SettingOverrides, names_a_program};
 use crate::git::refs;
 use crate::integrity::baseline::{self, WatchDir};
 use crate::integrity::config_snapshot::{self, ConfigSnapshot};
-use crate::integrity::diff::{self, Difference};
-use crate::integrity::fact::{Fact, FactKind};
-use crate::integrity::fingerprint::{self, Fingerprint, unreadable_configuration};
+use crate::integrity::diff::{self, Difference, compare};
+use crate::integrity::fingerprint::{self, Fact, FactKind, Fingerprint, unreadable_configuration};
 use crate::integrity::quarantine::{self, Moment, Suspect};
 use crate::integrity::surroundings::{SurroundingsWatch, WatchedSurroundings};
-use crate::integrity::watched_commands::WatchedCommands;
-use crate::integrity::{IntegrityContext, overrides};
+use crate::integrity::{IntegrityContext, WatchedCommands};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
@@ -112,7 +111,7 @@ impl IntegrityWatch {
         let mut changed = None;
         if !self.commands.are_confined() {
             let now = fingerprint::decisive(context);
-            let decisive = diff::compare(&self.before, &now, Fact::is_decisive);
+            let decisive = compare(&self.before, &now, Fact::is_decisive);
             changed = (!decisive.is_empty()).then_some(now);
             differences.extend(decisive);
         }
@@ -121,7 +120,7 @@ impl IntegrityWatch {
         if let Some(now) = changed {
             self.before.replace_decisive(now);
             self.dir.save(&self.before, self.commands)?;
-            overrides::update(context)?;
+            update_overrides(context)?;
         }
         Ok(())
     }
@@ -135,7 +134,7 @@ impl IntegrityWatch {
         drop(snapshot);
         let closed = dir.close(context.store);
         // Later calls use the current configuration, even if the directory could not be removed.
-        overrides::update(context)?;
+        update_overrides(context)?;
         closed.map(|()| report)
     }
 
@@ -176,7 +175,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
         }
         dir.close(context.store)?;
-        overrides::update(context)?;
+        update_overrides(context)?;
     }
     Ok(())
 }
@@ -189,7 +188,7 @@ fn report_all(
     mut differences: Vec<Difference>,
 ) -> Result<Vec<Difference>> {
     let now = fingerprint::take(context, commands);
-    for difference in diff::compare(before, &now, |_| true) {
+    for difference in compare(before, &now, |_| true) {
         if !is_our_doing(context, run, before, &difference)? {
             differences.push(difference);
         }
@@ -286,7 +285,7 @@ pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     if !now.has_readable_configuration() {
         return Ok(());
     }
-    let differences = diff::compare(&before, &now, Fact::is_configuration);
+    let differences = compare(&before, &now, Fact::is_configuration);
     report_and_store(context, &unread.moment, &before, &differences)?;
     quarantine::forget(context.store, &unread.fact)
 }
@@ -339,6 +338,42 @@ fn as_json(difference: &Difference) -> Value {
     let fact = &difference.fact;
     let (from, to) = &difference.texts;
     json!({ "kind": fact.kind, "place": fact.place, "name": fact.name, "from": from, "to": to, "what": difference.words })
+}
+
+/// Replaces the overridden settings by those that may be planted now: settings in quarantine that still have
+/// the planted value, and settings that have changed since the watched commands of any run started.
+///
+/// An include can be active in one worktree alone (`onbranch`), so its settings have no names that could be
+/// overridden. While one may be planted, our calls use a snapshot of the configuration, which has no includes.
+pub fn update_overrides(context: IntegrityContext<'_>) -> Result<()> {
+    let suspects = quarantine::suspects(context.store);
+    let watched = baseline::all(context.store);
+    let mut settings = SettingOverrides::default();
+    let mut has_include = false;
+    if !suspects.is_empty() || !watched.is_empty() {
+        let now = fingerprint::configuration(context);
+        let mut befores = Vec::new();
+        for suspect in suspects.into_iter().filter(|s| s.is_still_there(&now)) {
+            befores.extend(suspect.configuration_before());
+            if suspect.fact.kind == FactKind::Config {
+                settings.add(&suspect.fact.name, suspect.before);
+            }
+        }
+        befores.extend(watched.iter().filter_map(|(_, path)| Some(baseline::read(path)?.0)));
+        for before in befores {
+            // `add` ignores a setting that is overridden already. That is right, because `before` may have a
+            // value that an attempt of another run planted.
+            for Difference { fact, .. } in compare(&before, &now, Fact::is_configuration) {
+                has_include |= fact.is_include();
+                if fact.kind == FactKind::Config {
+                    settings.add(&fact.name, before.effective(&fact));
+                }
+            }
+        }
+    }
+    let repo = context.repo();
+    repo.overrides().set_settings(settings);
+    context.includes.set(repo, has_include)
 }
 
 #[cfg(test)]

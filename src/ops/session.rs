@@ -15,7 +15,7 @@ use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
 use crate::git::{diff, version, worktree};
 use crate::integrity::config_snapshot::IncludeGuard;
-use crate::integrity::{IntegrityContext, overrides, watch};
+use crate::integrity::{IntegrityContext, watch};
 use crate::model::env;
 use crate::model::layout::StateDir;
 use crate::model::name::Name;
@@ -115,7 +115,7 @@ impl ReadSession {
     /// deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // This comes first, because the calls of git below use the repository's configuration.
-        overrides::update(self.integrity())?;
+        watch::update_overrides(self.integrity())?;
         confined_git::confine_filters(&self.repo);
         let recovered = recover(&self.store)?;
         recovered.messages.iter().for_each(|line| self.ui.warn(line));

@@ -14,7 +14,7 @@ use crate::fs::lock::Lock;
 use crate::fs::tree::nearest_real;
 use crate::git::own_dir::OwnGitDir;
 use crate::git::worktree;
-use crate::integrity::watched_commands::WatchedCommands;
+use crate::integrity::WatchedCommands;
 use crate::model::oid::Oid;
 use crate::model::separation::{AttemptAccess, Separation};
 use crate::ops::agent_state;

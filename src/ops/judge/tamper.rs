@@ -4,9 +4,9 @@
 use parking_lot::Mutex;
 
 use crate::error::Result;
+use crate::integrity::WatchedCommands;
 use crate::integrity::surroundings::WatchedSurroundings;
 use crate::integrity::watch::{self, IntegrityWatch};
-use crate::integrity::watched_commands::WatchedCommands;
 use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;

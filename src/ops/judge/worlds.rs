@@ -2,7 +2,7 @@
 use crate::config::keys;
 use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
 use crate::error::{Error, Result};
-use crate::integrity::watched_commands::WatchedCommands;
+use crate::integrity::WatchedCommands;
 use crate::model::world::WorldKind;
 use crate::ops::agent_state::users::UsersState;
 use crate::ops::session::Session;
