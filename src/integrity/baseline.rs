@@ -2,7 +2,6 @@
 //! baseline is kept in `watches/RUN.XXXXXX/` until the changes that the commands made are reported. Other
 //! processes read the baseline, e.g. to report the changes if the watching process was killed.
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,14 +28,12 @@ pub struct WatchDir {
 
 /// The runs and the directories of all watches, running or interrupted; sorted.
 pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(store.dir().watches()).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        if let Some(run) = name.rsplit_once('.').and_then(|(run, _)| run.parse().ok()) {
-            found.push((run, path));
-        }
-    }
+    let entries = fs::read_dir(store.dir().watches()).into_iter().flatten().flatten();
+    let named = entries.map(|entry| entry.path()).filter_map(|path| {
+        let (run, _) = path.file_name()?.to_str()?.rsplit_once('.')?;
+        Some((run.parse().ok()?, path))
+    });
+    let mut found: Vec<(Name, PathBuf)> = named.collect();
     found.sort();
     found
 }

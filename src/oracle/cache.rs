@@ -7,6 +7,7 @@
 //! attempt can also write to the cache directory. But an outcome that appeared while an attempt's command ran
 //! is not trusted. Its change time (ctime) shows when it appeared, and programs cannot set a change time.
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -336,17 +337,13 @@ fn escaped(path: &Path) -> String {
 }
 
 fn programs(oracle: &[OracleCommand]) -> Vec<Program> {
-    let mut found = Vec::new();
-    for command in oracle {
-        let CommandLine::Argv(words) = &command.command else { continue };
-        let Some(path) = words.first().and_then(|word| process::find(word.as_ref())) else {
-            continue;
-        };
-        if let Ok(meta) = fs::metadata(&path) {
-            found.push(Program { path: escaped(&path), bytes: meta.len(), modified: meta.mtime() });
-        }
-    }
-    found
+    let found = oracle.iter().filter_map(|command| {
+        let CommandLine::Argv(words) = &command.command else { return None };
+        let path = process::find(words.first()?.as_ref())?;
+        let meta = fs::metadata(&path).ok()?;
+        Some(Program { path: escaped(&path), bytes: meta.len(), modified: meta.mtime() })
+    });
+    found.collect()
 }
 
 fn machine() -> String {
@@ -357,16 +354,14 @@ fn machine() -> String {
 
 /// The environment of the oracle's commands, without the variables of the terminal.
 fn environment(policy: &Policy) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for (name, value) in policy.environment(&env::ALL, &[]) {
-        let name = name.as_bytes();
-        let is_of_the_terminal = OF_THE_TERMINAL.split_whitespace().any(|n| n.as_bytes() == name)
-            || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.starts_with(n.as_bytes()));
-        if !is_of_the_terminal {
-            found.insert(name.escape_ascii().to_string(), digest(value.as_bytes()));
-        }
-    }
-    found
+    let is_of_the_terminal = |name: &OsString| {
+        OF_THE_TERMINAL.split_whitespace().any(|other| name == other)
+            || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.as_bytes().starts_with(n.as_bytes()))
+    };
+    let mut all = policy.environment(&env::ALL, &[]);
+    all.retain(|name, _| !is_of_the_terminal(name));
+    let escaped = |name: &OsString| name.as_bytes().escape_ascii().to_string();
+    all.iter().map(|(name, value)| (escaped(name), digest(value.as_bytes()))).collect()
 }
 
 /// The cache of one repository, or of all the user's repositories.

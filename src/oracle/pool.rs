@@ -6,7 +6,7 @@
 //! the results. Each tree gets a new checkout in a parent directory of its own with a random name, so that
 //! code under test can neither guess the path of another checkout nor leave files for the next one.
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -299,14 +299,12 @@ fn all_rooms(home: &Path) -> Vec<PathBuf> {
 
 /// The rooms of all processes, without the rooms of sealed worlds.
 pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
-    let mut rooms = Vec::new();
-    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
-        let is_room = entry.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes());
-        if is_room && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            rooms.push(entry.path());
-        }
-    }
-    rooms
+    let mut found: Vec<DirEntry> = fs::read_dir(home).into_iter().flatten().flatten().collect();
+    found.retain(|entry| {
+        entry.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes())
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    });
+    found.iter().map(DirEntry::path).collect()
 }
 
 /// The directory in the cache that has the directories of all repositories.

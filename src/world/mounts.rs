@@ -327,16 +327,11 @@ const LINKS: [(&str, &str); 5] = [
 /// and times.
 fn mount_devices() -> io::Result<()> {
     let dev = Path::new("/dev");
-    let mut shared = Vec::new();
-    for name in SHARED {
-        // In a container some device files may be missing.
-        if let Ok(device) = open_path(&dev.join(name)) {
-            shared.push((name, device));
-        }
-    }
+    // In a container some device files may be missing.
+    let shared = SHARED.map(|name| open_path(&dev.join(name)).map(|device| (name, device)));
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     rustix::mount::mount("tmpfs", dev, "tmpfs", flags, Some(c"mode=755,size=1M"))?;
-    for (name, device) in shared {
+    for (name, device) in shared.into_iter().flatten() {
         let file = dev.join(name);
         File::create(&file)?;
         rustix::mount::mount_bind(reopened(&device), &file)?;

@@ -121,13 +121,12 @@ impl PlannedOracle {
 
     /// The commands, each with its missing programs.
     pub fn checked(&self) -> Vec<CheckedCommand> {
-        let mut checked = Vec::new();
-        for command in &self.oracle.commands {
+        let checked = self.oracle.commands.iter().map(|command| {
             let of_this = self.missing.iter().filter(|(stage, _)| *stage == command.stage);
             let missing = of_this.map(|(_, program)| program.clone()).collect();
-            checked.push(CheckedCommand { command: command.clone(), missing });
-        }
-        checked
+            CheckedCommand { command: command.clone(), missing }
+        });
+        checked.collect()
     }
 }
 
