@@ -16,8 +16,8 @@ use crate::model::run::Run;
 use crate::ops::clean;
 use crate::ops::mirror::{self, IdleMirror};
 use crate::ops::session::Session;
-use crate::oracle::cache::UserCache;
-use crate::oracle::{known_outcomes, pool};
+use crate::oracle::cache::{self, UserCache};
+use crate::oracle::pool;
 use crate::store::select::{Matching, Scope};
 use crate::ui::table;
 
@@ -231,7 +231,7 @@ fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
         let verb = if args.dry_run { "would free" } else { "freed" };
         session.ui.answer(format!("{verb} {} of the cache\n", table::size(freed)));
     }
-    if !args.dry_run && known_outcomes::disk_usage(&own) > 0 {
+    if !args.dry_run && cache::disk_usage(&own) > 0 {
         return Err(Error::no("some cached outcomes could not be removed")
             .hint(format!("look at '{}'", own.display())));
     }

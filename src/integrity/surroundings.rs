@@ -12,7 +12,7 @@ use crate::integrity::fingerprint::{Fact, FactKind};
 use crate::integrity::{IntegrityContext, WatchedCommands, baseline};
 use crate::model::path::quoted;
 use crate::model::world::WorldKind;
-use crate::oracle::known_outcomes::{ForeignOutcome, KnownOutcomes};
+use crate::oracle::cache::{ForeignOutcome, KnownOutcomes};
 use crate::oracle::{around_checkouts, pool};
 
 /// The surroundings to watch.

@@ -19,7 +19,7 @@ use crate::integrity::{IntegrityContext, WatchedCommands};
 use crate::model::name::Name;
 use crate::model::refname::RefName;
 use crate::model::run::Run;
-use crate::oracle::known_outcomes;
+use crate::oracle::cache;
 use crate::oracle::pool;
 use crate::store::events::{self, Event};
 
@@ -170,7 +170,7 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
             if commands == WatchedCommands::Oracle {
                 // The process that knew which outcomes git-frites had written is gone, so no cached outcome
                 // can be believed.
-                known_outcomes::forget_all(&pool::home(context.repo())?);
+                cache::forget_all(&pool::home(context.repo())?);
             }
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
         }

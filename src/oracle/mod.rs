@@ -1,7 +1,6 @@
 //! The oracle: the project's commands, the clean checkouts in which they run, and the cache of their results.
 pub mod around_checkouts;
 pub mod cache;
-pub mod known_outcomes;
 pub mod ledger;
 pub mod obstacles;
 pub mod pool;
