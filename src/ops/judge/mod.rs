@@ -9,7 +9,6 @@ mod live_rows;
 mod next_step;
 mod options;
 mod overruled;
-pub(super) mod own_terms;
 pub(super) mod part_judge;
 pub(super) mod part_storage;
 pub mod plan;
