@@ -10,7 +10,7 @@ use crate::model::run::Run;
 use crate::model::verdict::Verdict;
 use crate::ops::judge;
 use crate::ops::session::Session;
-use crate::oracle::{self, OracleFlags};
+use crate::oracle;
 use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::{explanation, table};
 
@@ -70,7 +70,8 @@ pub fn paragraphs(
 /// The detected or configured commands that did not run.
 fn passed_over(session: &Session, base: &Oid, ran: &[OracleCommand]) -> Result<Vec<String>> {
     let Session { repo, config, .. } = session;
-    let flags = OracleFlags::of(ran);
+    let flags = ran.iter().filter(|command| command.source.starts_with("--")).cloned();
+    let flags: Vec<OracleCommand> = flags.collect();
     let mut oracle = oracle::resolve(repo, config, &flags, base)?;
     oracle.commands = ran.to_vec();
     let all = oracle::passed_over(repo, config, &flags, base, &oracle)?;

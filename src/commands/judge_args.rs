@@ -14,7 +14,7 @@ use crate::model::rank::Rank;
 use crate::model::run::Run;
 use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
-use crate::oracle::OracleFlags;
+use crate::oracle::named_by_flags;
 use crate::store::select::Scope;
 
 // `git frites judge`
@@ -201,11 +201,7 @@ impl TermsArgs {
     /// limit.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {
-            flags: OracleFlags {
-                build: self.build.clone(),
-                lint: self.lint.clone(),
-                test: self.test.clone(),
-            },
+            flags: named_by_flags([&self.build, &self.lint, &self.test]),
             retries: self.retries,
             protect: self.protect.clone(),
             cold: self.cold,

@@ -19,35 +19,35 @@ use crate::model::outcome::Stage;
 use crate::model::shell;
 use crate::process;
 
-/// The commands that the user named with flags.
-#[derive(Clone, Debug, Default)]
-pub struct OracleFlags {
-    /// The value of `--build`.
-    pub build: Option<String>,
-    /// The value of `--lint`.
-    pub lint: Option<String>,
-    /// The value of `--test`.
-    pub test: Option<String>,
+/// The commands that the user names with `--build`, `--lint` and `--test`. An empty command leaves its stage out.
+pub fn named_by_flags([build, lint, test]: [&Option<String>; 3]) -> Vec<OracleCommand> {
+    let flags = [(Stage::Build, build), (Stage::Lint, lint), (Stage::Test, test)];
+    let commands = flags.into_iter().filter_map(|(stage, text)| {
+        let command = CommandLine::Shell(text.clone()?);
+        Some(OracleCommand { stage, command, source: format!("--{stage}") })
+    });
+    commands.collect()
 }
 
-impl OracleFlags {
-    /// The flags with which the user named `commands`. Commands that no flag named are ignored.
-    pub fn of(commands: &[OracleCommand]) -> OracleFlags {
-        let named = |stage: Stage| {
-            let command = commands.iter().find(|c| c.stage == stage && c.source.starts_with("--"));
-            command.map(|c| c.command.to_string())
-        };
-        OracleFlags {
-            build: named(Stage::Build),
-            lint: named(Stage::Lint),
-            test: named(Stage::Test),
-        }
-    }
+/// The commands that the configuration names. An empty command leaves its stage out.
+fn named_by_config(config: &Config) -> Vec<OracleCommand> {
+    let settings = [
+        (Stage::Build, keys::ORACLE_BUILD),
+        (Stage::Lint, keys::ORACLE_LINT),
+        (Stage::Test, keys::ORACLE_TEST),
+    ];
+    let commands = settings.into_iter().filter_map(|(stage, key)| {
+        let (command, source) = config.command(key)?;
+        Some(OracleCommand { stage, command, source })
+    });
+    commands.collect()
+}
 
-    /// True if the user named any command with a flag.
-    pub fn any(&self) -> bool {
-        [&self.build, &self.lint, &self.test].into_iter().any(Option::is_some)
-    }
+/// True if a flag leaves the stage out. Also true if the configuration leaves it out, and no flag names a
+/// command for it.
+fn is_off(stage: Stage, flags: &[OracleCommand], configured: &[OracleCommand]) -> bool {
+    let set = flags.iter().chain(configured).find(|c| c.stage == stage);
+    set.is_some_and(|c| c.command.is_empty())
 }
 
 /// The commands that judge a run, and other commands that were found but do not run.
@@ -72,7 +72,7 @@ impl ResolvedOracle {
             return Ok(());
         };
         let missing = missing_programs(&self.commands);
-        if missing.first().is_some_and(|(stage, _)| *stage == Stage::Lint) {
+        if missing.first().is_some_and(|(command, _)| command.stage == Stage::Lint) {
             // The error proposes to leave out the lint command, so no other test is proposed.
             return Err(error);
         }
@@ -121,27 +121,26 @@ pub fn setting(command: &OracleCommand) -> String {
 pub fn resolve(
     repo: &Repo,
     config: &Config,
-    flags: &OracleFlags,
+    flags: &[OracleCommand],
     base: &Oid,
 ) -> Result<ResolvedOracle> {
-    let named = NamedCommands::of(config, flags);
+    let by_config = named_by_config(config);
     let detected = || -> Result<Detected> {
         if !config.get(keys::ORACLE_DETECT) {
             return Ok(Detected::default());
         }
         let mut found = detect(repo, base)?;
-        found.commands.retain(|c| !named.is_off(c.stage));
+        found.commands.retain(|c| !is_off(c.stage, flags, &by_config));
         if found.commands.iter().all(|c| c.stage == Stage::Setup) {
             found.commands.clear();
         }
         Ok(found)
     };
-    let mut configured = to_run(&named.by_config);
-    let mut oracle =
-        ResolvedOracle { commands: to_run(&named.by_flags), ..ResolvedOracle::default() };
+    let mut configured = to_run(&by_config);
+    let mut oracle = ResolvedOracle { commands: to_run(flags), ..ResolvedOracle::default() };
     let flags_replace_configured = !oracle.commands.is_empty() && !configured.is_empty();
     if oracle.commands.is_empty() {
-        configured.retain(|c| !named.is_off(c.stage));
+        configured.retain(|c| !is_off(c.stage, flags, &[]));
         oracle.commands = configured;
     }
     if oracle.commands.is_empty() {
@@ -170,7 +169,7 @@ pub fn resolve(
 pub fn passed_over(
     repo: &Repo,
     config: &Config,
-    flags: &OracleFlags,
+    flags: &[OracleCommand],
     base: &Oid,
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
@@ -178,14 +177,14 @@ pub fn passed_over(
     let same =
         |a: &OracleCommand, b: &OracleCommand| (a.stage, &a.command) == (b.stage, &b.command);
     let runs = |command: &OracleCommand| oracle.commands.iter().any(|own| same(own, command));
-    let named = NamedCommands::of(config, flags);
+    let by_config = named_by_config(config);
     let by_flags = oracle.commands.iter().any(|c| c.source.starts_with("--"));
     let named_by = match (oracle.is_detected, by_flags) {
         (true, _) => None,
         (false, true) => Some("options name the commands"),
         (false, false) => Some("the configuration names the commands"),
     };
-    let configured = to_run(&named.by_config).into_iter().filter(|command| !runs(command));
+    let configured = to_run(&by_config).into_iter().filter(|command| !runs(command));
     let mut all: Vec<PassedOver> = configured
         .map(|command| PassedOver {
             reason: named_by.unwrap_or("an option takes this stage out").to_owned(),
@@ -218,7 +217,7 @@ pub fn passed_over(
         let reason = match named_by {
             Some(named_by) => named_by.to_owned(),
             _ if !config.get(keys::ORACLE_DETECT) => "oracle.detect is false".to_owned(),
-            _ if named.is_off(command.stage) => format!("{} is empty", command.stage),
+            _ if is_off(command.stage, flags, &by_config) => format!("{} is empty", command.stage),
             _ if command.stage == Stage::Setup && has_setup => "a setup is configured".to_owned(),
             None => passed_over.reason,
         };
@@ -232,39 +231,6 @@ fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
     config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
 
-/// The commands that flags and the configuration name. An empty command means that its stage is left out.
-struct NamedCommands {
-    by_flags: Vec<OracleCommand>,
-    by_config: Vec<OracleCommand>,
-}
-
-impl NamedCommands {
-    fn of(config: &Config, flags: &OracleFlags) -> NamedCommands {
-        let mut named = NamedCommands { by_flags: Vec::new(), by_config: Vec::new() };
-        for (stage, flag, key) in [
-            (Stage::Build, &flags.build, keys::ORACLE_BUILD),
-            (Stage::Lint, &flags.lint, keys::ORACLE_LINT),
-            (Stage::Test, &flags.test, keys::ORACLE_TEST),
-        ] {
-            if let Some(text) = flag {
-                let command = CommandLine::Shell(text.clone());
-                named.by_flags.push(OracleCommand { stage, command, source: format!("--{stage}") });
-            }
-            if let Some((command, source)) = config.command(key) {
-                named.by_config.push(OracleCommand { stage, command, source });
-            }
-        }
-        named
-    }
-
-    /// True if a flag leaves the stage out. Also true if the configuration leaves it out, and no flag names a
-    /// command for it.
-    fn is_off(&self, stage: Stage) -> bool {
-        let set = self.by_flags.iter().chain(&self.by_config).find(|c| c.stage == stage);
-        set.is_some_and(|c| c.command.is_empty())
-    }
-}
-
 /// The commands that are not empty.
 fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
     named.iter().filter(|c| !c.command.is_empty()).cloned().collect()
@@ -276,25 +242,23 @@ fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
 /// A program that is a path in the checkout is not checked, because the setup, a build or an attempt can make
 /// the file.
 pub fn require_programs(oracle: &[OracleCommand], setup: &str) -> Result<()> {
-    match all_missing(oracle).next() {
-        Some((command, program)) => Err(missing(command, &program, setup)),
+    match missing_programs(oracle).first() {
+        Some((command, program)) => Err(missing(command, program, setup)),
         None => Ok(()),
     }
 }
 
-/// The programs that are not installed, each with the stage of the command that needs it.
-pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(Stage, String)> {
-    all_missing(oracle).map(|(command, program)| (command.stage, program)).collect()
-}
-
-fn all_missing(oracle: &[OracleCommand]) -> impl Iterator<Item = (&OracleCommand, String)> {
-    let needed = oracle.iter().flat_map(|command| {
-        programs(&command.command).into_iter().map(move |program| (command, program))
-    });
-    needed.filter(|(_, program)| {
+/// The programs that are not installed, each with the command that needs it.
+pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(&OracleCommand, String)> {
+    let is_missing = |program: &String| {
         let is_relative = program.contains('/') && !program.starts_with('/');
         !is_relative && !process::on_path(program.as_ref())
-    })
+    };
+    let of_each = oracle.iter().flat_map(|command| {
+        let missing = programs(&command.command).into_iter().filter(is_missing);
+        missing.map(move |program| (command, program))
+    });
+    of_each.collect()
 }
 
 /// The programs without which a command cannot pass, as far as its words show them.

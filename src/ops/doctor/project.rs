@@ -7,7 +7,6 @@ use crate::ops::guard;
 use crate::ops::judge::plan::{PlannedOracle, start_at_head};
 use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
-use crate::oracle::OracleFlags;
 use crate::oracle::cache::UserCache;
 
 /// Checks what would happen in this repository if a run started from HEAD now.
@@ -60,7 +59,7 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
         );
         return Ok(());
     };
-    let planned = PlannedOracle::new(session, &base, &OracleFlags::default())?;
+    let planned = PlannedOracle::new(session, &base, &[])?;
     if planned.oracle.commands.is_empty() {
         checkup.findings.push(
             Finding::missing(

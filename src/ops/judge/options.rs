@@ -8,19 +8,20 @@ use crate::git::seed::find::Seeds;
 use crate::model::base_tests::BaseTests;
 use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
+use crate::model::oracle::OracleCommand;
 use crate::model::rank::Rank;
 use crate::model::terms::{CommandSettings, Doubts, JudgeSettings, Terms};
 use crate::model::world::WorldKind;
 use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
-use crate::oracle::{self, OracleFlags, ResolvedOracle};
+use crate::oracle::{self, ResolvedOracle};
 
 /// The options of one judging. What the options leave open is decided by the configuration or by the base's
 /// files.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
-    /// The commands that flags name.
-    pub flags: OracleFlags,
+    /// The commands that flags name. An empty one leaves its stage out.
+    pub flags: Vec<OracleCommand>,
     /// The number of candidates that are judged at the same time; 0 means 1.
     pub jobs: usize,
     /// The time limit of each command; with `None`, it is `oracle.timeout`.

@@ -21,7 +21,7 @@ use crate::oracle::ledger::{Ledger, Memory};
 use crate::oracle::pool::{self, LAYERS};
 use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::kept::KeptLayer;
-use crate::oracle::{self, OracleFlags, ResolvedOracle};
+use crate::oracle::{self, ResolvedOracle};
 
 /// The part of the plan that is the same in every world: the commands and the seeds.
 pub struct PlannedOracle {
@@ -107,11 +107,13 @@ pub fn start_at_head(
 
 impl PlannedOracle {
     /// The commands and seeds with which attempts from this base would be judged.
-    pub fn new(session: &Session, base: &Oid, flags: &OracleFlags) -> Result<PlannedOracle> {
+    pub fn new(session: &Session, base: &Oid, flags: &[OracleCommand]) -> Result<PlannedOracle> {
         let Session { repo, config, .. } = session;
         let oracle = oracle::resolve(repo, config, flags, base)?;
         let passed_over = oracle::passed_over(repo, config, flags, base, &oracle)?;
-        let mut missing = oracle::missing_programs(&oracle.commands);
+        let missing = oracle::missing_programs(&oracle.commands).into_iter();
+        let mut missing: Vec<_> =
+            missing.map(|(command, program)| (command.stage, program)).collect();
         if let Some((command, module)) = installed::missing(session, base, &oracle)? {
             missing.push((command.stage, format!("python3 -m {module}")));
         }

@@ -333,7 +333,7 @@ impl OwnTerms {
         let resolved = match own {
             // The commands are taken from the verdict and not resolved again, so that an error in the
             // configuration or the base cannot prevent a decision.
-            Some(own) if !options.flags.any() => {
+            Some(own) if options.flags.is_empty() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }
             }
             _ => oracle::resolve(&session.repo, &session.config, &options.flags, run.root())?,
@@ -363,7 +363,7 @@ impl OwnTerms {
     ) -> Result<OwnTerms> {
         let (run, terms) = (&opened.run, opened.terms());
         let mut named = terms.without_setup();
-        if options.flags.any() {
+        if !options.flags.is_empty() {
             let Session { repo, config, store, .. } = session;
             let run = store.run(run)?;
             let base = run.as_ref().map_or(&opened.base, Run::root);
