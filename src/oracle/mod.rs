@@ -1,5 +1,4 @@
 //! The oracle: the project's commands, the clean checkouts in which they run, and the cache of their results.
-pub mod around_checkouts;
 pub mod cache;
 pub mod ledger;
 pub mod obstacles;

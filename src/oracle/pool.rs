@@ -40,7 +40,7 @@ const CHECKOUT: &str = "frites-judge-tree";
 
 /// The prefix of a room's name. A room of an older version may contain several checkouts; it is removed in
 /// the same way.
-pub(super) const ROOM_PREFIX: &str = "room-";
+pub const ROOM_PREFIX: &str = "room-";
 
 /// The name of the directory of cached outcomes, next to the rooms.
 pub const OUTCOMES: &str = "outcomes";
@@ -235,7 +235,7 @@ impl Drop for CheckoutRoom {
 
 /// True if git-frites makes files or directories with this name in a room. Also true for a file in place of a
 /// checkout: a command may replace its own checkout, because this does not influence other checkouts.
-pub(super) fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
+pub fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
     begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
 }
@@ -298,7 +298,7 @@ fn all_rooms(home: &Path) -> Vec<PathBuf> {
 }
 
 /// The rooms of all processes, without the rooms of sealed worlds.
-pub(super) fn rooms(home: &Path) -> Vec<PathBuf> {
+pub fn rooms(home: &Path) -> Vec<PathBuf> {
     let mut found: Vec<DirEntry> = fs::read_dir(home).into_iter().flatten().flatten().collect();
     found.retain(|entry| {
         entry.file_name().as_bytes().starts_with(ROOM_PREFIX.as_bytes())
