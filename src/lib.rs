@@ -35,7 +35,7 @@ use error::{Error, Result, exit};
 use fs::trash;
 use ops::auto_clean;
 use ops::session::{ReadSession, Session};
-use process::{background, interrupt, protocol, supervisor};
+use process::{interrupt, protocol, supervisor};
 use ui::Ui;
 
 /// The program: reads the command line, runs the command and prints errors. Returns the exit code.
@@ -47,9 +47,9 @@ pub fn main() -> ExitCode {
         return supervisor::main(rest);
     }
     if let [verb, root] = &arguments[..]
-        && verb == background::EMPTY_TRASH
+        && verb == process::EMPTY_TRASH
     {
-        background::become_idle();
+        process::become_idle();
         return trash::main(root.as_ref());
     }
     if let Some(code) = world::main(&arguments) {

@@ -8,7 +8,7 @@ use crate::config::keys;
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
 use crate::ops::session::Session;
-use crate::process::background;
+use crate::process;
 use crate::process::environment::caller;
 
 /// Starts `clean --expired` in the background, unless it was last started less than `clean.auto` ago. Does
@@ -34,7 +34,7 @@ fn try_start(session: &Session) -> Result<()> {
     let failed = || format!("could not write '{}'", log.display());
     let mut file = regular::create_own(&log).context(failed)?;
     writeln!(file, "{}: git frites clean --expired", jiff::Timestamp::now()).context(failed)?;
-    background::start(&["clean", "--expired"], file)
+    process::start_in_background(&["clean", "--expired"], file)
 }
 
 /// True if the last `clean --expired` started at least `interval` ago, according to the modification time of

@@ -14,7 +14,7 @@ use crate::ops::land::recover::recover_landings;
 use crate::ops::rebuild::rebuild;
 use crate::ops::spawn::recover::recover_run;
 use crate::ops::trash;
-use crate::process::{self, survivors};
+use crate::process::{self, running};
 use crate::store::Store;
 use crate::store::records::run_names;
 
@@ -24,7 +24,7 @@ fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     for run in runs_at_work(store, runs) {
         for place in store.log_directories(&run) {
-            for (what, ended) in survivors::end(place.directory.path()) {
+            for (what, ended) in running::end_survivors(place.directory.path()) {
                 let whose = &place.address;
                 let what = place.in_words(&what);
                 messages.push(match ended {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::fs::trash;
-use crate::process::background;
+use crate::process;
 use crate::process::environment::caller;
 use crate::store::Store;
 
@@ -17,7 +17,7 @@ pub fn empty(store: &Store, root: &Path) -> Result<()> {
     if trash::is_little(root) || caller(&store.dir().runs()).is_some() {
         return trash::empty(root);
     }
-    if trash::is_being_emptied(root) || background::empty_trash(root).is_ok() {
+    if trash::is_being_emptied(root) || process::empty_trash(root).is_ok() {
         return Ok(());
     }
     trash::empty(root)

@@ -1,6 +1,5 @@
 //! The only module that starts a user's commands. Each command runs under a supervisor, and gets its
 //! environment from a [`Policy`].
-pub mod background;
 mod capped;
 mod descendants;
 mod disk_watch;
@@ -14,17 +13,21 @@ pub mod running;
 mod supervised_tree;
 mod supervision;
 pub mod supervisor;
-pub mod survivors;
 pub mod work_queue;
 pub mod world_spec;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+
+#[cfg(target_os = "linux")]
+use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
@@ -36,9 +39,8 @@ use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};
 pub use crate::process::protocol::Limits;
 use crate::process::protocol::{SupervisorReport, VERB};
-use crate::process::running::Mark;
+use crate::process::running::{Mark, Role};
 use crate::process::supervision::{Answer, Supervision};
-use crate::process::survivors::Role;
 use crate::process::work_queue::WorkQueue;
 use crate::process::world_spec::Confinement;
 
@@ -125,7 +127,7 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     tracing::debug!(dir = %job.dir.display(), "starting {words}");
     let supervisor = supervisor(job, &mark, orders).context(failed)?;
     let supervision = Supervision::start(&supervisor).context(failed)?;
-    survivors::note(&mark.path, Role::Supervisor, supervision.pid);
+    running::note_process(&mark.path, Role::Supervisor, supervision.pid);
     let listener = Listener::add(pipe, supervision.pid);
     cancel.include(&listener);
     let answer = supervision.answer(job.limits.hard, cancel).context(failed)?;
@@ -217,7 +219,7 @@ pub fn replace(
     // The depth variable is kept: from it a git-frites that the command starts learns that it runs inside of
     // an attempt.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
-    let mut command = std::process::Command::new(program);
+    let mut command = Command::new(program);
     command.args(arguments).current_dir(dir).env_clear();
     command.envs(environment_in(dir, policy.environment(&hide, variables)));
     command.exec()
@@ -361,6 +363,47 @@ pub fn each_in_parallel<T: Sync, R: Send>(
         return items.iter().map(work).collect();
     }
     WorkQueue::new(items).work_on(jobs, work)
+}
+
+/// The hidden first argument with which git-frites runs as the process that deletes trash.
+pub const EMPTY_TRASH: &str = "__empty-trash";
+
+/// Starts git-frites with these arguments in the current directory, and does not wait until it ends. The new
+/// process has its own process group, so that Ctrl-C does not end it. Its output goes to `log`.
+pub fn start_in_background(arguments: &[&str], log: File) -> Result<()> {
+    let mut command = Command::new(myself());
+    let errors = log.try_clone().context(not_started)?;
+    begin(command.args(arguments).stdout(log).stderr(errors))
+}
+
+/// Starts a process that deletes the trash in `root`, and does not wait until it ends. The process does not
+/// keep the caller's current directory in use, or a pipe of the caller open.
+pub fn empty_trash(root: &Path) -> Result<()> {
+    let mut command = Command::new(myself());
+    command.arg(EMPTY_TRASH).arg(root).current_dir("/");
+    begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+/// Makes this process run only when no other process needs the processor. On Linux this also applies to the
+/// disk.
+pub fn become_idle() {
+    #[cfg(target_os = "linux")]
+    let _ = thread_priority::set_thread_priority_and_policy(
+        thread_priority::thread_native_id(),
+        ThreadPriority::Min,
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle),
+    );
+    #[cfg(not(target_os = "linux"))]
+    let _ = rustix::process::setpriority_process(None, 19);
+}
+
+fn begin(command: &mut Command) -> Result<()> {
+    // Nobody waits for the new process. It becomes a child of init when this process has ended.
+    command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
+}
+
+fn not_started() -> String {
+    "could not start git-frites in the background".to_owned()
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ use crate::process::disk_watch;
 use crate::process::interrupt::IgnoredSignals;
 use crate::process::myself;
 use crate::process::protocol::{Limits, SupervisorReport};
+use crate::process::running::{self, Role};
 use crate::process::supervised_tree::{SupervisedTree, TreeEvent, TreePhase};
-use crate::process::survivors::{self, Role};
 use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
 /// The main function of the supervisor. `arguments` are the arguments after [`VERB`](super::protocol::VERB).
@@ -87,7 +87,7 @@ fn supervise(
             return Ok(Some(report));
         }
     };
-    survivors::note(mark, Role::Command, group);
+    running::note_process(mark, Role::Command, group);
     let log = Arc::new(Mutex::new(CommandLog { capped: Some(log), stored: Ok(()) }));
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let is_in_world = status.is_some();
