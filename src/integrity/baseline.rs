@@ -83,15 +83,14 @@ impl WatchDir {
     /// Makes the directory of a new watch.
     pub fn create(store: &Store, run: &Name) -> Result<WatchDir> {
         let root = store.dir().watches();
-        let failed = || format!("could not use '{}'", root.display());
-        fs::create_dir_all(&root).context(failed)?;
+        fs::create_dir_all(&root).could_not("use", &root)?;
         // This is done under the repository lock. Otherwise another process could see the directory before it
         // is locked, and think that the watch was interrupted.
         let _repository = store.lock_repository()?;
         let path = tempfile::Builder::new()
             .prefix(&format!("{run}."))
             .tempdir_in(&root)
-            .context(failed)?
+            .could_not("use", &root)?
             .keep();
         let lock = lock::wait(&path.join("lock"))?;
         Ok(WatchDir { run: run.clone(), path, _lock: lock })

@@ -73,15 +73,14 @@ impl IncludeGuard {
 pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
     let dir = parent.join(NAME);
-    let failed = || format!("could not write in '{}'", dir.display());
-    fs::create_dir(&dir).context(failed)?;
+    fs::create_dir(&dir).could_not("write in", &dir)?;
     let list =
         repo.git().call("config").args(["--list", "-z", "--show-scope", "--includes"]).bytes()?;
-    fs::write(dir.join("config"), as_file(&list)).context(failed)?;
-    fs::create_dir(dir.join("info")).context(failed)?;
+    fs::write(dir.join("config"), as_file(&list)).could_not("write in", &dir)?;
+    fs::create_dir(dir.join("info")).could_not("write in", &dir)?;
     for name in COPIED {
         if let Ok(bytes) = regular::read(&common.join(name)) {
-            fs::write(dir.join(name), bytes).context(failed)?;
+            fs::write(dir.join(name), bytes).could_not("write in", &dir)?;
         }
     }
     let has_lfs = list.split(|b| *b == 0).any(|part| part.starts_with(b"filter.lfs."));
@@ -97,7 +96,7 @@ pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
         !NOT_LINKED.iter().any(|other| name == other) && !name.as_bytes().ends_with(b".lock")
     });
     for name in linked {
-        symlink(common.join(&name), dir.join(&name)).context(failed)?;
+        symlink(common.join(&name), dir.join(&name)).could_not("write in", &dir)?;
     }
     repo.overrides().redirect(common, &dir);
     Ok(ConfigSnapshot { overrides: repo.overrides().clone(), directory: dir })

@@ -301,7 +301,7 @@ impl<'r> Cache<'r> {
     /// Removes a tree's outcome from the cache, because it may be wrong.
     pub fn forget(&self, judged: &JudgedTree) -> Result<()> {
         let place = self.dir.join(self.key(judged)?.digest);
-        tree::delete_tree(&place).context(|| format!("could not delete '{}'", place.display()))
+        tree::delete_tree(&place).could_not("delete", &place)
     }
 
     /// True if a file is less than a day old and did not change while an attempt's command ran.

@@ -126,7 +126,7 @@ impl<'a> Checkouts<'a> {
         // checked out.
         fs::remove_file(worktree.admin.join("info/sparse-checkout"))
             .if_exists()
-            .context(|| format!("could not prepare '{}'", worktree.admin.display()))?;
+            .could_not("prepare", &worktree.admin)?;
         Ok(RoomedWorktree { worktree, room })
     }
 
@@ -142,10 +142,9 @@ impl<'a> Checkouts<'a> {
         let exported = export_submodules(repo, self.home.as_deref(), commit, path);
         let problem = exported.err().map(|e| e.message);
         self.seeds.place(path)?;
-        let failed = || format!("could not prepare '{}'", path.display());
-        let index = CompleteIndex::hand_out(&index, &index).context(failed)?;
-        let identity = identity(path).context(failed)?;
-        wait_for_next_step(&place.room.dir).context(failed)?;
+        let index = CompleteIndex::hand_out(&index, &index).could_not("prepare", path)?;
+        let identity = identity(path).could_not("prepare", path)?;
+        wait_for_next_step(&place.room.dir).could_not("prepare", path)?;
         Ok(PlainCheckout { place, index, identity, problem })
     }
 }
@@ -196,7 +195,7 @@ impl CheckoutRoom {
     /// so that no other process removes the room before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
         let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(parent);
-        let dir = made.context(|| format!("could not use '{}'", parent.display()))?.keep();
+        let dir = made.could_not("use", parent)?.keep();
         let lock = lock::wait(&dir.join(ROOM_LOCK))?;
         Ok(CheckoutRoom { dir, lock: Some(lock), trash: None, removals: store.removals().clone() })
     }
@@ -272,7 +271,7 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
 fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     let Some(_lock) = lock::attempt(&dir.join(ROOM_LOCK))? else { return Ok(()) };
     remove_entries(repo, dir)?;
-    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))
+    tree::delete_tree(dir).could_not("delete", dir)
 }
 
 /// Removes the administrative entries of checkouts in a room, and incomplete entries of judge checkouts in
@@ -320,11 +319,10 @@ const REPOSITORY: &str = "repository";
 /// Notes in the cache directory `home` to which repository it belongs.
 pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     let layers = home.join(LAYERS);
-    let failed = || format!("could not write to '{}'", layers.display());
-    fs::create_dir_all(&layers).context(failed)?;
+    fs::create_dir_all(&layers).could_not("write to", &layers)?;
     let note = layers.join(REPOSITORY);
     if !note.is_file() {
-        fs::write(note, repo.common_dir().as_os_str().as_bytes()).context(failed)?;
+        fs::write(note, repo.common_dir().as_os_str().as_bytes()).could_not("write to", &layers)?;
     }
     Ok(())
 }

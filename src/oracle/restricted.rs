@@ -67,7 +67,7 @@ impl Restrictions {
         let home = own.home();
         own.variables = make_private_directory(&home)
             .and_then(|()| linked_home::make(&home, self.links_home, checkout, &self.open))
-            .context(|| format!("could not make '{}'", home.display()))?;
+            .could_not("make", &home)?;
         own.variables.extend(own.java_options());
         own.variables.push(("TMPDIR".to_owned(), own.temporary().into()));
         Ok(own)
@@ -89,11 +89,11 @@ impl PrivateDirectories {
     pub fn make() -> Result<PrivateDirectories> {
         let place = tree::nearest_real(&std::env::temp_dir());
         sweep(&place);
-        let failed = || format!("could not use '{}'", place.display());
-        let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place).context(failed)?;
+        let made =
+            tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place).could_not("use", &place)?;
         let lock = lock::wait(&made.path().join(LOCK))?;
         let own = PrivateDirectories { dir: made.keep(), variables: Vec::new(), _lock: lock };
-        make_private_directory(&own.temporary()).context(failed)?;
+        make_private_directory(&own.temporary()).could_not("use", &place)?;
         Ok(own)
     }
 

@@ -136,18 +136,16 @@ impl KeptLayer {
     /// Records the size of layers, so that [`list`] need not measure them.
     pub fn note_size(layer: &BaseLayer) -> Result<()> {
         let file = layer.dir().join(SIZE);
-        fs::write(&file, tree::disk_usage(layer.dir()).to_string())
-            .context(|| format!("could not write '{}'", file.display()))
+        fs::write(&file, tree::disk_usage(layer.dir()).to_string()).could_not("write", &file)
     }
 
     /// Moves layers to this place, unless another process uses the layers that are there. Then removes the
     /// least recently used layers, until the layers of all repositories take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
-        let failed = || format!("could not keep layers in '{}'", self.root.display());
         if let Some(_lock) = lock::attempt(&self.lock())? {
-            tree::delete_tree(&self.dir()).context(failed)?;
+            tree::delete_tree(&self.dir()).could_not("keep layers in", &self.root)?;
             KeptLayer::note_size(layer)?;
-            fs::rename(layer.dir(), self.dir()).context(failed)?;
+            fs::rename(layer.dir(), self.dir()).could_not("keep layers in", &self.root)?;
         }
         match self.root.parent().and_then(Path::parent) {
             Some(homes) => remove_oldest(of_all(homes), limit),
@@ -240,7 +238,7 @@ pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
 }
 
 fn remove(dir: &Path, lock: &Path) -> Result<()> {
-    tree::delete_tree(dir).context(|| format!("could not delete '{}'", dir.display()))?;
+    tree::delete_tree(dir).could_not("delete", dir)?;
     let _ = fs::remove_file(lock);
     Ok(())
 }

@@ -137,8 +137,7 @@ pub fn of(
         Some(home) => nearest_real(home),
         None => {
             let place = cache.join(STAND_IN);
-            std::fs::create_dir_all(&place)
-                .context(|| format!("could not make '{}'", place.display()))?;
+            std::fs::create_dir_all(&place).could_not("make", &place)?;
             place
         }
     };

@@ -198,16 +198,14 @@ impl<'a> SealedCheckouts<'a> {
         for (directory, mode) in room.directories(&self.surroundings) {
             fs::create_dir(&directory)
                 .and_then(|()| fs::set_permissions(&directory, fs::Permissions::from_mode(mode)))
-                .context(|| format!("could not make '{}'", directory.display()))?;
+                .could_not("make", &directory)?;
         }
         for layers in [room.fetched(), room.home()] {
-            make_room(&self.surroundings.of_the_user, &layers)
-                .context(|| format!("could not make '{}'", layers.display()))?;
+            make_room(&self.surroundings.of_the_user, &layers).could_not("make", &layers)?;
         }
         for (number, settings) in self.surroundings.cut.iter().enumerate() {
             let shown = room.cut(number);
-            fs::write(&shown, npm_settings::shown_of(settings))
-                .context(|| format!("could not write '{}'", shown.display()))?;
+            fs::write(&shown, npm_settings::shown_of(settings)).could_not("write", &shown)?;
         }
         let over_base = match warmth {
             Warmth::Warm => self.over_base(commit, &room)?,
@@ -220,8 +218,7 @@ impl<'a> SealedCheckouts<'a> {
         let index = self.write_git_dir(commit, &room)?;
         let is_overlay = !layers.is_empty();
         if !is_overlay {
-            wait_for_next_step(&guard.dir)
-                .context(|| format!("could not use '{}'", guard.dir.display()))?;
+            wait_for_next_step(&guard.dir).could_not("use", &guard.dir)?;
         }
         let base = self.layers();
         let downloads = self.missing_downloads(commit, warmth, base.as_ref())?;
@@ -306,8 +303,7 @@ impl<'a> SealedCheckouts<'a> {
         layers.push(layer.sources());
         let index = room.index();
         if *commit == self.base {
-            fs::copy(layer.index(), &index)
-                .context(|| format!("could not write '{}'", index.display()))?;
+            fs::copy(layer.index(), &index).could_not("write", &index)?;
         } else {
             let (trees, into) = ([&self.base, commit], room.difference());
             if !difference::write(self.store.repo(), &layer, trees, &self.seeds, &into, &index)? {
