@@ -2,7 +2,6 @@
 //! environment from a [`Policy`].
 mod capped;
 mod descendants;
-mod disk_watch;
 pub mod environment;
 pub mod interrupt;
 mod paths;

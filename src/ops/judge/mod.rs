@@ -5,7 +5,6 @@ mod confirm;
 mod eager;
 pub(super) mod entries;
 pub mod installed;
-mod live_rows;
 mod next_step;
 mod options;
 mod overruled;

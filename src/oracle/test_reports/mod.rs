@@ -6,18 +6,19 @@
 mod asked;
 mod closing;
 mod junit;
-mod outputs;
 mod printed;
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular;
 use crate::model::oracle::CommandLine;
 use crate::model::test_report::TestReport;
 use crate::oracle::test_reports::asked::AskedReport;
-use crate::oracle::test_reports::junit::{EndedTests, MarkedFile, files_at, marked, read_new};
-use crate::oracle::test_reports::outputs::OutputPlaces;
+use crate::oracle::test_reports::junit::{
+    EndedTests, MarkedFile, files_at, marked, read_new, xml_files,
+};
 pub(super) use crate::oracle::test_reports::printed::LONGEST_LINE;
 use crate::process::environment::Policy;
 use crate::process::world_spec::Confinement;
@@ -108,5 +109,134 @@ impl TestReports {
         let Ok(text) = regular::read_own(log) else { return EndedTests::default() };
         let text = String::from_utf8_lossy(&text);
         EndedTests { report: printed::read(&text), failed: closing::failures(&text) }
+    }
+}
+
+/// The directories in which build tools leave JUnit files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputPlaces {
+    /// The name of the tool's output directory, which each part of the project has.
+    output: &'static str,
+    /// The directories below the output directory that contain report files, or directories of report files.
+    reports: &'static [&'static str],
+}
+
+const MAVEN: OutputPlaces =
+    OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
+const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
+/// ctest has its own files in this directory, and a detected command makes it write the report there, too.
+const CTEST: OutputPlaces = OutputPlaces { output: "Testing", reports: &["Temporary"] };
+const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
+
+/// The programs that write JUnit files, each with its places.
+const WRITERS: [(&str, OutputPlaces); 8] = [
+    ("ctest", CTEST),
+    ("mvn", MAVEN),
+    ("mvnw", MAVEN),
+    ("mvnd", MAVEN),
+    ("gradle", GRADLE),
+    ("gradlew", GRADLE),
+    ("nextest", NEXTEST),
+    ("cargo-nextest", NEXTEST),
+];
+
+/// At most this many directories are searched.
+const MOST_DIRECTORIES: usize = 10_000;
+
+/// At most this many files are returned.
+const MOST_FILES: usize = 10_000;
+
+/// Directories are searched down to this depth.
+const DEEPEST: usize = 8;
+
+impl OutputPlaces {
+    /// The places of the first program in a command that writes JUnit files; `None` if no word of the command
+    /// is such a program.
+    pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
+        let writer = |word: &String| WRITERS.iter().find(|(name, _)| name == word);
+        command.words().iter().find_map(writer).map(|(_, places)| *places)
+    }
+
+    /// The JUnit files at these places below a checkout. Does not follow links.
+    pub fn find(self, checkout: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut left = MOST_DIRECTORIES;
+        self.search(checkout, 0, &mut left, &mut found);
+        found.sort();
+        found.truncate(MOST_FILES);
+        found
+    }
+
+    fn search(self, dir: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+        if depth > DEEPEST || *left == 0 {
+            return;
+        }
+        *left -= 1;
+        for path in directories(dir) {
+            let name = path.file_name().unwrap_or_default();
+            if name == self.output {
+                for reports in self.reports.iter().map(|reports| path.join(reports)) {
+                    if fs::symlink_metadata(&reports).is_ok_and(|meta| meta.is_dir()) {
+                        let mut places = directories(&reports);
+                        places.push(reports);
+                        let files = places.iter().flat_map(|place| xml_files(place));
+                        found.extend(files.take(MOST_FILES));
+                    }
+                }
+            } else if name != "node_modules" && !name.as_encoded_bytes().starts_with(b".") {
+                self.search(&path, depth + 1, left, found);
+            }
+        }
+    }
+}
+
+/// The directories in a directory, without links.
+fn directories(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let directories = entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(text: &str) -> CommandLine {
+        CommandLine::Shell(text.to_owned())
+    }
+
+    #[test]
+    fn the_words_of_a_command_show_which_tool_writes_files() {
+        assert_eq!(OutputPlaces::of(&shell("cd a && sh ./mvnw -B test")), Some(MAVEN));
+        assert_eq!(OutputPlaces::of(&shell("gradle --no-daemon check")), Some(GRADLE));
+        assert_eq!(OutputPlaces::of(&shell("cargo nextest run;true")), Some(NEXTEST));
+        assert_eq!(OutputPlaces::of(&shell("ctest --test-dir build")), Some(CTEST));
+        assert_eq!(OutputPlaces::of(&shell("make test")), None);
+    }
+
+    #[test]
+    fn files_are_found_in_every_part_and_never_through_a_link() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+            fs::write(path, "x").expect("a file");
+        };
+        for path in [
+            "target/surefire-reports/TEST-a.xml",
+            "part/target/surefire-reports/TEST-b.xml",
+            "part/target/surefire-reports/b.txt",
+            "part/target/other/TEST-c.xml",
+            "node_modules/x/target/surefire-reports/TEST-d.xml",
+            "elsewhere/surefire-reports/TEST-e.xml",
+        ] {
+            write(path);
+        }
+        std::os::unix::fs::symlink("elsewhere", dir.path().join("linked")).expect("a link");
+        fs::create_dir(dir.path().join("third")).expect("a directory");
+        std::os::unix::fs::symlink("../elsewhere", dir.path().join("third/target")).expect("link");
+        let found = MAVEN.find(dir.path());
+        let names: Vec<_> = found.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        assert_eq!(names, ["TEST-b.xml", "TEST-a.xml"]);
     }
 }

@@ -14,10 +14,9 @@ use crate::model::world::WorldKind;
 use crate::ops::board::{self, Board, WorkKind};
 use crate::ops::judge::confirm::{self, StaleCause, StaleCauses, must_confirm_base, stumbled};
 use crate::ops::judge::entries;
-use crate::ops::judge::live_rows;
 use crate::ops::judge::overruled::overrule;
 use crate::ops::judge::runner::OracleRunner;
-use crate::ops::judge::runner::trees::TreeJudge;
+use crate::ops::judge::runner::trees::{TreeJudge, ending};
 use crate::ops::judge::schedule::{
     BaseToJudge, JudgePhase, Schedule, Scheduler, StopWhen, Subject, Work,
 };
@@ -316,7 +315,7 @@ impl OracleRunner<'_> {
         };
         let standing = provisional.map(|(leader, open)| {
             let names = open.iter().map(|entry| entry.candidate.clone()).collect::<Vec<_>>();
-            (leader.candidate.clone(), live_rows::ending(leader), names)
+            (leader.candidate.clone(), ending(leader), names)
         });
         let phase = JudgePhase::Confirming(claims);
         let scheduler = Scheduler::new(entries, Schedule::of_candidates(stop, phase));
