@@ -358,14 +358,15 @@ fn machine() -> String {
 
 /// The environment of the oracle's commands, without the variables of the terminal.
 fn environment(policy: &Policy) -> BTreeMap<String, String> {
-    let is_of_the_terminal = |name: &OsString| {
-        OF_THE_TERMINAL.split_whitespace().any(|other| name == other)
-            || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.as_bytes().starts_with(n.as_bytes()))
-    };
     let mut all = policy.environment(&env::ALL, &[]);
     all.retain(|name, _| !is_of_the_terminal(name));
-    let escaped = |name: &OsString| name.as_bytes().escape_ascii().to_string();
-    all.iter().map(|(name, value)| (escaped(name), digest(value.as_bytes()))).collect()
+    let named = all.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    named.map(|(name, value)| (name.escape_ascii().to_string(), digest(value))).collect()
+}
+
+fn is_of_the_terminal(name: &OsStr) -> bool {
+    OF_THE_TERMINAL.split_whitespace().any(|other| name == other)
+        || OF_THE_TERMINAL_BEGINNINGS.iter().any(|n| name.as_bytes().starts_with(n.as_bytes()))
 }
 
 /// The cache of one repository, or of all the user's repositories.

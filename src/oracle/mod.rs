@@ -249,15 +249,17 @@ pub fn require_programs(oracle: &[OracleCommand], setup: &str) -> Result<()> {
 
 /// The programs that are not installed, each with the command that needs it.
 pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(&OracleCommand, String)> {
-    let is_missing = |program: &String| {
-        let is_relative = program.contains('/') && !program.starts_with('/');
-        !is_relative && !process::on_path(program.as_ref())
-    };
     let of_each = oracle.iter().flat_map(|command| {
-        let missing = programs(&command.command).into_iter().filter(is_missing);
+        let missing = programs(&command.command).into_iter().filter(|program| is_missing(program));
         missing.map(move |program| (command, program))
     });
     of_each.collect()
+}
+
+/// True if a program is not installed. One that is a path in the checkout is not looked for.
+fn is_missing(program: &str) -> bool {
+    let is_relative = program.contains('/') && !program.starts_with('/');
+    !is_relative && !process::on_path(program.as_ref())
 }
 
 /// The programs without which a command cannot pass, as far as its words show them.
