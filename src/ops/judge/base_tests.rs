@@ -45,35 +45,33 @@ pub fn plan(
     project: &BaseProject<'_>,
     mode: BaseTests,
 ) -> Result<Option<BaseTestsResult>> {
-    let choices = choose(changes, project, mode)?;
-    let others = paths_with(&choices, PutBack::is_unknown);
+    let choices = Choices::of(changes, project, mode)?;
+    let others = choices.paths(PutBack::is_unknown);
     // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
     // broken, and the base's version of a doubtful file may hide that the source is broken. No line of the base
     // names the settings, but a test may find one when it walks a directory. So they are kept all at once: alone,
     // and with all doubtful files.
-    let mut doubtful = paths_with(&choices, |choice| choice.decides() || choice.is_unknown());
-    let settings = new_settings(changes, &choices, project)?;
+    let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
+    let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
-    let restore =
-        |keeps: &dyn Fn(&TreePath, &PutBack) -> bool| restore(repo, base, tree, &choices, keeps);
-    let restored = restore(&|_, _| false)?;
+    let restored = choices.restore(repo, base, tree, &|_, _| false)?;
     let submodules: Vec<&TreePath> =
         changes.iter().filter(|file| file.is_submodule).map(|file| &file.path).collect();
     let described = |path: &TreePath| {
-        let word = match choices.get(path) {
+        let word = match choices.all.get(path) {
             Some(PutBack::Mode) => MODE_OF,
             Some(PutBack::Other) if submodules.contains(&path) => SUBMODULE,
             _ => "",
         };
         format!("{word}{}", path.quoted())
     };
-    let inseparable = why_inseparable(&choices);
+    let inseparable = choices.why_inseparable();
     if inseparable.is_none() && restored.tree == *tree {
         return Ok(None);
     }
     let first = inseparable.is_none().then_some(restored.tree);
     let problem = inseparable.or_else(|| why_too_many(&doubtful));
-    let is_only_tests = choices.values().all(PutBack::is_added_test);
+    let is_only_tests = choices.all.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
     // With all changed files, the tree would be the candidate's own tree, which is judged anyway.
@@ -83,18 +81,19 @@ pub fn plan(
         beside.extend((!judged.is_empty()).then(|| [judged, settings.as_slice()].concat()));
         beside.push(settings);
     }
-    for kept in beside.into_iter().filter(|kept| kept.len() < choices.len()) {
+    for kept in beside.into_iter().filter(|kept| kept.len() < choices.all.len()) {
         // An added test may hide that a kept file is broken. But a build file that lists the test fails without it.
-        let deciders = kept.iter().filter(|path| choices.get(**path).is_some_and(PutBack::decides));
-        let texts: Vec<String> = deciders.filter_map(|path| text_of(changes, path)).collect();
+        let deciders =
+            kept.iter().filter(|path| choices.all.get(**path).is_some_and(PutBack::decides));
+        let texts: Vec<String> = deciders.filter_map(|path| choices.text_of(path)).collect();
         let keeps = |path: &TreePath, choice: &PutBack| {
             kept.contains(&path) || choice.is_added_test() && is_named_in(path, &texts)
         };
         let names: Vec<String> = kept.iter().map(|path| described(path)).collect();
         let path = if names.len() > MOST_BESIDE { some_of(&names) } else { names.join(", ") };
-        alone.push(TreeBeside { path, tree: restore(&keeps)?.tree });
+        alone.push(TreeBeside { path, tree: choices.restore(repo, base, tree, &keeps)?.tree });
     }
-    let inner = paths_with(&choices, |choice| matches!(choice, PutBack::AddedInnerTests(_)));
+    let inner = choices.paths(|choice| matches!(choice, PutBack::AddedInnerTests(_)));
     let put_back = restored.put_back.iter().filter(|path| !inner.contains(path));
     let tests_in = inner.iter().map(|path| format!("the tests in {}", path.quoted()));
     Ok(Some(BaseTestsResult {
@@ -103,7 +102,7 @@ pub fn plan(
             .map(|path| {
                 let file = changes.iter().find(|file| file.path == *path);
                 let base = file.and_then(|file| file.before.bytes());
-                match choices.get(path) {
+                match choices.all.get(path) {
                     Some(PutBack::Part(text)) if base != Some(text.as_bytes()) => {
                         format!("{PART_OF}{}", path.quoted())
                     }
@@ -114,16 +113,10 @@ pub fn plan(
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
         no_source: others.into_iter().map(described).collect(),
         alone,
-        if_first: mode != BaseTests::Always && is_only_tests && choices.len() < changes.len(),
+        if_first: mode != BaseTests::Always && is_only_tests && choices.all.len() < changes.len(),
         problem,
         results: Results::default(),
     }))
-}
-
-/// The text that a changed file has in the candidate; `None` if it has none.
-fn text_of(changes: &[ChangedFile], path: &TreePath) -> Option<String> {
-    let file = changes.iter().find(|file| file.path == *path)?;
-    Some(String::from_utf8_lossy(file.after.bytes()?).into_owned())
 }
 
 /// True if a text has the name of the file as a word, without its extension: a build file lists `test_a.o`.
@@ -137,91 +130,15 @@ fn is_named_in(path: &TreePath, texts: &[String]) -> bool {
 /// files stay, because they may be data. Changed modes stay as well.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
-    let choices = choose(&changed_files(repo, base, tree)?, &project, BaseTests::Always)?;
-    Ok(restore(repo, base, tree, &choices, &|_, choice| choice.is_unknown())?.tree)
-}
-
-/// Makes a copy of the tree in which each changed path is put back as `choices` says, except the paths for
-/// which `keeps` is true.
-fn restore(
-    repo: &Repo,
-    base: &Oid,
-    tree: &Oid,
-    choices: &BTreeMap<TreePath, PutBack>,
-    keeps: &dyn Fn(&TreePath, &PutBack) -> bool,
-) -> Result<RestoredTree> {
-    protect::put_back(repo, base, tree, |path| match choices.get(path) {
-        Some(choice) if keeps(path, choice) => Restore::Keep,
-        Some(PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text)) => {
-            Restore::Text(text.clone().into_bytes())
-        }
-        Some(PutBack::Mode) => Restore::Mode,
-        Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
-        Some(_) => Restore::Base,
-    })
-}
-
-/// The paths for whose choice `matches` returns true.
-fn paths_with(
-    choices: &BTreeMap<TreePath, PutBack>,
-    matches: impl Fn(&PutBack) -> bool,
-) -> Vec<&TreePath> {
-    choices.iter().filter(|(_, choice)| matches(choice)).map(|(path, _)| path).collect()
+    let changes = changed_files(repo, base, tree)?;
+    let choices = Choices::of(&changes, &project, BaseTests::Always)?;
+    Ok(choices.restore(repo, base, tree, &|_, choice| choice.is_unknown())?.tree)
 }
 
 /// Every combination of these paths, except the empty one.
 fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
     (1..1_usize << paths.len())
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
-}
-
-/// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and no
-/// other file of the change names them, unless it is such a file or a document.
-fn new_settings<'c>(
-    changes: &'c [ChangedFile],
-    choices: &BTreeMap<TreePath, PutBack>,
-    project: &BaseProject<'_>,
-) -> Result<BTreeSet<&'c TreePath>> {
-    let mut found = BTreeSet::new();
-    for file in changes {
-        if file.before == FileContent::Missing
-            && choices.get(&file.path) == Some(&PutBack::Other)
-            && !(file.is_link || file.is_submodule)
-            && is_setting_at_most(&file.path.lossy(), project)?
-        {
-            found.insert(&file.path);
-        }
-    }
-    if found.len() > MOST_SETTINGS {
-        return Ok(BTreeSet::new());
-    }
-    loop {
-        let others = changes.iter().filter(|other| !found.contains(&other.path));
-        let others = others.filter(|other| !is_document_by_name(&other.path.lossy()));
-        let texts: Vec<String> = others
-            .filter_map(|other| other.after.bytes())
-            .map(|text| String::from_utf8_lossy(text).into_owned())
-            .collect();
-        let is_named = |path: &&TreePath| {
-            let path = path.lossy();
-            path.split('/').any(|part| texts.iter().any(|text| text.contains(part)))
-        };
-        let named: Vec<&TreePath> = found.iter().copied().filter(is_named).collect();
-        if named.is_empty() {
-            return Ok(found);
-        }
-        found.retain(|path| !named.contains(path));
-    }
-}
-
-/// The reason why there can be no second judging: a change cannot be put back. `None` if there can be one.
-fn why_inseparable(choices: &BTreeMap<TreePath, PutBack>) -> Option<String> {
-    choices.iter().find_map(|(path, choice)| match choice {
-        PutBack::Inseparable(why) => {
-            Some(format!("'{}' cannot be put back by itself: {why}", path.quoted()))
-        }
-        _ => None,
-    })
 }
 
 /// The reason why doubtful files are not judged beside the source: there are too many for all combinations.
@@ -235,6 +152,248 @@ fn why_too_many(doubtful: &[&TreePath]) -> Option<String> {
             some_of(&names)
         )
     })
+}
+
+/// How the changed files of a candidate are put back.
+pub(super) struct Choices<'c, 'p> {
+    changes: &'c [ChangedFile],
+    project: &'c BaseProject<'p>,
+    /// The choice for each changed path. Paths that are not put back are left out.
+    pub(super) all: BTreeMap<TreePath, PutBack>,
+}
+
+impl<'c, 'p> Choices<'c, 'p> {
+    /// Chooses how the changed files are put back.
+    pub(super) fn of(
+        changes: &'c [ChangedFile],
+        project: &'c BaseProject<'p>,
+        mode: BaseTests,
+    ) -> Result<Choices<'c, 'p>> {
+        let mut choices = Choices { changes, project, all: BTreeMap::new() };
+        if mode == BaseTests::Never {
+            return Ok(choices);
+        }
+        project.look_for(changes.iter().map(|file| {
+            let is_in_one_tree = file.before.bytes().is_none() || is_gone(file.after.bytes());
+            (file.path.lossy(), is_in_one_tree)
+        }))?;
+        for file in changes {
+            let name = file.path.lossy();
+            let choice = match put_back(touched(file, &name), project)? {
+                // A link gives other files a new name: it can put source in the place of a test or a script.
+                PutBack::Keep
+                | PutBack::Part(_)
+                | PutBack::InnerTests(_)
+                | PutBack::AddedInnerTests(_)
+                | PutBack::Inseparable(_)
+                    if file.is_submodule || file.is_link =>
+                {
+                    // With the base's file there, the second judging would not see the code that lands.
+                    if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some()
+                    {
+                        PutBack::Inseparable(
+                            "a symbolic link takes its place, or it takes the place of one",
+                        )
+                    } else {
+                        PutBack::Other
+                    }
+                }
+                // The content was not read, so it is not known whether it is source, or a list of dependencies.
+                PutBack::Keep
+                    if (file.before.is_unread() || file.after.is_unread())
+                        && is_read_as_text(&name) =>
+                {
+                    PutBack::Other
+                }
+                PutBack::Keep if project.declares_type_of_a_test(&touched(file, &name))? => {
+                    PutBack::Inseparable("it declares a type that a test declares")
+                }
+                choice => choice,
+            };
+            choices.all.insert(file.path.clone(), choice);
+        }
+        choices.keep_moved();
+        choices.put_hiding_back()?;
+        choices.put_lone_manifests_back()?;
+        choices.put_redirected_back()?;
+        for file in changes.iter().filter(|file| file.changes_mode) {
+            // A script may run all executable files, so a changed mode is put back.
+            choices.all.entry(file.path.clone()).and_modify(|choice| {
+                if *choice == PutBack::Keep {
+                    *choice = PutBack::Mode;
+                }
+            });
+        }
+        choices.all.retain(|_, choice| *choice != PutBack::Keep);
+        Ok(choices)
+    }
+
+    /// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
+    /// test. That is certain only where modules name the files with tests: elsewhere, a runner looks for tests in
+    /// certain places. The new file must stay in the second judging, and stands for only one of the old files.
+    fn keep_moved(&mut self) {
+        let gone = self.changes.iter().filter(|file| file.after.bytes().is_none());
+        for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {
+            let new = self.changes.iter().filter(|file| file.before.bytes().is_none());
+            let moved = new.filter(|new| new.after.bytes() == gone.before.bytes()).find(|new| {
+                [gone, new].iter().all(|file| {
+                    let choice = self.all.get(&file.path);
+                    matches!(choice, Some(PutBack::Inseparable(_) | PutBack::AddedInnerTests(_)))
+                })
+            });
+            for file in moved.into_iter().flat_map(|new| [gone, new]) {
+                self.all.insert(file.path.clone(), PutBack::Keep);
+            }
+        }
+    }
+
+    /// Puts back new files that hide a module of the base, unless the new file is the module itself, which was
+    /// moved.
+    fn put_hiding_back(&mut self) -> Result<()> {
+        let gone = self.kept(|file| file.after.bytes().is_none());
+        let gone: BTreeSet<String> = gone.iter().map(|file| file.path.lossy()).collect();
+        for file in self.kept(|file| file.before.bytes().is_none()) {
+            let mut replaced = self.project.code()?.replaced_by(&file.path.lossy());
+            replaced.retain(|path| !gone.contains(&**path));
+            if !replaced.is_empty() {
+                self.all.insert(file.path.clone(), PutBack::Other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back new manifests in directories to which the attempt adds no source. With source, such a directory
+    /// begins a new project. Without source, the attempt may have made the directory only because a test or a
+    /// build looks for its name.
+    fn put_lone_manifests_back(&mut self) -> Result<()> {
+        let kept = self.kept(|_| true);
+        let mut source: Vec<String> = kept.iter().map(|file| file.path.lossy()).collect();
+        source.retain(|path| language_of(path).is_some());
+        let source: BTreeSet<&str> = source.iter().map(String::as_str).collect();
+        for file in self.kept(|file| file.before.bytes().is_none()) {
+            let name = file.path.lossy();
+            let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
+            if begins_project(&name, self.project)? && !has_below(&source, directory) {
+                self.all.insert(file.path.clone(), PutBack::Other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks a changed manifest or lock file to be put back in four cases: tests read it as data; it takes a
+    /// package from a directory of the tree, and the base's file does not; it changes the origin of a package; or
+    /// it drops a package that is then found in a directory of the tree.
+    fn put_redirected_back(&mut self) -> Result<()> {
+        let Choices { changes, project, .. } = *self;
+        let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
+        let code = project.code()?;
+        let sorted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+        let is_directory = |directory: &str| {
+            code.has_directory(directory) || has_below(&sorted, &format!("{directory}/"))
+        };
+        for (file, path) in changes.iter().zip(&paths) {
+            let text = |content: &FileContent| {
+                content.bytes().map(|text| String::from_utf8_lossy(text).into_owned())
+            };
+            let (own, instead) = match self.all.get(&file.path) {
+                Some(PutBack::Keep) => (text(&file.after), PutBack::Other),
+                Some(PutBack::Part(part)) => (Some(part.clone()), PutBack::Deciding),
+                _ => continue,
+            };
+            let base = text(&file.before);
+            if project.is_manifest_as_data(path)?
+                || own.is_some_and(|own| {
+                    dependencies::redirects(path, base.as_deref(), &own, &is_directory)
+                })
+            {
+                self.all.insert(file.path.clone(), instead);
+            }
+        }
+        Ok(())
+    }
+
+    /// The files for which `matches` returns true and that are not put back, according to the choices so far.
+    fn kept(&self, matches: impl Fn(&ChangedFile) -> bool) -> Vec<&'c ChangedFile> {
+        let kept = |file: &&ChangedFile| self.all.get(&file.path) == Some(&PutBack::Keep);
+        self.changes.iter().filter(|file| matches(file)).filter(kept).collect()
+    }
+
+    /// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and no
+    /// other file of the change names them, unless it is such a file or a document.
+    fn new_settings(&self) -> Result<BTreeSet<&'c TreePath>> {
+        let Choices { changes, project, .. } = *self;
+        let mut found = BTreeSet::new();
+        for file in changes {
+            if file.before == FileContent::Missing
+                && self.all.get(&file.path) == Some(&PutBack::Other)
+                && !(file.is_link || file.is_submodule)
+                && is_setting_at_most(&file.path.lossy(), project)?
+            {
+                found.insert(&file.path);
+            }
+        }
+        if found.len() > MOST_SETTINGS {
+            return Ok(BTreeSet::new());
+        }
+        loop {
+            let others = changes.iter().filter(|other| !found.contains(&other.path));
+            let others = others.filter(|other| !is_document_by_name(&other.path.lossy()));
+            let texts: Vec<String> = others
+                .filter_map(|other| other.after.bytes())
+                .map(|text| String::from_utf8_lossy(text).into_owned())
+                .collect();
+            let is_named = |path: &&TreePath| {
+                let path = path.lossy();
+                path.split('/').any(|part| texts.iter().any(|text| text.contains(part)))
+            };
+            let named: Vec<&TreePath> = found.iter().copied().filter(is_named).collect();
+            if named.is_empty() {
+                return Ok(found);
+            }
+            found.retain(|path| !named.contains(path));
+        }
+    }
+
+    /// The reason why there can be no second judging: a change cannot be put back. `None` if there can be one.
+    fn why_inseparable(&self) -> Option<String> {
+        self.all.iter().find_map(|(path, choice)| match choice {
+            PutBack::Inseparable(why) => {
+                Some(format!("'{}' cannot be put back by itself: {why}", path.quoted()))
+            }
+            _ => None,
+        })
+    }
+
+    /// Makes a copy of the tree in which each changed path is put back as the choices say, except the paths for
+    /// which `keeps` is true.
+    fn restore(
+        &self,
+        repo: &Repo,
+        base: &Oid,
+        tree: &Oid,
+        keeps: &dyn Fn(&TreePath, &PutBack) -> bool,
+    ) -> Result<RestoredTree> {
+        protect::put_back(repo, base, tree, |path| match self.all.get(path) {
+            Some(choice) if keeps(path, choice) => Restore::Keep,
+            Some(
+                PutBack::Part(text) | PutBack::InnerTests(text) | PutBack::AddedInnerTests(text),
+            ) => Restore::Text(text.clone().into_bytes()),
+            Some(PutBack::Mode) => Restore::Mode,
+            Some(PutBack::Inseparable(_) | PutBack::Keep) | None => Restore::Keep,
+            Some(_) => Restore::Base,
+        })
+    }
+
+    /// The paths for whose choice `matches` returns true.
+    fn paths(&self, matches: impl Fn(&PutBack) -> bool) -> Vec<&TreePath> {
+        self.all.iter().filter(|(_, choice)| matches(choice)).map(|(path, _)| path).collect()
+    }
+
+    /// The text that a changed file has in the candidate; `None` if it has none.
+    fn text_of(&self, path: &TreePath) -> Option<String> {
+        let file = self.changes.iter().find(|file| file.path == *path)?;
+        Some(String::from_utf8_lossy(file.after.bytes()?).into_owned())
+    }
 }
 
 /// As [`plan`], but reads the changes from the commit `base` to `tree` itself.
@@ -255,183 +414,7 @@ pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> R
     Ok(!BaseProject::of(repo, base, oracle, &[])?.code()?.is_known)
 }
 
-/// Marks a changed manifest or lock file to be put back in four cases: tests read it as data; it takes a
-/// package from a directory of the tree, and the base's file does not; it changes the origin of a package; or
-/// it drops a package that is then found in a directory of the tree.
-fn put_redirected_back(
-    changes: &[ChangedFile],
-    project: &BaseProject<'_>,
-    choices: &mut BTreeMap<TreePath, PutBack>,
-) -> Result<()> {
-    let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();
-    let code = project.code()?;
-    let sorted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
-    let is_directory = |directory: &str| {
-        code.has_directory(directory) || has_below(&sorted, &format!("{directory}/"))
-    };
-    for (file, path) in changes.iter().zip(&paths) {
-        let text = |content: &FileContent| {
-            content.bytes().map(|text| String::from_utf8_lossy(text).into_owned())
-        };
-        let (own, instead) = match choices.get(&file.path) {
-            Some(PutBack::Keep) => (text(&file.after), PutBack::Other),
-            Some(PutBack::Part(part)) => (Some(part.clone()), PutBack::Deciding),
-            _ => continue,
-        };
-        let base = text(&file.before);
-        if project.is_manifest_as_data(path)?
-            || own.is_some_and(|own| {
-                dependencies::redirects(path, base.as_deref(), &own, &is_directory)
-            })
-        {
-            choices.insert(file.path.clone(), instead);
-        }
-    }
-    Ok(())
-}
-
-/// How each changed path is put back. Paths that are not put back are left out.
-pub(super) fn choose(
-    changes: &[ChangedFile],
-    project: &BaseProject<'_>,
-    mode: BaseTests,
-) -> Result<BTreeMap<TreePath, PutBack>> {
-    let mut choices = BTreeMap::new();
-    if mode == BaseTests::Never {
-        return Ok(choices);
-    }
-    project.look_for(changes.iter().map(|file| {
-        let is_in_one_tree = file.before.bytes().is_none() || is_gone(file.after.bytes());
-        (file.path.lossy(), is_in_one_tree)
-    }))?;
-    for file in changes {
-        let name = file.path.lossy();
-        let choice = match put_back(touched(file, &name), project)? {
-            // A link gives other files a new name: it can put source in the place of a test or a script.
-            PutBack::Keep
-            | PutBack::Part(_)
-            | PutBack::InnerTests(_)
-            | PutBack::AddedInnerTests(_)
-            | PutBack::Inseparable(_)
-                if file.is_submodule || file.is_link =>
-            {
-                // With the base's file there, the second judging would not see the code that lands.
-                if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some() {
-                    PutBack::Inseparable(
-                        "a symbolic link takes its place, or it takes the place of one",
-                    )
-                } else {
-                    PutBack::Other
-                }
-            }
-            // The content was not read, so it is not known whether it is source, or a list of dependencies.
-            PutBack::Keep
-                if (file.before.is_unread() || file.after.is_unread())
-                    && is_read_as_text(&name) =>
-            {
-                PutBack::Other
-            }
-            PutBack::Keep if project.declares_type_of_a_test(&touched(file, &name))? => {
-                PutBack::Inseparable("it declares a type that a test declares")
-            }
-            choice => choice,
-        };
-        choices.insert(file.path.clone(), choice);
-    }
-    keep_moved(changes, &mut choices);
-    put_hiding_back(changes, project, &mut choices)?;
-    put_lone_manifests_back(changes, project, &mut choices)?;
-    put_redirected_back(changes, project, &mut choices)?;
-    for file in changes.iter().filter(|file| file.changes_mode) {
-        // A script may run all executable files, so a changed mode is put back.
-        choices.entry(file.path.clone()).and_modify(|choice| {
-            if *choice == PutBack::Keep {
-                *choice = PutBack::Mode;
-            }
-        });
-    }
-    choices.retain(|_, choice| *choice != PutBack::Keep);
-    Ok(choices)
-}
-
-/// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
-/// test. That is certain only where modules name the files with tests: elsewhere, a runner looks for tests in
-/// certain places. The new file must stay in the second judging, and stands for only one of the old files.
-fn keep_moved(changes: &[ChangedFile], choices: &mut BTreeMap<TreePath, PutBack>) {
-    let gone = changes.iter().filter(|file| file.after.bytes().is_none());
-    for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {
-        let new = changes.iter().filter(|file| file.before.bytes().is_none());
-        let moved = new.filter(|new| new.after.bytes() == gone.before.bytes()).find(|new| {
-            [gone, new].iter().all(|file| {
-                let choice = choices.get(&file.path);
-                matches!(choice, Some(PutBack::Inseparable(_) | PutBack::AddedInnerTests(_)))
-            })
-        });
-        for file in moved.into_iter().flat_map(|new| [gone, new]) {
-            choices.insert(file.path.clone(), PutBack::Keep);
-        }
-    }
-}
-
-/// The new files that are not put back, according to the choices so far.
-fn kept_new_files<'c>(
-    changes: &'c [ChangedFile],
-    choices: &BTreeMap<TreePath, PutBack>,
-) -> Vec<&'c ChangedFile> {
-    kept(changes.iter().filter(|file| file.before.bytes().is_none()), choices).collect()
-}
-
-/// The files among these that are not put back, according to the choices so far.
-fn kept<'c>(
-    files: impl Iterator<Item = &'c ChangedFile>,
-    choices: &BTreeMap<TreePath, PutBack>,
-) -> impl Iterator<Item = &'c ChangedFile> {
-    files.filter(|file| choices.get(&file.path) == Some(&PutBack::Keep))
-}
-
 /// True if one of these paths begins with `directory`, which ends with a slash or is empty.
 fn has_below(paths: &BTreeSet<&str>, directory: &str) -> bool {
     paths.range(directory..).next().is_some_and(|path| path.starts_with(directory))
-}
-
-/// Puts back new files that hide a module of the base, unless the new file is the module itself, which was
-/// moved.
-fn put_hiding_back(
-    changes: &[ChangedFile],
-    project: &BaseProject<'_>,
-    choices: &mut BTreeMap<TreePath, PutBack>,
-) -> Result<()> {
-    let gone = changes.iter().filter(|file| file.after.bytes().is_none());
-    let gone: BTreeSet<String> = kept(gone, choices).map(|file| file.path.lossy()).collect();
-    for file in kept_new_files(changes, choices) {
-        let name = file.path.lossy();
-        let mut replaced = project.code()?.replaced_by(&name);
-        replaced.retain(|path| !gone.contains(&**path));
-        if !replaced.is_empty() {
-            choices.insert(file.path.clone(), PutBack::Other);
-        }
-    }
-    Ok(())
-}
-
-/// Puts back new manifests in directories to which the attempt adds no source. With source, such a directory
-/// begins a new project. Without source, the attempt may have made the directory only because a test or a
-/// build looks for its name.
-fn put_lone_manifests_back(
-    changes: &[ChangedFile],
-    project: &BaseProject<'_>,
-    choices: &mut BTreeMap<TreePath, PutBack>,
-) -> Result<()> {
-    let mut source: Vec<String> =
-        kept(changes.iter(), choices).map(|file| file.path.lossy()).collect();
-    source.retain(|path| language_of(path).is_some());
-    let source: BTreeSet<&str> = source.iter().map(String::as_str).collect();
-    for file in kept_new_files(changes, choices) {
-        let name = file.path.lossy();
-        let directory = &name[..name.rfind('/').map_or(0, |slash| slash + 1)];
-        if begins_project(&name, project)? && !has_below(&source, directory) {
-            choices.insert(file.path.clone(), PutBack::Other);
-        }
-    }
-    Ok(())
 }

@@ -11,7 +11,7 @@ use crate::git::diff;
 use crate::git::repo::Repo;
 use crate::model::base_tests::BaseTests;
 use crate::model::changed_file::ChangedFile;
-use crate::ops::judge::base_tests::choose;
+use crate::ops::judge::base_tests::Choices;
 use crate::ops::judge::changed_file::changed_file;
 
 /// Reads revisions of the repository `$CLASSIFY_REPOSITORY` from the file `$CLASSIFY_REVISIONS`, and writes a
@@ -35,7 +35,7 @@ fn commits_of_another_project_are_classified() {
         let files: Vec<ChangedFile> = changes.iter().map(|c| changed_file(&repo, c)).collect();
         let oracle = detect(&repo, base).unwrap_or_default().commands;
         let project = BaseProject::of(&repo, base, &oracle, &[]).expect("a base");
-        let choices = choose(&files, &project, BaseTests::Changed).expect("choices");
+        let choices = Choices::of(&files, &project, BaseTests::Changed).expect("choices").all;
         let names = |is_meant: &dyn Fn(&PutBack) -> bool| -> Vec<String> {
             let meant = choices.iter().filter(|(_, choice)| is_meant(choice));
             meant.map(|(path, _)| path.lossy()).collect()
