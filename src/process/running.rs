@@ -278,8 +278,8 @@ mod tests {
         let mut child = std::process::Command::new("cat");
         let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("started");
         let (pid, _open) = (Pid::from_child(&child), child.stdin.take());
-        let first = running::Mark::put(&log).expect("marked");
-        let second = running::Mark::put(&log).expect("marked");
+        let first = Mark::put(&log).expect("marked");
+        let second = Mark::put(&log).expect("marked");
         drop(first);
         note_process(&second.path, Role::Command, pid);
         assert_eq!(end_survivors(dir.path()), []);
@@ -287,7 +287,7 @@ mod tests {
         thread::scope(|scope| {
             let coming = || {
                 for _ in 0..300 {
-                    let mark = running::Mark::put(&log).expect("marked");
+                    let mark = Mark::put(&log).expect("marked");
                     note_process(&mark.path, Role::Command, pid);
                 }
             };

@@ -543,7 +543,6 @@ mod tests {
     use super::*;
     use crate::model::base_tests::BaseTestsResult;
     use crate::model::candidate::State;
-    use crate::model::outcome::{Stage, StageResult};
 
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {
