@@ -43,24 +43,10 @@ pub struct SandboxOptions {
 pub const STAND_IN: &str = "checkout";
 
 /// The usual places of the user's keys and tokens, which are hidden unless `sandbox.hide` names other paths.
-const KEYS_AND_TOKENS: [&str; 16] = [
-    "~/.ssh",
-    "~/.gnupg",
-    "~/.aws",
-    "~/.azure",
-    "~/.config/gcloud",
-    "~/.config/gh",
-    "~/.docker/config.json",
-    "~/.kube",
-    "~/.netrc",
-    "~/.git-credentials",
-    "~/.config/git/credentials",
-    "~/.pypirc",
-    "~/.cargo/credentials.toml",
-    "~/.cargo/credentials",
-    "~/.gem/credentials",
-    "~/.config/containers/auth.json",
-];
+const KEYS_AND_TOKENS: &str = "
+    ~/.ssh ~/.gnupg ~/.aws ~/.azure ~/.config/gcloud ~/.config/gh ~/.docker/config.json ~/.kube
+    ~/.netrc ~/.git-credentials ~/.config/git/credentials ~/.pypirc ~/.cargo/credentials.toml
+    ~/.cargo/credentials ~/.gem/credentials ~/.config/containers/auth.json";
 
 /// The settings of npm, whose credentials are hidden unless `sandbox.hide` names other paths. The
 /// file itself is shown, because installing needs the registries in it.
@@ -82,7 +68,10 @@ pub fn hidden_and_cut(configured: Option<Vec<String>>, logins: Vec<String>) -> [
         !path.starts_with(SHOWN) && !entries.any(|e| e.strip_prefix(SHOWN) == Some(path.as_str()))
     };
     let (named, cut) = match is_default {
-        true => (KEYS_AND_TOKENS.map(String::from).to_vec(), vec![NPM_SETTINGS.to_owned()]),
+        true => (
+            KEYS_AND_TOKENS.split_whitespace().map(String::from).collect(),
+            vec![NPM_SETTINGS.to_owned()],
+        ),
         false => (configured.clone(), Vec::new()),
     };
     let hidden = named.into_iter().chain(logins);
@@ -97,22 +86,10 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Sockets of the machine's services and of users' terminals. They are hidden, because a program can connect
 /// to a socket even below a read-only mount.
-const SOCKETS: [&str; 14] = [
-    "/run/docker.sock",
-    "/run/podman",
-    "/run/containerd",
-    "/run/crio",
-    "/run/buildkit",
-    "/run/incus",
-    "/run/libvirt",
-    "/run/dbus",
-    "/run/snapd.socket",
-    "/run/systemd/private",
-    "/run/screen",
-    "/run/tmux",
-    "/var/lib/incus/unix.socket",
-    "/var/snap/lxd/common/lxd/unix.socket",
-];
+const SOCKETS: &str = "
+    /run/docker.sock /run/podman /run/containerd /run/crio /run/buildkit /run/incus /run/libvirt
+    /run/dbus /run/snapd.socket /run/systemd/private /run/screen /run/tmux
+    /var/lib/incus/unix.socket /var/snap/lxd/common/lxd/unix.socket";
 
 /// The directory of all users' session directories, with the sockets of D-Bus, systemd and agents.
 /// `XDG_RUNTIME_DIR` may name a session directory elsewhere.
@@ -163,7 +140,7 @@ pub fn of(
         }
         hidden.extend(path);
     }
-    hidden.extend(SOCKETS.iter().map(PathBuf::from));
+    hidden.extend(SOCKETS.split_whitespace().map(PathBuf::from));
     let sessions = std::fs::read_dir(SESSIONS).into_iter().flatten().flatten();
     hidden.extend(sessions.map(|entry| entry.path()).filter(|path| !temporary.contains(path)));
     hidden.extend(SOCKET_VARIABLES.iter().filter_map(|name| variable(name)));
@@ -240,7 +217,7 @@ mod tests {
             assert_eq!(hidden, expected);
         }
         let [hidden, cut] = hidden_and_cut(None, vec!["~/.login".to_owned()]);
-        assert_eq!(hidden.len(), KEYS_AND_TOKENS.len() + 1);
+        assert_eq!(hidden.len(), KEYS_AND_TOKENS.split_whitespace().count() + 1);
         assert_eq!(cut, [NPM_SETTINGS]);
     }
 
