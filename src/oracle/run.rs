@@ -135,16 +135,11 @@ fn run_with_retries(
     let JudgedPlace { dir, written, .. } = *place;
     let limits = Limits { hard: Some(timeout), idle: None, share };
     let confinement = (place.confinement)(stage);
-    let reports = match stage {
-        Stage::Test => Some(TestReports::of(
-            &command.command,
-            settings.junit.as_deref(),
-            (dir, written),
-            confinement.as_ref(),
-            policy,
-        )),
-        _ => None,
-    };
+    let reports = (stage == Stage::Test).then(|| {
+        let junit = settings.junit.as_deref();
+        let places = (dir, written);
+        TestReports::of(&command.command, junit, places, confinement.as_ref(), policy)
+    });
     let job = Job {
         argv: &argv,
         dir,

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 
 use crate::process::protocol::VERB;
@@ -101,20 +101,16 @@ pub(super) fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// The ids of the supervisors that this process has started, without those that it knows to have ended.
-static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
-
-/// The list of supervisors, locked. A thread that starts a supervisor holds the lock until the new process is
-/// in the list, so that [`end_strays`] does not kill it.
-pub(super) fn supervisors() -> MutexGuard<'static, BTreeSet<i32>> {
-    SUPERVISORS.lock()
-}
+/// The ids of the supervisors that this process has started, without those that it knows to have ended. A thread
+/// that starts a supervisor holds the lock until the new process is in the list, so that [`end_strays`] does not kill
+/// it.
+pub(super) static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
 /// Kills the processes that a killed supervisor has left behind. Because of [`adopt_orphans`] these processes
 /// are our children. Unlike our other children, they have their own process group and are not in the list of
 /// supervisors.
 pub(super) fn end_strays() {
-    let supervisors = supervisors();
+    let supervisors = SUPERVISORS.lock();
     let us = rustix::process::getpid();
     let group = rustix::process::getpgrp();
     let raw = |pid: Pid| pid.as_raw_nonzero().get();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Once, OnceLock};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
@@ -46,10 +46,6 @@ impl Line {
         let _ = self.pipe.write_all(&[order]);
         let _ = rustix::process::kill_process(self.supervisor, Signal::CONT);
     }
-}
-
-fn lines() -> MutexGuard<'static, BTreeMap<u64, Line>> {
-    LINES.lock()
 }
 
 /// The first signal that asked git-frites to end; `None` if there was none.
@@ -163,7 +159,7 @@ fn end_requested(signal: i32) {
 }
 
 fn send_to_all(byte: u8) {
-    lines().values_mut().for_each(|line| line.send(byte));
+    LINES.lock().values_mut().for_each(|line| line.send(byte));
 }
 
 /// Ends jobs whose results are no longer needed, independently of signals.
@@ -192,7 +188,7 @@ impl Cancel {
     fn send(&self, order: u8) {
         let mut state = self.0.lock();
         state.order = Some(order);
-        let mut lines = lines();
+        let mut lines = LINES.lock();
         for key in &state.listeners {
             if let Some(line) = lines.get_mut(key) {
                 line.send(order);
@@ -209,7 +205,7 @@ impl Cancel {
     pub(super) fn include(&self, listener: &Listener) {
         let mut state = self.0.lock();
         state.listeners.push(listener.0);
-        if let (Some(order), Some(line)) = (state.order, lines().get_mut(&listener.0)) {
+        if let (Some(order), Some(line)) = (state.order, LINES.lock().get_mut(&listener.0)) {
             line.send(order);
         }
     }
@@ -225,7 +221,7 @@ impl Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;
         let mut line = Line { pipe, supervisor };
-        let mut lines = lines();
+        let mut lines = LINES.lock();
         match COUNT.load(Ordering::SeqCst) {
             0 => {}
             1 => line.send(order::TERMINATE),
@@ -238,7 +234,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        lines().remove(&self.0);
+        LINES.lock().remove(&self.0);
     }
 }
 
@@ -260,7 +256,7 @@ mod tests {
         });
         cancel.cancel();
         for (orders, listener) in [&mut before, &mut after] {
-            lines().remove(&listener.0);
+            LINES.lock().remove(&listener.0);
             let mut bytes = Vec::new();
             orders.read_to_end(&mut bytes).expect("orders");
             assert_eq!(

@@ -65,7 +65,7 @@ impl Supervision {
                 drop(sender);
             }
         })?;
-        let mut supervisors = descendants::supervisors();
+        let mut supervisors = descendants::SUPERVISORS.lock();
         let handle = expression.stdout_file(input).start()?;
         let pid = handle.pids().first().and_then(|pid| Pid::from_raw(i32::try_from(*pid).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("the new process has no id"))?;
@@ -76,7 +76,7 @@ impl Supervision {
     /// Waits for the end of the command and of its whole tree. `hard` is the command's time limit.
     pub(super) fn answer(self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<Answer> {
         let (status, overdue) = self.wait(hard, cancel)?;
-        descendants::supervisors().remove(&self.pid.as_raw_nonzero().get());
+        descendants::SUPERVISORS.lock().remove(&self.pid.as_raw_nonzero().get());
         // A command could write a report to its supervisor's standard output and then kill the supervisor. So
         // a report is used only if the supervisor has ended by itself.
         if status.success()

@@ -115,6 +115,15 @@ pub struct WorldSpec {
 }
 
 impl WorldSpec {
+    /// The arguments of git-frites with which a process of this world starts; the words of the command follow
+    /// them. `status` is the number of a descriptor that the new process inherits, and to which it writes
+    /// [`WorldMessage`]s.
+    ///
+    /// Fails if the description cannot be serialized.
+    pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
+        Ok(vec![verb.into(), status.into(), serde_json::to_string(self)?.into()])
+    }
+
     /// The innermost mount that contains a path. No component of the path may be a link.
     fn nearest(&self, path: &Path) -> Option<&Mount> {
         let above = self.mounts.iter().filter(|mount| path.starts_with(mount.at()));
@@ -216,17 +225,6 @@ impl Mount {
             | Mount::Hidden { at } => at,
             Mount::Devices => Path::new("/dev"),
         }
-    }
-}
-
-impl WorldSpec {
-    /// The arguments of git-frites with which a process of this world starts; the words of the command follow
-    /// them. `status` is the number of a descriptor that the new process inherits, and to which it writes
-    /// [`WorldMessage`]s.
-    ///
-    /// Fails if the description cannot be serialized.
-    pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
-        Ok(vec![verb.into(), status.into(), serde_json::to_string(self)?.into()])
     }
 }
 
