@@ -55,7 +55,8 @@ impl SurroundingsWatch {
     ) -> Result<Self> {
         let home = pool::home(context.repo())?;
         let above = above_checkouts(world, &home);
-        let (stuck, others_judged) = (BTreeSet::new(), false);
+        let stuck = BTreeSet::new();
+        let others_judged = false;
         let mut watch =
             SurroundingsWatch { commands, world, home, above, outcomes, stuck, others_judged };
         for (path, removed) in watch.remove_foreign_files() {

@@ -238,8 +238,8 @@ pub fn repair(
             break;
         }
         let starting: Vec<Name> = next.begun.iter().map(|one| one.candidate.clone()).collect();
-        let base = verdict.baseline.as_ref();
-        let enough = rounds.enough.filter(|_| base.is_some_and(|base| !base.results.passed()));
+        let base_failed = verdict.baseline.as_ref().is_some_and(|base| !base.results.passed());
+        let enough = if base_failed { rounds.enough } else { None };
         let eager = judging.beside(run, &starting, rounds, enough)?;
         let report = attempts::rerun_all(session, run, next.begun, options, &eager)?;
         escaped.extend(report.escaped);

@@ -314,8 +314,8 @@ impl<'c, 'p> Choices<'c, 'p> {
 
     /// The files for which `matches` returns true and that are not put back, according to the choices so far.
     fn kept(&self, matches: impl Fn(&ChangedFile) -> bool) -> Vec<&'c ChangedFile> {
-        let kept = |file: &&ChangedFile| self.all.get(&file.path) == Some(&PutBack::Keep);
-        self.changes.iter().filter(|file| matches(file)).filter(kept).collect()
+        let matching = self.changes.iter().filter(|file| matches(file));
+        matching.filter(|file| self.all.get(&file.path) == Some(&PutBack::Keep)).collect()
     }
 
     /// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and no
