@@ -1,6 +1,7 @@
 //! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits
 //! that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,12 +11,11 @@ use gix::index::entry::{Flags, Mode};
 use gix::objs::tree::{Entry, EntryKind};
 use gix::objs::{Kind, Tree};
 
-use crate::error::{Cause, Result};
+use crate::error::{Cause, Error, Result};
 use crate::fs::regular;
 use crate::git::capture::private_index::{remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
-use crate::git::cli::nul_separated;
-use crate::git::index::{IndexEdits, ScratchIndex, entry_at, open_index};
+use crate::git::index::{IndexEdits, ScratchIndex, entry_at, expand, open_index};
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::git::trees::{self, TreeDifference};
@@ -109,35 +109,20 @@ impl<'a> CaptureInputs<'a> {
 
     /// The files that the attempt's sparse checkout leaves out of its worktree, with the modes and objects
     /// that they have in the attempt's index. A file whose object is gone is not returned.
-    pub fn left_out(&self) -> Result<BTreeMap<TreePath, (EntryMode, ObjectId)>> {
-        let mut found = BTreeMap::new();
-        let Some(own) = &self.index else { return Ok(found) };
-        if !own.entries().iter().any(|entry| entry.flags.contains(Flags::SKIP_WORKTREE)) {
-            return Ok(found);
+    pub fn left_out(&self) -> Result<BTreeMap<TreePath, (Mode, ObjectId)>> {
+        let is_left_out = |entry: &&gix::index::Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
+        let Some(own) = &self.index else { return Ok(BTreeMap::new()) };
+        if !own.entries().iter().any(|entry| is_left_out(&entry)) {
+            return Ok(BTreeMap::new());
         }
-        // A sparse index has one entry for a whole directory, but `git ls-files` lists each file in that
-        // directory.
-        let scratch = ScratchIndex::empty(&self.repo.git())?;
-        scratch.write(own)?;
-        let list = scratch.git().call("ls-files").args(["-z", "-t", "--stage"]).bytes()?;
         let gix = self.repo.gix();
-        for record in nul_separated(&list) {
-            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
-            let fields = String::from_utf8_lossy(&record[..tab]).into_owned();
-            let mut fields = fields.split(' ');
-            let tag = fields.next();
-            let mode = fields.next();
-            let id = fields.next();
-            let mode = mode.and_then(EntryMode::parse);
-            let id = id.and_then(|id| ObjectId::from_hex(id.as_bytes()).ok());
-            if let (Some("S"), Some(mode), Some(id)) = (tag, mode, id)
-                && mode != EntryMode::Submodule
-                && gix.has_object(id)
-            {
-                found.insert(TreePath::new(&record[tab + 1..]), (mode, id));
-            }
-        }
-        Ok(found)
+        // A sparse index has one entry for a whole directory.
+        let whole = expand(&gix, own.deref().clone()).ok_or_else(|| {
+            Error::damaged("the sparse index of the attempt has a directory that cannot be read")
+        })?;
+        let files = whole.entries().iter().filter(is_left_out);
+        let files = files.filter(|e| e.mode != Mode::COMMIT && gix.has_object(e.id));
+        Ok(files.map(|e| (TreePath::new(e.path(&whole)), (e.mode, e.id))).collect())
     }
 
     /// The edits that give entries of the private index the modes that they have in the attempt's

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gix::ObjectId;
 use gix::bstr::ByteSlice;
+use gix::index::entry::Mode;
 
 use crate::error::Result;
 use crate::fs::tree;
@@ -30,7 +31,7 @@ pub(super) struct Scan {
     /// The submodules that are not checked out and whose commit differs from the index.
     submodules: BTreeMap<TreePath, ObjectId>,
     /// The files that a sparse checkout leaves out of the worktree and that differ from the index.
-    left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
+    left_out: BTreeMap<TreePath, (Mode, ObjectId)>,
     /// The paths that git cannot hold.
     pub omissions: Omissions,
     /// The paths that git ignores, from [`walk::Listing`]; empty for a scan by git.
@@ -100,7 +101,7 @@ impl Scan {
     fn keep_left_out(
         &mut self,
         source: &CaptureSource<'_>,
-        left_out: BTreeMap<TreePath, (EntryMode, ObjectId)>,
+        left_out: BTreeMap<TreePath, (Mode, ObjectId)>,
         private: Option<&gix::index::File>,
     ) {
         for (path, (mode, id)) in left_out {
@@ -109,10 +110,7 @@ impl Scan {
             }
             self.staged.remove(&path);
             let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
-            let is_same = entry.is_some_and(|entry| {
-                entry.id == id && format!("{:06o}", entry.mode.bits()) == mode.to_string()
-            });
-            if !is_same {
+            if entry.is_none_or(|entry| (entry.mode, entry.id) != (mode, id)) {
                 self.left_out.insert(path, (mode, id));
             }
         }
@@ -182,7 +180,7 @@ impl Scan {
             edits.set(EntryMode::Submodule, id, path);
         }
         for (path, (mode, id)) in &self.left_out {
-            edits.set(mode, id, path);
+            edits.set(format_args!("{:o}", mode.bits()), id, path);
         }
         edit_index(git, edits)
     }
