@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, Stat, Timespec, Timestamps};
@@ -149,7 +149,7 @@ fn walk(
     let mut path = Vec::new();
     let mut waiting: Vec<WaitingDirectory> = Vec::new();
     loop {
-        match list(above.last()) {
+        match sorted_names(above.last()) {
             Err(e) if is_passed_over(e) && !path.is_empty() => {}
             Err(e) => return Err(e.into()),
             Ok(names) => {
@@ -197,7 +197,7 @@ fn push(path: &mut Vec<u8>, name: &[u8]) {
 }
 
 /// The names in an open directory, sorted.
-fn list(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
+fn sorted_names(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
     let entries = entries(&mut Dir::read_from(directory)?)?;
     let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_owned()).collect();
     names.sort();
@@ -250,6 +250,42 @@ fn end_of_piece(path: &[u8], begin: usize) -> usize {
 
 fn open_real(parent: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(parent, OsStr::from_bytes(path), DIRECTORY, Mode::empty())
+}
+
+/// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.
+/// Links are not followed. A path for which `leaves_out` is true is skipped, with everything below it.
+pub fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
+    list_readable(dir, leaves_out, &mut Vec::new())
+}
+
+/// As [`list`]. Adds the paths of directories that exist and cannot be read to `unread`.
+pub fn list_readable(
+    dir: &Path,
+    leaves_out: impl Fn(&Path) -> bool,
+    unread: &mut Vec<PathBuf>,
+) -> Vec<(PathBuf, fs::FileType)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(above) = waiting.pop() {
+        let at = dir.join(&above);
+        let entries = fs::read_dir(&at);
+        // Other programs remove directories at any time.
+        if entries.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
+            unread.push(at);
+        }
+        for entry in entries.into_iter().flatten().flatten() {
+            let path = above.join(entry.file_name());
+            let Ok(kind) = entry.file_type() else { continue };
+            if leaves_out(&path) {
+                continue;
+            }
+            if kind.is_dir() {
+                waiting.push(path.clone());
+            }
+            found.push((path, kind));
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::Mode;
 
 use crate::error::{Error, Result};
 use crate::fs::tree;
-use crate::fs::walk::is_nameable;
+use crate::fs::walk::{self, is_nameable};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::ignored;
@@ -138,60 +138,43 @@ const MOST_RULES: u64 = 16 << 20;
 /// would wait for ever when it opens a FIFO. Also fails if these files together are longer than [`MOST_RULES`].
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut left = MOST_RULES;
-    let mut waiting = vec![source.worktree.to_owned()];
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let kind = entry.file_type();
-            let path = entry.path();
-            let relative = path.strip_prefix(source.worktree).map(tree::path_bytes);
-            if relative.is_ok_and(|path| source.hidden.hides(path)) {
-                continue;
+    let is_skipped =
+        |path: &Path| is_in(".git", path) || source.hidden.hides(tree::path_bytes(path));
+    for (path, kind) in walk::list(source.worktree, is_skipped) {
+        let file = source.worktree.join(&path);
+        if path.ends_with(".git") {
+            if path != Path::new(".git") {
+                require_readable_repository(&file)?;
             }
-            if name == ".git" {
-                if directory != source.worktree {
-                    require_readable_repository(path)?;
-                }
-                continue;
-            }
-            if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
-                waiting.push(path);
-                continue;
-            }
-            if !RULES.iter().any(|rules| name == *rules) {
-                continue;
-            }
-            let Some(meta) = metadata_of_file(&path)? else { continue };
-            let shown = path.display();
-            let bytes = if meta.is_file() { meta.len() } else { 0 };
-            left = left.checked_sub(bytes).ok_or_else(|| {
-                let most = size(MOST_RULES);
-                Error::fatal(format!("'{shown}' and other files of rules have more than {most}"))
-                    .hint("git would read all of them into memory: shorten or remove them")
-            })?;
+            continue;
         }
+        if kind.is_dir() || !RULES.iter().any(|rules| path.ends_with(rules)) {
+            continue;
+        }
+        let Some(meta) = metadata_of_file(&file)? else { continue };
+        let shown = file.display();
+        let bytes = if meta.is_file() { meta.len() } else { 0 };
+        left = left.checked_sub(bytes).ok_or_else(|| {
+            let most = size(MOST_RULES);
+            Error::fatal(format!("'{shown}' and other files of rules have more than {most}"))
+                .hint("git would read all of them into memory: shorten or remove them")
+        })?;
     }
     Ok(())
 }
 
+/// True if a path lies directly in a directory of this name.
+fn is_in(name: &str, path: &Path) -> bool {
+    path.parent().is_some_and(|directory| directory.ends_with(name))
+}
+
 /// Fails if the git directory of a repository inside the worktree has a FIFO or a device, or a link to one: git
 /// reads these files when a capture lists or adds the repository. The objects are not read then.
-fn require_readable_repository(git_dir: PathBuf) -> Result<()> {
-    let mut waiting = vec![git_dir];
-    while let Some(path) = waiting.pop() {
-        let is_directory = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
-        if !is_directory {
-            metadata_of_file(&path)?;
-            continue;
-        }
-        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-            let is_of_objects = path.file_name().is_some_and(|name| name == "objects");
-            if !is_of_objects || entry.file_name() == "info" {
-                waiting.push(entry.path());
-            }
-        }
-    }
-    Ok(())
+fn require_readable_repository(git_dir: &Path) -> Result<()> {
+    metadata_of_file(git_dir)?;
+    let is_object = |path: &Path| is_in("objects", path) && !path.ends_with("info");
+    let inside = walk::list(git_dir, is_object);
+    inside.iter().try_for_each(|(path, _)| metadata_of_file(&git_dir.join(path)).map(drop))
 }
 
 /// The metadata of a file, or of the file to which a link leads; `None` if there is no such file. Fails if it is

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::fs::tree;
+use crate::fs::walk::visit_readable;
 use crate::git::cli::{Git, nul_separated};
 use crate::git::diff::{self, ChangeStatus};
 use crate::git::index::ScratchIndex;
@@ -35,7 +36,13 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
         }
         let full = change.path.on_disk(root);
         match fs::symlink_metadata(&full) {
-            Ok(meta) if meta.is_dir() => files_below(root, &full, &deleted, &mut found),
+            // The landing replaces a directory by a file.
+            Ok(meta) if meta.is_dir() => visit_readable(&full, &mut |below, state| {
+                let below = change.path.join(below);
+                if !state.is_dir() && !deleted.contains(&below) {
+                    found.insert(below);
+                }
+            }),
             Ok(_) if tree::is_real_directory(root, full.parent().unwrap_or(root)) => {
                 found.insert(change.path.clone());
             }
@@ -43,27 +50,6 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
         }
     }
     Ok(found.into_iter().collect())
-}
-
-/// Adds the files below `dir`, a directory that the landing replaces by a file, except those that the landing
-/// deletes.
-fn files_below(
-    root: &Path,
-    dir: &Path,
-    deleted: &BTreeSet<&TreePath>,
-    found: &mut BTreeSet<TreePath>,
-) {
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            files_below(root, &path, deleted, found);
-        } else if let Ok(below) = path.strip_prefix(root) {
-            let below = TreePath::new(tree::path_bytes(below));
-            if !deleted.contains(&below) {
-                found.insert(below);
-            }
-        }
-    }
 }
 
 /// The state of a checkout in which a move from one tree to another was stopped.

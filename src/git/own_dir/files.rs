@@ -13,6 +13,7 @@ use rustix::fs::Mode;
 use crate::error::IfExists;
 use crate::fs::directory::{DIRECTORY, open_or_make};
 use crate::fs::regular;
+use crate::fs::walk::{list, list_readable};
 use crate::model::oid::Oid;
 
 /// The files and directories of an administrative entry that do not belong to the attempt: the paths of the
@@ -34,42 +35,6 @@ pub(super) fn is_of_the_repository(path: &Path) -> bool {
 /// --split-index` shares.
 pub(super) fn is_of_an_index(path: &Path) -> bool {
     path == Path::new("index") || path.as_os_str().as_bytes().starts_with(b"sharedindex.")
-}
-
-/// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.
-/// Links are not followed. A path for which `leaves_out` is true is skipped, with everything below it.
-pub(super) fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
-    list_readable(dir, leaves_out, &mut Vec::new())
-}
-
-/// As [`list`]. Adds the paths of directories that exist and cannot be read to `unread`.
-fn list_readable(
-    dir: &Path,
-    leaves_out: impl Fn(&Path) -> bool,
-    unread: &mut Vec<PathBuf>,
-) -> Vec<(PathBuf, fs::FileType)> {
-    let mut found = Vec::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(above) = waiting.pop() {
-        let at = dir.join(&above);
-        let entries = fs::read_dir(&at);
-        // git removes directories at any time.
-        if entries.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
-            unread.push(at);
-        }
-        for entry in entries.into_iter().flatten().flatten() {
-            let path = above.join(entry.file_name());
-            let Ok(kind) = entry.file_type() else { continue };
-            if leaves_out(&path) {
-                continue;
-            }
-            if kind.is_dir() {
-                waiting.push(path.clone());
-            }
-            found.push((path, kind));
-        }
-    }
-    found
 }
 
 /// The files and directories of a git directory that are read when an attempt is captured.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{IfExists, IoContext, Result};
-use crate::fs::regular;
+use crate::fs::{regular, walk};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::own_dir::files;
 use crate::git::repo::{self, Repo, from_oid};
@@ -36,7 +36,7 @@ pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
         return Ok(());
     }
     let store = repo.common_dir().join(STORE_OF_LFS);
-    for (path, kind) in files::list(from, |path| !path.starts_with(STORED)) {
+    for (path, kind) in walk::list(from, |path| !path.starts_with(STORED)) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_digest = name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !kind.is_file() || !is_digest {

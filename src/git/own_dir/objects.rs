@@ -7,8 +7,8 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::error::{Cause, Error, IoContext, Result};
-use crate::fs::regular;
 use crate::fs::tree::path_bytes;
+use crate::fs::{regular, walk};
 use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
@@ -92,7 +92,7 @@ fn show(from: &Path, to: &Path) -> io::Result<()> {
     if !files::is_directory(from) {
         return Ok(());
     }
-    for (path, kind) in files::list(from, |_| false) {
+    for (path, kind) in walk::list(from, |_| false) {
         if kind.is_file() && holds_objects(&path) {
             let target = to.join(&path);
             fs::create_dir_all(target.parent().unwrap_or(to))?;
