@@ -2,11 +2,11 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::thread::Builder;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::error::{Error, IfExists, IoContext, Result};
+use crate::error::{IfExists, IoContext, Result};
+use crate::fs::parallel;
 
 /// The largest number of files that are synced at the same time. A journaling file system writes all of them
 /// with one commit.
@@ -18,26 +18,8 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
     if paths.len() < 2 || is_in_memory(paths[0].as_ref()) {
         return paths.iter().try_for_each(|path| sync_one(path.as_ref()));
     }
-    let share = paths.len().div_ceil(SYNCED_AT_ONCE).max(1);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = paths
-            .chunks(share)
-            .map(|chunk| {
-                let sync = move || chunk.iter().try_for_each(|path| sync_one(path.as_ref()));
-                (chunk, Builder::new().spawn_scoped(scope, sync))
-            })
-            .collect();
-        // A panic is a bug of git-frites. The panic becomes an error, because a file may not be on the disk,
-        // and the caller must not go on.
-        let ended = threads.into_iter().map(|(chunk, thread)| match thread {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|_| Err(Error::internal("a thread that syncs panicked"))),
-            // The system allows no more threads.
-            Err(_) => chunk.iter().try_for_each(|path| sync_one(path.as_ref())),
-        });
-        ended.collect()
-    })
+    let threads = paths.len().min(SYNCED_AT_ONCE);
+    parallel::map_at_once(threads, paths, |path| sync_one(path.as_ref())).map(drop)
 }
 
 fn sync_one(path: &Path) -> Result<()> {

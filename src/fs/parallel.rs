@@ -70,6 +70,18 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
+/// Like [`map`], but in a pool of its own with this number of threads, for work that waits for the disk.
+pub fn map_at_once<T: Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    match ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(|| map(items, &work)),
+        Err(_) => map(items, work),
+    }
+}
+
 /// Like [`map`], but `work` also gets a state that it can reuse from item to item. `init` makes a state;
 /// about as many states are made as there are threads.
 pub fn map_with<T: Sync, S: Send, R: Send>(

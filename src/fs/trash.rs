@@ -94,11 +94,9 @@ pub fn empty(root: &Path) -> Result<()> {
     // their trash to this process.
     while !untried(&tried).is_empty() {
         let Some(_lock) = lock::attempt(&lock)? else { break };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(THREADS).build();
         // The trash is listed again under the lock, because there may be more by now.
         let found = untried(&tried);
-        let delete_all = || parallel::map(&found, |bin| delete(bin));
-        let deleted = pool.map_or_else(|_| delete_all(), |pool| pool.install(delete_all));
+        let deleted = parallel::map_at_once(THREADS, &found, |bin| delete(bin));
         done = done.and(deleted.map(drop));
         tried.extend(found);
         let _ = fs::remove_file(&lock);
