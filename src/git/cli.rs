@@ -21,6 +21,7 @@ use crate::git::overrides::{Overrides, SettingOverrides};
 use crate::git::program;
 use crate::git::trace_file::TraceFile;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage, WorldSpec};
 
@@ -261,6 +262,18 @@ impl Git {
         Ok(self)
     }
 
+    /// The tracked files of the work tree that differ from the index. `submodules` says which changes of submodules
+    /// do not count.
+    pub fn modified<B: FromIterator<TreePath>>(&self, submodules: &str) -> Result<B> {
+        let submodules = format!("--ignore-submodules={submodules}");
+        self.call("diff-files").args(["-z", "--name-only", &submodules]).paths()
+    }
+
+    /// Makes the index note which files are unchanged although their times have changed.
+    pub fn refresh(&self) -> Result<()> {
+        self.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+    }
+
     /// Begins a call with a subcommand or a leading option.
     pub fn call(&self, first: impl AsRef<OsStr>) -> Call {
         let args = vec![first.as_ref().to_owned()];
@@ -418,6 +431,11 @@ impl Call {
         Oid::parse(text.trim()).ok_or_else(|| {
             Error::internal(format!("git answered '{}', not an object id", text.trim()))
         })
+    }
+
+    /// Like [`Call::bytes`], for calls that answer with paths (`-z`).
+    pub fn paths<B: FromIterator<TreePath>>(self) -> Result<B> {
+        Ok(nul_separated(&self.bytes()?).map(TreePath::new).collect())
     }
 
     /// Like [`Call::bytes`], for calls that answer with one line or path.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use gix::bstr::ByteSlice;
 
 use crate::error::{Error, Result};
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::mode::EntryMode;
 use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
@@ -166,8 +166,7 @@ pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<Tree
         tree.as_str(),
         "--",
     ]);
-    let list = call.arg(OsStr::from_bytes(directory)).bytes()?;
-    Ok(nul_separated(&list).map(TreePath::new).collect())
+    call.arg(OsStr::from_bytes(directory)).paths()
 }
 
 /// The mode and object of each of these paths in `tree`, which is a tree or a commit. Paths that `tree` does

@@ -18,7 +18,7 @@ use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::trash::Bin;
 use crate::fs::tree::{delete_tree, is_real_directory, nearest_real, path_bytes};
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
 use crate::git::ref_locks::{heal_packed_refs_lock, remove_when_old};
@@ -297,7 +297,7 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
             "--ignore-submodules=none",
             tree.as_str(),
         ]);
-        Ok(nul_separated(&call.bytes()?).map(TreePath::new).collect())
+        call.paths()
     };
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fs::tree;
 use crate::fs::walk::{self, is_nameable};
 use crate::git::capture::source::CaptureSource;
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::ignored;
 use crate::git::output::Output;
 use crate::git::repo::Repo;
@@ -365,12 +365,8 @@ pub(super) fn ignore_rules_differ(one: &gix::index::File, other: &gix::index::Fi
 
 /// The ignored paths of the worktree that `git` uses; the path of a directory ends in a slash, and stands for
 /// all paths in the directory.
-pub(super) fn ignored(git: &Git) -> Result<Vec<TreePath>> {
-    let list = git
-        .call("ls-files")
-        .args(["-z", "-o", "-i", "--directory", "--exclude-standard"])
-        .bytes()?;
-    Ok(nul_separated(&list).map(TreePath::new).collect())
+pub(super) fn ignored<B: FromIterator<TreePath>>(git: &Git) -> Result<B> {
+    git.call("ls-files").args(["-z", "-o", "-i", "--directory", "--exclude-standard"]).paths()
 }
 
 /// The ignored paths that the ignore rules of the base would not ignore. Called if the attempt changed a
@@ -380,7 +376,7 @@ pub(super) fn newly_ignored(
     git: &Git,
     source: &CaptureSource<'_>,
 ) -> Result<BTreeSet<TreePath>> {
-    let mut hidden: BTreeSet<TreePath> = ignored(git)?.into_iter().collect();
+    let mut hidden: BTreeSet<TreePath> = ignored(git)?;
     hidden.retain(|path| !source.hidden.hides(path));
     hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
     // While commands run, `info/exclude` may have rules that an attempt has just planted.

@@ -217,7 +217,7 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     }
     // If only the times of a file have changed, git thinks that the file has changed until the index is
     // refreshed.
-    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    git.refresh()?;
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
 
@@ -310,14 +310,10 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     if let Some(tip) = repo.read_ref(branch)? {
         repo.update_ref(branch, None, Some(&tip), "apply withdrawn")?;
     }
-    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    git.refresh()?;
     // In a sparse checkout, this removes the restored files that the checkout leaves out.
     git.call("read-tree").args(["-m", "-u", from.commit.as_str()]).run()?;
-    let modified = git
-        .call("diff-files")
-        .args(["-z", "--name-only", "--ignore-submodules=untracked"])
-        .bytes()?;
-    found.modified = nul_separated(&modified).map(TreePath::new).collect();
+    found.modified = git.modified("untracked")?;
     Ok(found)
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fs::regular;
 use crate::fs::tree;
 use crate::fs::walk::visit_readable;
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::diff::{self, ChangeStatus};
 use crate::git::index::ScratchIndex;
 use crate::git::repo::Repo;
@@ -134,11 +134,6 @@ fn is_foreign(git: &Git, root: &Path, path: &TreePath, to: &Oid) -> Result<bool>
 /// The paths of a tree whose files in the checkout are missing or different.
 fn differing_files(git: &Git, tree: &Oid) -> Result<BTreeSet<TreePath>> {
     let scratch = ScratchIndex::from_tree(git, tree)?;
-    scratch.git().call("update-index").args(["-q", "--refresh"]).output()?;
-    let list = scratch
-        .git()
-        .call("diff-files")
-        .args(["-z", "--name-only", "--ignore-submodules=untracked"])
-        .bytes()?;
-    Ok(nul_separated(&list).map(TreePath::new).collect())
+    scratch.git().refresh()?;
+    scratch.git().modified("untracked")
 }

@@ -131,7 +131,7 @@ fn finish(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     if git.call("write-tree").oid().ok() != tree_of(git, to).ok() {
         git.call("read-tree").arg(to.as_str()).run()?;
     }
-    git.call("update-index").args(["-q", "--refresh"]).output().map(drop)
+    git.refresh()
 }
 
 fn tree_of(git: &Git, to: &Oid) -> Result<Oid> {

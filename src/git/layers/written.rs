@@ -19,7 +19,7 @@ use crate::fs::parallel;
 use crate::fs::regular;
 use crate::fs::tree::change_time;
 use crate::fs::walk::visit;
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::index::{ScratchIndex, entry_stat, parse_index};
 use crate::git::layers::is_opaque;
 use crate::model::path::TreePath;
@@ -133,12 +133,8 @@ impl CompleteIndex {
             .context(|| "could not write a temporary index".into())?;
         let git = scratch.git();
         // A file with new stat data may still have its old content.
-        git.call("update-index").args(["-q", "--refresh"]).output()?;
-        let list = git
-            .call("diff-files")
-            .args(["-z", "--name-only", "--ignore-submodules=all"])
-            .bytes()?;
-        let mut differ: Vec<_> = nul_separated(&list).map(TreePath::new).collect();
+        git.refresh()?;
+        let mut differ: Vec<TreePath> = git.modified("all")?;
         differ.retain(|path| written.contains(path));
         differ.sort();
         Ok(differ)

@@ -13,7 +13,7 @@ use gix::bstr::ByteSlice;
 use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::tree;
 use crate::fs::tree::path_bytes;
-use crate::git::cli::{Git, nul_separated};
+use crate::git::cli::Git;
 use crate::git::repo::{Repo, digest};
 use crate::git::seed::patterns::{INCLUDE, Patterns};
 use crate::git::seed::placed::{PlacedSeeds, SeedContents, redirected};
@@ -366,18 +366,14 @@ pub struct SetupChanges {
 
 /// Lists the files that the setup command made or changed. `git` uses the worktree and its private index.
 pub fn changes_by_setup(git: &Git) -> Result<SetupChanges> {
-    let list = |options: &[&str]| {
-        git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).bytes()
+    let list = |options: &[&str]| -> Result<Vec<TreePath>> {
+        git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).paths()
     };
-    let untracked = list(&["-o"])?;
-    let ignored = list(&["-o", "-i", "--directory"])?;
-    let changed = list(&["-m"])?;
-    let (directories, ignored): (Vec<_>, Vec<_>) =
-        nul_separated(&ignored).partition(|path| path.ends_with(b"/"));
-    let untracked = nul_separated(&untracked).filter(|path| !path.ends_with(b"/"));
-    Ok(SetupChanges {
-        untracked: untracked.chain(ignored).map(TreePath::new).collect(),
-        ignored: directories.into_iter().map(TreePath::new).collect(),
-        changed: nul_separated(&changed).next().map(TreePath::new),
-    })
+    let mut untracked = list(&["-o"])?;
+    untracked.retain(|path| !path.ends_with(b"/"));
+    let all = list(&["-o", "-i", "--directory"])?.into_iter();
+    let (ignored, files): (Vec<_>, Vec<_>) = all.partition(|path| path.ends_with(b"/"));
+    untracked.extend(files);
+    let changed = list(&["-m"])?.into_iter().next();
+    Ok(SetupChanges { untracked, ignored, changed })
 }

@@ -172,7 +172,7 @@ fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Resu
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let git = advance::begin(&repo.checkout())?;
-    git.call("update-index").args(["-q", "--refresh"]).output()?;
+    git.refresh()?;
     let staged = git.call("write-tree").oid().ok();
     // Submodules are ignored, because neither a landing nor its undo changes files in them.
     let compare = git.call("diff-files").args(["--quiet", "--ignore-submodules=all"]);

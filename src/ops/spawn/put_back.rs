@@ -59,7 +59,7 @@ pub fn put_back(
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
     // Refresh the index, so that git does not write unchanged files again.
-    let _ = index.git().call("update-index").args(["-q", "--refresh"]).output();
+    let _ = index.git().refresh();
     let world = confined_git::world_of_git(&session.store, worktree, index.directory());
     let git = index.git().clone().confined_to(world);
     let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "-m", "-u"]);
