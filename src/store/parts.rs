@@ -14,7 +14,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
-use crate::store::records::{Parents, commit_of, is_newer, newer, to_toml};
+use crate::store::records::{commit_of, is_newer, newer, to_toml};
 
 /// If other processes have moved the ref of an outcome first this many times, this process gives up.
 const MOST_RACES: u32 = 64;
@@ -128,9 +128,8 @@ impl Store {
         let text = to_toml(outcome)?;
         let mut files = vec![(OUTCOME.to_owned(), StoredContent::Bytes(text.as_bytes()))];
         files.extend(logs.iter().map(|(log, bytes)| (log.clone(), StoredContent::Bytes(bytes))));
-        let previous = previous.as_slice();
-        let parents = Parents { base: &outcome.base, judged: judged.as_slice(), previous };
-        commit_of(self.repo(), &outcome.run, &files, &parents)
+        let known: Vec<&Oid> = [&outcome.base].into_iter().chain(&previous).collect();
+        commit_of(self.repo(), &outcome.run, &files, &known, judged.as_slice())
     }
 
     /// Makes a commit that has the outcome in `first`, and both commits as parents. `second` has an outcome
@@ -236,8 +235,8 @@ impl Store {
         let text = to_toml(terms)?;
         let previous = self.repo().read_ref(&refs::terms(&terms.run))?;
         let files = [(TERMS.to_owned(), StoredContent::Bytes(text.as_bytes()))];
-        let parents = Parents { base: &terms.base, judged: &[], previous: previous.as_slice() };
-        commit_of(self.repo(), &terms.run, &files, &parents)
+        let known: Vec<&Oid> = [&terms.base].into_iter().chain(&previous).collect();
+        commit_of(self.repo(), &terms.run, &files, &known, &[])
     }
 
     /// Makes the terms in `commit` the terms of the run. The caller holds the run's lock.
@@ -245,8 +244,7 @@ impl Store {
         let name = refs::terms(&terms.run);
         self.repeat_races(|| {
             let old = self.repo().read_ref(&name)?;
-            let known: Vec<&Oid> = [&terms.base].into_iter().chain(&old).collect();
-            self.repo().set_ref_whole(&name, commit, old.as_ref(), &known, "open")
+            self.point(&name, commit, &terms.base, old)
         })
     }
 }

@@ -132,20 +132,20 @@ impl Store {
             files.push((VERDICT, to_toml(verdict)?));
         }
         self.repo.retry_during_gc(|| {
-            let mut stored = Vec::new();
-            for (name, text) in &files {
-                stored.push(((*name).to_owned(), StoredContent::Bytes(text.as_bytes())));
-            }
+            let texts = files
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), StoredContent::Bytes(text.as_bytes())));
+            let mut stored: Vec<_> = texts.collect();
             let prompts = run.own_prompts().map(|(name, blob)| (prompt_of(name), blob));
             let prompts = run.prompt.iter().map(|blob| (PROMPT.to_owned(), blob)).chain(prompts);
             stored.extend(prompts.map(|(name, blob)| (name, StoredContent::Stored(*blob))));
             let name = refs::record(&run.run);
             let old = self.repo.read_ref(&name)?;
-            let mut previous: Vec<Oid> = old.into_iter().collect();
-            previous.extend(self.parts_refs(run)?.into_iter().map(|(_, oid)| oid));
-            let parents = Parents { base: &run.base, judged, previous: &previous };
-            let commit = commit_of(&self.repo, &run.run, &stored, &parents)?;
-            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &parents.known(), "record")
+            let parts = self.parts_refs(run)?;
+            let mut known: Vec<&Oid> = [&run.base].into_iter().chain(&old).collect();
+            known.extend(parts.iter().map(|(_, oid)| oid));
+            let commit = commit_of(&self.repo, &run.run, &stored, &known, judged)?;
+            self.repo.set_ref_whole(&name, &commit, old.as_ref(), &known, "record")
         })?;
         for (name, text) in files {
             let file = self.run_dir(&run.run).file(name);
@@ -191,37 +191,21 @@ pub fn run_names(refs: &[RefName]) -> Vec<Name> {
     refs.iter().filter_map(name).collect()
 }
 
-/// The parents of a record's commit.
-pub(super) struct Parents<'a> {
-    /// The run's base.
-    pub(super) base: &'a Oid,
-    /// Commits of judged trees.
-    pub(super) judged: &'a [Oid],
-    /// The records and outcomes that the new commit replaces. Because they are parents, refs only move
-    /// forward, and a plain `git push` can push them.
-    pub(super) previous: &'a [Oid],
-}
-
-impl Parents<'_> {
-    /// The parents that refs reach already.
-    pub(super) fn known(&self) -> Vec<&Oid> {
-        [self.base].into_iter().chain(self.previous).collect()
-    }
-}
-
-/// Stores the files of a record as a commit.
+/// Stores the files of a record as a commit. `known` are the parents that refs reach already: the run's base, and
+/// the records and outcomes that the new commit replaces. Because they are parents, refs only move forward, and a
+/// plain `git push` can push them. `judged` are commits of judged trees.
 pub(super) fn commit_of(
     repo: &Repo,
     run: &Name,
     files: &[(String, StoredContent<'_>)],
-    parents: &Parents<'_>,
+    known: &[&Oid],
+    judged: &[Oid],
 ) -> Result<Oid> {
     let mut message = format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run));
-    for previous in parents.previous {
+    for previous in known.iter().skip(1) {
         message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
     }
-    let all = [parents.base].into_iter().chain(parents.judged).chain(parents.previous);
-    repo.store_files(files, all, &message)
+    repo.store_files(files, known.iter().copied().chain(judged), &message)
 }
 
 pub(super) fn to_toml<T: Serialize>(record: &T) -> Result<String> {
