@@ -30,23 +30,12 @@ pub(super) const PACKED: &str = "frites-packed";
 impl PackChanges {
     /// Writes the times to a file for other processes.
     fn keep(&self, file: &Path) -> io::Result<()> {
-        let nanoseconds = |time: Option<SystemTime>| {
-            let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-            since.unwrap_or_default().as_nanos()
-        };
-        let text = format!("{} {}\n", nanoseconds(self.own), nanoseconds(self.foreign));
-        regular::create_own(file)?.write_all(text.as_bytes())
+        regular::create_own(file)?.write_all(&serde_json::to_vec(self)?)
     }
 
     /// The times that a process has written; `None` if the file is missing or incomplete.
     fn kept(file: &Path) -> Option<PackChanges> {
-        let text = String::from_utf8(regular::read_own(file).ok()?).ok()?;
-        let (own, foreign) = text.strip_suffix('\n')?.split_once(' ')?;
-        let time = |nanoseconds: &str| {
-            let since = Duration::from_nanos(nanoseconds.parse().ok().filter(|n| *n > 0)?);
-            SystemTime::UNIX_EPOCH.checked_add(since)
-        };
-        Some(PackChanges { own: Some(time(own)?), foreign: time(foreign) })
+        serde_json::from_slice(&regular::read_own(file).ok()?).ok()
     }
 }
 
@@ -310,7 +299,8 @@ mod tests {
         assert!(!process().is_beside_housekeeping(), "only we have packed");
         assert!(first.is_beside_housekeeping(), "it has seen the other git itself");
         // The file is ignored if it is damaged, or if its times are older than the last change of the packs.
-        for text in ["", "1 1\n", "no times\n", "18446744073709551615 0\n"] {
+        let overflow = r#"{"own":{"secs_since_epoch":18446744073709551615,"nanos_since_epoch":0}}"#;
+        for text in ["", "1 1\n", r#"{"own":null}"#, overflow] {
             fs::write(&file, text).expect("written");
             assert!(process().is_beside_housekeeping(), "{text}");
         }

@@ -12,6 +12,7 @@ use gix::index::entry::Mode;
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::{parallel, tree};
@@ -46,7 +47,7 @@ pub struct Repo {
 }
 
 /// The times of changes in the directory `objects/pack`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct PackChanges {
     /// The directory's mtime after this process wrote its last pack.
     pub(super) own: Option<SystemTime>,
@@ -363,8 +364,16 @@ impl Repo {
 
     /// True if the repository has this object and the object is a commit.
     pub fn is_commit(&self, oid: &Oid) -> bool {
-        let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
-        header.is_some_and(|header| header.kind() == Kind::Commit)
+        self.header(oid).is_some_and(|header| header.kind() == Kind::Commit)
+    }
+
+    /// True if the repository has this object.
+    pub(super) fn has(&self, oid: &Oid) -> bool {
+        self.header(oid).is_some()
+    }
+
+    fn header(&self, oid: &Oid) -> Option<gix::odb::find::Header> {
+        self.gix().find_header(from_oid(oid).ok()?).ok()
     }
 
     /// The bytes of a blob.
@@ -447,8 +456,7 @@ impl Repo {
 
     /// The size of an object in bytes; 0 for the null id and for a submodule's commit.
     pub fn size(&self, oid: &Oid) -> u64 {
-        let header = from_oid(oid).ok().and_then(|id| self.gix().find_header(id).ok());
-        header.map_or(0, |h| h.size())
+        self.header(oid).map_or(0, |header| header.size())
     }
 
     /// True if `ancestor` is reachable from `of`, or is the same commit.

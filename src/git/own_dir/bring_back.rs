@@ -17,7 +17,7 @@ use crate::git::filters::STORE_OF_LFS;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::objects::Lost;
 use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, lfs, objects, own_refs};
-use crate::git::repo::{Repo, from_oid, to_oid};
+use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
@@ -51,13 +51,10 @@ impl Found {
     fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
         self.entry.retain(|path, _| !own_refs::is_in_place_of_saved(path));
         release_branches(&mut self.entry, branch);
-        let gix = repo.gix();
-        for (name, oid) in self.own {
-            if from_oid(&oid).is_ok_and(|id| gix.find_header(id).is_ok()) {
-                let [value, log] = own_refs::saved_files(name.as_bstr(), &self.entry);
-                self.entry.insert(value, format!("{oid}\n").into_bytes());
-                self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
-            }
+        for (name, oid) in self.own.into_iter().filter(|(_, oid)| repo.has(oid)) {
+            let [value, log] = own_refs::saved_files(name.as_bstr(), &self.entry);
+            self.entry.insert(value, format!("{oid}\n").into_bytes());
+            self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
         }
         self.entry
     }

@@ -11,7 +11,7 @@ use crate::error::{IfExists, IoContext, Result};
 use crate::fs::{regular, walk};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::own_dir::files;
-use crate::git::repo::{self, Repo, from_oid};
+use crate::git::repo::{self, Repo};
 use crate::model::hex::hex;
 use crate::model::oid::Oid;
 
@@ -56,9 +56,7 @@ pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
 fn has_pointer(repo: &Repo, file: &Path, digest: &str) -> bool {
     let Ok(meta) = fs::symlink_metadata(file) else { return false };
     let pointer = format!("{VERSION}\noid sha256:{digest}\nsize {}\n", meta.len());
-    let id = Oid::parse(&repo::digest(pointer.as_bytes()));
-    let id = id.and_then(|id| from_oid(&id).ok());
-    id.is_some_and(|id| repo.gix().find_header(id).is_ok())
+    Oid::parse(&repo::digest(pointer.as_bytes())).is_some_and(|id| repo.has(&id))
 }
 
 fn copy(from: &Path, digest: &str, store: &Path, target: &Path) -> io::Result<()> {
