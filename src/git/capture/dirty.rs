@@ -1,8 +1,6 @@
 //! Compares files with the stat data of their entries in the private index.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use gix::bstr::ByteSlice;
@@ -17,16 +15,20 @@ use crate::git::cli::Call;
 use crate::git::index::entry_stat;
 use crate::model::path::TreePath;
 
-/// The racy entries of an index: git may think that the file of such an entry is unchanged although a program
-/// has written to the file. Many builds of git compare only whole seconds, and a program can restore a file's
-/// mtime after a write.
-pub fn racy_entries(worktree: &Path, index: &gix::index::File) -> Result<Vec<gix::index::Entry>> {
-    let is_racy_entry = |entry: &&gix::index::Entry| {
-        let path = TreePath::new(entry.path(index));
-        fs::symlink_metadata(path.on_disk(worktree)).is_ok_and(|meta| is_racy(&entry.stat, &meta))
+/// The entries of an index whose files do not have their stat data: git may think that such a file is unchanged
+/// although a program has written to it. Many builds of git compare only whole seconds, and a program can restore a
+/// file's mtime after a write.
+pub fn touched_entries(
+    worktree: &Path,
+    index: &gix::index::File,
+) -> Result<Vec<gix::index::Entry>> {
+    let is_touched = |entry: &&gix::index::Entry| {
+        let file = rustix::fs::lstat(TreePath::new(entry.path(index)).on_disk(worktree));
+        entry.mode != Mode::COMMIT
+            && file.is_ok_and(|file| !is_clean_file(entry.mode, &entry.stat, &file, index))
     };
     let found = parallel::map_chunks(index.entries(), |entries| {
-        Ok(entries.iter().filter(is_racy_entry).cloned().collect::<Vec<_>>())
+        Ok(entries.iter().filter(is_touched).cloned().collect::<Vec<_>>())
     })?;
     Ok(found.concat())
 }
@@ -119,31 +121,11 @@ pub fn untouched(
 /// True if a file has the times and the size of its index entry. If the entry's size is 0, only the times are
 /// compared: git sets the size to 0 if it does not trust the other stat data.
 fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
-    fs::symlink_metadata(file).is_ok_and(|meta| {
-        has_seconds(entry, &meta)
-            && has_nanoseconds(entry, &meta)
-            && (entry.size == 0 || entry.size == meta.size() as u32)
+    rustix::fs::lstat(file).is_ok_and(|stat| {
+        let now = entry_stat(&stat);
+        (entry.mtime, entry.ctime) == (now.mtime, now.ctime)
+            && (entry.size == 0 || entry.size == now.size)
     })
-}
-
-/// True if a file has the size of its index entry and the same seconds in its times, but other nanoseconds.
-fn is_racy(entry: &Stat, meta: &fs::Metadata) -> bool {
-    let has_times = entry.mtime.nsecs != 0 || entry.ctime.nsecs != 0;
-    has_seconds(entry, meta)
-        && entry.size == meta.size() as u32
-        && has_times
-        && !has_nanoseconds(entry, meta)
-}
-
-/// True if mtime and ctime of a file have the seconds of its index entry. The seconds are truncated to 32
-/// bits, as git does it.
-fn has_seconds(entry: &Stat, meta: &fs::Metadata) -> bool {
-    (entry.mtime.secs, entry.ctime.secs) == (meta.mtime() as u32, meta.ctime() as u32)
-}
-
-/// True if mtime and ctime of a file have the nanoseconds of its index entry.
-fn has_nanoseconds(entry: &Stat, meta: &fs::Metadata) -> bool {
-    (entry.mtime.nsecs, entry.ctime.nsecs) == (meta.mtime_nsec() as u32, meta.ctime_nsec() as u32)
 }
 
 /// True if a file has the type, mode and stat data of its index entry, and is older than the index. A file

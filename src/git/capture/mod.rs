@@ -32,7 +32,7 @@ use crate::git::capture::attempt::CaptureInputs;
 use crate::git::capture::mtimes::NewTimes;
 use crate::git::capture::omitted::Omissions;
 use crate::git::capture::private_index::{
-    edit_index, forget_racy_entries, read_tree, remove_from_index, trustworthy_index,
+    edit_index, forget_touched_entries, read_tree, remove_from_index, trustworthy_index,
 };
 use crate::git::capture::scan::Scan;
 use crate::git::gc::WholeMove;
@@ -107,7 +107,7 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     let git = repo.git().work_tree(source.worktree).index(source.index);
     let private = match trustworthy_index(source.index) {
         Some(index) => {
-            forget_racy_entries(&git, source, &inputs.base, &index)?;
+            forget_touched_entries(&git, source, &inputs.base, &index)?;
             Some(index)
         }
         None => read_tree(repo, source, source.base)?,

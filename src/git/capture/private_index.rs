@@ -75,8 +75,8 @@ pub fn bytes_of_files(index: &gix::index::File) -> u64 {
     index.entries().iter().map(|e| u64::from(e.stat.size).next_multiple_of(BLOCK)).sum()
 }
 
-/// Makes git read the files of racy and doubtful entries again.
-pub(super) fn forget_racy_entries(
+/// Makes git read the files of touched and doubtful entries again.
+pub(super) fn forget_touched_entries(
     git: &Git,
     source: &CaptureSource<'_>,
     base: &gix::index::File,
@@ -85,7 +85,7 @@ pub(super) fn forget_racy_entries(
     let mut edits = IndexEdits::default();
     let doubtful = dirty::doubtful_entries(index, source, base)?;
     let doubtful = doubtful.into_iter().map(|position| index.entries()[position].clone());
-    for entry in dirty::racy_entries(source.worktree, index)?.into_iter().chain(doubtful) {
+    for entry in dirty::touched_entries(source.worktree, index)?.into_iter().chain(doubtful) {
         // `git update-index` gives this entry no times, so git reads its file.
         set_mode(&mut edits, entry.mode, &entry, index);
     }
