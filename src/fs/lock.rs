@@ -23,10 +23,9 @@ pub struct Lock {
 
 /// Waits until the lock is free, and takes it.
 pub fn wait(path: &Path) -> Result<Lock> {
-    let failed = || format!("could not lock '{}'", path.display());
     loop {
-        let file = open(path).context(failed)?;
-        lock_and_trace(path, &file).context(failed)?;
+        let file = open(path).could_not("lock", path)?;
+        lock_and_trace(path, &file).could_not("lock", path)?;
         if still_there(path, &file) {
             return Ok(Lock { _file: file });
         }

@@ -88,14 +88,13 @@ impl Repo {
 
     fn record_names<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<RecordedChange> {
         let path = self.common_dir().join(CHANGING);
-        let failed = || format!("could not write '{}'", path.display());
         let names: String = names.map(|name| format!("{name}\n")).collect();
-        let file = regular::open_own_to_write(&path, true).context(failed)?;
-        file.lock().context(failed)?;
+        let file = regular::open_own_to_write(&path, true).could_not("write", &path)?;
+        file.lock().could_not("write", &path)?;
         let mut change = RecordedChange { file, is_left: false };
         // The process that held the lock until now may have been killed.
-        self.remove_recorded_locks(&change.file).context(failed)?;
-        change.file.write_all(names.as_bytes()).context(failed)?;
+        self.remove_recorded_locks(&change.file).could_not("write", &path)?;
+        change.file.write_all(names.as_bytes()).could_not("write", &path)?;
         Ok(change)
     }
 
@@ -107,10 +106,9 @@ impl Repo {
         if fs::metadata(&path).map_or(0, |meta| meta.len()) == 0 {
             return Ok(());
         }
-        let failed = || format!("could not read '{}'", path.display());
-        let file = regular::open_own_to_write(&path, true).context(failed)?;
+        let file = regular::open_own_to_write(&path, true).could_not("read", &path)?;
         match file.try_lock() {
-            Ok(()) => self.remove_recorded_locks(&file).context(failed),
+            Ok(()) => self.remove_recorded_locks(&file).could_not("read", &path),
             Err(_) => Ok(()),
         }
     }

@@ -57,15 +57,14 @@ pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree>
 /// HEAD. Until all three are complete, the entry is locked as git does it, so that `git worktree prune` does
 /// not remove it.
 fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktree> {
-    let failed = || format!("could not register '{}'", path.display());
     let assembled = repo.common_dir().join(ASSEMBLED);
-    tree::delete_tree(&assembled).context(failed)?;
+    tree::delete_tree(&assembled).could_not("register", path)?;
     let dot_git = path.join(".git");
     let mut gitdir = tree::path_bytes(&dot_git).to_owned();
     gitdir.push(b'\n');
     let now = jiff::Timestamp::now().as_second();
     let log = format!("{} {at} {} <{}> {now} +0000\n", at.null(), OURS.0, OURS.1);
-    fs::create_dir(&assembled).context(failed)?;
+    fs::create_dir(&assembled).could_not("register", path)?;
     copy_settings(repo, &assembled)?;
     let write = || -> io::Result<PathBuf> {
         fs::create_dir(assembled.join("logs"))?;
@@ -81,23 +80,23 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
         fs::remove_file(admin.join("locked"))?;
         Ok(admin)
     };
-    Ok(Worktree::at(repo, path, write().context(failed)?))
+    Ok(Worktree::at(repo, path, write().could_not("register", path)?))
 }
 
 /// Copies the settings of the main worktree with which `git worktree add` makes a new one. While commands run,
 /// these are the settings from before.
 fn copy_settings(repo: &Repo, assembled: &Path) -> Result<()> {
-    let failed = || format!("could not write '{}'", assembled.display());
     let from = repo.overrides().settings_of(repo.common_dir());
     if let Ok(patterns) = regular::read(&from.join("info/sparse-checkout")) {
-        fs::create_dir(assembled.join("info")).context(failed)?;
-        fs::write(assembled.join("info/sparse-checkout"), patterns).context(failed)?;
+        fs::create_dir(assembled.join("info")).could_not("write", assembled)?;
+        fs::write(assembled.join("info/sparse-checkout"), patterns)
+            .could_not("write", assembled)?;
     }
     let settings = regular::read(&from.join("config.worktree"));
     let is_used = repo.gix().config_snapshot().boolean("extensions.worktreeConfig") == Some(true);
     if let (Ok(settings), true) = (settings, is_used) {
         let file = assembled.join("config.worktree");
-        fs::write(&file, settings).context(failed)?;
+        fs::write(&file, settings).could_not("write", assembled)?;
         // These settings are only for the main worktree.
         for key in ["core.bare", "core.worktree"] {
             let call = repo.git().call("config").arg("--file").arg(&file);

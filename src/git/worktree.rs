@@ -431,16 +431,15 @@ impl WorktreeLock {
     pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
         let lock = admin.join("locked");
         unlock_ours(&admin);
-        let failed = || format!("could not write '{}'", lock.display());
         // The text is written before the file gets its name: git-frites would think that an empty lock was
         // made by a user who gave no reason.
         let readable = fs::Permissions::from_mode(0o644);
         let file = tempfile::Builder::new().permissions(readable).tempfile_in(&admin);
-        let mut file = file.context(failed)?;
-        file.write_all(format!("{LOCKED_BY_US}{reason}\n").as_bytes()).context(failed)?;
+        let mut file = file.could_not("write", &lock)?;
+        file.write_all(format!("{LOCKED_BY_US}{reason}\n").as_bytes()).could_not("write", &lock)?;
         match file.persist_noclobber(&lock) {
             Err(e) if e.error.kind() != io::ErrorKind::AlreadyExists => {
-                Err(e.error).context(failed)
+                Err(e.error).could_not("write", &lock)
             }
             _ => Ok(WorktreeLock { admin }),
         }

@@ -136,7 +136,7 @@ impl CandidateRef<'_> {
         let text = match regular::read_text(&file) {
             Ok(text) => Some(text),
             Err(e) if LOST.contains(&e.kind()) => None,
-            Err(e) => return Err(e).context(|| format!("could not read '{}'", file.display())),
+            Err(e) => return Err(e).could_not("read", &file),
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
@@ -157,9 +157,7 @@ impl CandidateRef<'_> {
     fn rebuilt(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
-            Some(tip) => Trailer::State
-                .find(&store.repo.commit(&tip)?.message)
-                .and_then(|word| word.parse().ok()),
+            Some(tip) => state_of(&store.repo.commit(&tip)?),
             // A candidate that changed nothing has no capture, but the verdict may have its state.
             None => store.verdict(&run.run)?.and_then(|v| v.entry(name).map(|e| e.state)),
         };
@@ -205,8 +203,7 @@ impl CandidateRef<'_> {
     /// is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
-            let state = Trailer::State.find(&read.message).and_then(|word| word.parse().ok());
-            let state = state.filter(|state: &State| state.usable(1))?;
+            let state = state_of(&read).filter(|state| state.usable(1))?;
             Some((capture_of(commit, &read), state))
         }))
     }
@@ -225,6 +222,11 @@ impl CandidateRef<'_> {
         Err(Error::fatal(format!("{self} has no iteration {wanted}: it was captured {times}"))
             .hint(format!("iterations count from 1; `{self}` is the newest")))
     }
+}
+
+/// The state that a capture records.
+fn state_of(capture: &Commit) -> Option<State> {
+    Trailer::State.find(&capture.message)?.parse().ok()
 }
 
 /// The capture in a commit.

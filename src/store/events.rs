@@ -296,26 +296,22 @@ pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> R
     if let (Some(task), false) = (task, object.contains_key("task")) {
         object.insert("task".into(), json!(task));
     }
-    let failed = || format!("could not write '{}'", file.display());
     if let Some(directory) = file.parent() {
-        fs::create_dir_all(directory).context(failed)?;
+        fs::create_dir_all(directory).could_not("write", file)?;
     }
-    let mut log = regular::open_own_to_write(file, true).context(failed)?;
+    let mut log = regular::open_own_to_write(file, true).could_not("write", file)?;
     let mut line = format!("{}\n", Value::Object(object));
-    if ends_mid_line(&mut log).context(failed)? {
+    if ends_mid_line(&mut log).could_not("write", file)? {
         // The last line is incomplete, because a writer was killed or the disk was full. Begin a new line.
         line.insert(0, '\n');
     }
-    log.write_all(line.as_bytes()).context(failed)
+    log.write_all(line.as_bytes()).could_not("write", file)
 }
 
 /// Reads all events, oldest first. They are not checked, although an attempt can write to the log. Lines that
 /// are not JSON objects, such as incomplete lines, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
-    let bytes = regular::read(file)
-        .if_exists()
-        .context(|| format!("could not read '{}'", file.display()))?
-        .unwrap_or_default();
+    let bytes = regular::read(file).if_exists().could_not("read", file)?.unwrap_or_default();
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 

@@ -66,15 +66,14 @@ impl Store {
     /// same checkout is neither finished nor taken back yet, because nothing could recover that landing without
     /// its intent. The caller holds the landing lock.
     pub fn begin_landing(&self, intent: &Intent) -> Result<PathBuf> {
-        for file in self.landing_files() {
-            let Some((left, _)) = self.landing_intent(&file) else { continue };
-            if left.holder == intent.holder {
-                let branch = left.branch.short();
-                return Err(Error::fatal(format!(
-                    "a landing on '{branch}' was interrupted here, and is not taken back yet"
-                ))
-                .hint("`git frites status` says what it waits for"));
-            }
+        let files = self.landing_files().into_iter();
+        let mut left = files.filter_map(|file| self.landing_intent(&file));
+        if let Some((left, _)) = left.find(|(left, _)| left.holder == intent.holder) {
+            let branch = left.branch.short();
+            return Err(Error::fatal(format!(
+                "a landing on '{branch}' was interrupted here, and is not taken back yet"
+            ))
+            .hint("`git frites status` says what it waits for"));
         }
         let file = self.landing_file(intent.holder.as_ref());
         write_toml(&file, intent)?;
@@ -83,7 +82,7 @@ impl Store {
 
     /// Removes the intent of a landing that is finished or taken back.
     pub fn end_landing(&self, file: &Path) -> Result<()> {
-        fs::remove_file(file).context(|| format!("could not remove '{}'", file.display()))
+        fs::remove_file(file).could_not("remove", file)
     }
 
     /// The files with intents of landings in this checkout and in candidates' worktrees.
@@ -101,7 +100,9 @@ impl Store {
     /// Reads one of [`Store::landing_files`]. Returns the intent and the time at which it was written; `None`
     /// if the file is damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
-        Some((renamed(read_toml(file)?).try_into().ok()?, written(file)))
+        let intent = renamed(read_toml(file)?).try_into().ok()?;
+        let written = fs::metadata(file).and_then(|meta| meta.modified());
+        Some((intent, written.unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 
     /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being made. Called
@@ -142,11 +143,6 @@ impl Store {
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
         read_toml(&self.run_dir(run).record())
     }
-}
-
-/// The time of a file's last change; 1970 if it cannot be read.
-fn written(file: &Path) -> SystemTime {
-    fs::metadata(file).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 #[cfg(test)]

@@ -174,11 +174,7 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
 /// another name.
 fn branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let default = refs::apply_branch(run);
-    let mut names: Vec<RefName> = Vec::new();
-    for (name, tip) in repo.refs_under("refs/heads/")? {
-        if tip == *commit && !name.starts_with("refs/heads/frites/run/") {
-            names.push(name);
-        }
-    }
-    Ok(names.into_iter().min_by_key(|name| *name != default))
+    let mut branches = repo.refs_under("refs/heads/")?;
+    branches.retain(|(name, tip)| tip == commit && !name.starts_with(refs::ATTEMPT_BRANCHES));
+    Ok(branches.into_iter().map(|(name, _)| name).min_by_key(|name| *name != default))
 }

@@ -359,24 +359,17 @@ impl JudgingLogs {
     pub fn begin(&self) -> Result<()> {
         let place = &self.place;
         let record = place.iterations.unwrap_or_default();
+        let here = &place.directory;
         match (self.second, place.iterations) {
-            (true, _) => {
-                place.keep(
-                    &place.directory.judgings(),
-                    &[BASE_TESTS.to_owned()],
-                    record.judging,
-                )?;
-            }
+            (true, _) => place.keep(&here.judgings(), &[BASE_TESTS.to_owned()], record.judging)?,
+            // No judging has left logs here, so a log of a setup belongs to the setup of the worktree.
             (false, Some(LogRecord { judging: None, round, .. })) => {
-                // No judging has left logs here, so a log of a setup belongs to the setup of the worktree.
-                let files = judging_files(place.directory.path());
-                place.keep(&place.directory.rounds(), &files, round)?;
+                place.keep(&here.rounds(), &judging_files(here.path()), round)?;
             }
             (false, _) => place.keep_judging(&record)?,
         }
         let directory = self.directory();
-        fs::create_dir_all(&directory)
-            .context(|| format!("could not make '{}'", directory.display()))?;
+        fs::create_dir_all(&directory).could_not("make", &directory)?;
         match place.iterations {
             Some(before) => place.record(LogRecord {
                 version: FORMAT,
@@ -400,7 +393,9 @@ impl JudgingLogs {
             return Ok(());
         }
         self.begin()?;
-        copy_logs(other, &here);
+        for name in judging_files(other) {
+            let _ = reflink_copy::reflink_or_copy(other.join(&name), here.join(&name));
+        }
         Ok(())
     }
 }
@@ -417,13 +412,6 @@ fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     match with_base_tests {
         true => place.base_tests(),
         false => place.clone(),
-    }
-}
-
-/// Copies the logs in one directory to another. It is not an error if a log cannot be copied.
-fn copy_logs(from: &Path, to: &Path) {
-    for name in judging_files(from) {
-        let _ = reflink_copy::reflink_or_copy(from.join(&name), to.join(&name));
     }
 }
 
@@ -469,8 +457,8 @@ fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
 /// Makes a directory. If an attempt has put something else in its place, e.g. a link, removes that first.
 fn real_directory(path: &Path) -> Result<PathBuf> {
     if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        tree::delete_tree(path).context(|| format!("could not remove '{}'", path.display()))?;
+        tree::delete_tree(path).could_not("remove", path)?;
     }
-    fs::create_dir_all(path).context(|| format!("could not make '{}'", path.display()))?;
+    fs::create_dir_all(path).could_not("make", path)?;
     Ok(path.to_owned())
 }

@@ -213,15 +213,14 @@ impl Store {
         for file in [dir.record(), dir.index(), dir.seeds()] {
             match file.symlink_metadata() {
                 Ok(meta) if meta.is_dir() => {
-                    tree::delete_tree(&file)
-                        .context(|| format!("could not remove '{}'", file.display()))?;
+                    tree::delete_tree(&file).could_not("remove", &file)?;
                 }
                 Ok(meta) if !meta.is_file() => remove(&file)?,
                 _ => {}
             }
         }
         let dir = dir.path();
-        std::fs::create_dir_all(dir).context(|| format!("could not make '{}'", dir.display()))?;
+        std::fs::create_dir_all(dir).could_not("make", dir)?;
         Ok(lock)
     }
 
@@ -273,6 +272,5 @@ fn busy(run: &Name) -> Error {
 
 /// Removes a file. It is not an error if the file does not exist.
 pub fn remove(file: &Path) -> Result<()> {
-    let removed = std::fs::remove_file(file).if_exists().map(drop);
-    removed.context(|| format!("could not remove '{}'", file.display()))
+    std::fs::remove_file(file).if_exists().map(drop).could_not("remove", file)
 }

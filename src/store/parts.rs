@@ -199,8 +199,7 @@ impl Store {
 
     /// The terms in the ref `name`; `None` if there is no such ref.
     pub fn terms_at(&self, run: &Name, name: &RefName) -> Result<Option<SharedTerms>> {
-        let found = self.stored::<SharedTerms>(run, name, TERMS)?;
-        match found {
+        match self.stored::<SharedTerms>(run, name, TERMS)? {
             Some(terms) if terms.version > FORMAT => Err(Error::fatal(format!(
                 "the terms of run {run} were written by a newer git-frites"
             ))

@@ -62,7 +62,7 @@ impl Store {
 
     /// A run's record, read from its ref; `None` if there is no such run.
     pub fn run(&self, run: &Name) -> Result<Option<Run>> {
-        self.recorded(run, RUN_RECORD)
+        self.run_at(run, &refs::record(run))
     }
 
     /// The record of a run in the ref `name`; `None` if there is no such ref.
@@ -72,17 +72,13 @@ impl Store {
 
     /// A run's verdict, read from its ref; `None` if the run was never judged.
     pub fn verdict(&self, run: &Name) -> Result<Option<Verdict>> {
-        self.recorded(run, VERDICT)
+        self.stored(run, &refs::record(run), VERDICT)
     }
 
     /// The command that judges a run as it was judged last.
     pub fn judge_command(&self, run: &Name) -> String {
         let verdict = self.verdict(run).ok().flatten();
         verdict.map(|verdict| verdict.terms).unwrap_or_default().judge_command(run, "")
-    }
-
-    fn recorded<T: DeserializeOwned>(&self, run: &Name, file: &str) -> Result<Option<T>> {
-        self.stored(run, &refs::record(run), file)
     }
 
     /// The record in the file `file` of the ref's tree; `None` if the ref or the file does not exist.
@@ -173,8 +169,7 @@ impl Store {
         if candidate.version > FORMAT {
             return Err(newer(&candidate.address()));
         }
-        let dir = self.candidate_dir(&candidate.run, &candidate.candidate);
-        atomic::write(&dir.record(), to_toml(candidate)?.as_bytes())
+        write_toml(&self.candidate_dir(&candidate.run, &candidate.candidate).record(), candidate)
     }
 }
 

@@ -62,7 +62,8 @@ impl Store {
         let (run, mut candidate, iteration) = match address {
             None => (newest.clone(), None, None),
             Some(Address::Pair { run, candidate, iteration }) => {
-                let found = find_run(&runs, run, matching)?.ok_or_else(|| unknown(&runs, run))?;
+                let found = find_run(&runs, run, matching)?
+                    .ok_or_else(|| unknown_run(names_of(&runs), run))?;
                 (found, Some(candidate.clone()), *iteration)
             }
             Some(Address::Word { word, iteration }) => {
@@ -142,16 +143,12 @@ impl Store {
             of_run.is_some_and(|name| name.collides(run))
         };
         let branches = self.repo.ref_names("refs/heads/frites/run/")?;
-        match branches.iter().find(|branch| is_in_the_way(branch)) {
-            Some(branch) => {
-                let branch = branch.short();
-                Err(Error::fatal(format!("the branch '{branch}' has a name that run {run} needs"))
-                    .hint(format!(
-                        "take another name, or delete the branch with `git branch -D {branch}`"
-                    )))
-            }
-            None => Ok(()),
-        }
+        let Some(branch) = branches.iter().find(|branch| is_in_the_way(branch)) else {
+            return Ok(());
+        };
+        let branch = branch.short();
+        Err(Error::fatal(format!("the branch '{branch}' has a name that run {run} needs"))
+            .hint(format!("take another name, or delete the branch with `git branch -D {branch}`")))
     }
 }
 
@@ -197,11 +194,8 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
             found.push((run, None));
             continue;
         }
-        for name in &run.candidates {
-            if run.tasks.get(name).is_some_and(|bound| bound == task) {
-                found.push((run, Some(name)));
-            }
-        }
+        let is_bound = |name: &&Name| run.tasks.get(*name).is_some_and(|bound| bound == task);
+        found.extend(run.candidates.iter().filter(is_bound).map(|name| (run, Some(name))));
     }
     found
 }
@@ -225,18 +219,13 @@ fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Na
     match of_newest.as_slice() {
         [(run, name)] if !is_ambiguous => Ok(((*run).clone(), name.cloned(), None)),
         _ => {
-            let places: Vec<String> = all
-                .iter()
-                .map(|(run, name)| match name {
-                    Some(name) => format!("{}/{name}", run.run),
-                    None => run.run.to_string(),
-                })
-                .collect();
-            Err(Error::fatal(format!(
-                "several are bound to the task '{id}': {}",
-                places.join(", ")
-            ))
-            .hint("name one of them"))
+            let places = all.iter().map(|(run, name)| match name {
+                Some(name) => format!("{}/{name}", run.run),
+                None => run.run.to_string(),
+            });
+            let places = places.collect::<Vec<_>>().join(", ");
+            Err(Error::fatal(format!("several are bound to the task '{id}': {places}"))
+                .hint("name one of them"))
         }
     }
 }
@@ -272,7 +261,7 @@ pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -
 /// The error for a word without a slash that names neither a run nor a candidate of the newest run.
 fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     if word.number().is_some() {
-        return unknown(runs, word);
+        return unknown_run(names_of(runs), word);
     }
     let names = names_of(runs).chain(&newest.candidates).map(Name::as_str);
     let error = Error::fatal(format!(
@@ -285,10 +274,6 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
             .hint(format!("run {} has {}", newest.run, listed(newest)))
             .because(Cause::UnknownRun),
     }
-}
-
-fn unknown(runs: &[Run], word: &Name) -> Error {
-    unknown_run(names_of(runs), word)
 }
 
 fn names_of(runs: &[Run]) -> impl Iterator<Item = &Name> + Clone {

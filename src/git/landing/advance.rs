@@ -106,19 +106,18 @@ pub(super) fn locked_by_others(lock: &Path) -> Error {
 /// Locks the index of a checkout; the lock holds a copy of `index`.
 fn lock_index(git: &Git, index: &Path) -> Result<()> {
     let lock = lock_file(git);
-    let failed = || format!("could not write '{}'", lock.display());
     match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             return Err(locked_by_others(&lock));
         }
-        other => drop(other.context(failed)?),
+        other => drop(other.could_not("write", &lock)?),
     }
     // Only a git that writes `index.lock` as its index makes `index.lock.lock`. This process holds
     // `index.lock` now, so an `index.lock.lock` was left by a killed git.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
-        fs::remove_file(&lock).context(failed)?;
-        return Err(error).context(failed);
+        fs::remove_file(&lock).could_not("write", &lock)?;
+        return Err(error).could_not("write", &lock);
     }
     Ok(())
 }

@@ -40,12 +40,11 @@ pub fn write(
     }
     let own = index_of(&layer.index(), &differences)?;
     fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", index)?;
-    let failed = || format!("could not write '{}'", into.display());
-    fs::create_dir_all(into).context(failed)?;
+    fs::create_dir_all(into).could_not("write", into)?;
     check_out_files(repo, layer, &differences, into, index)?;
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
     for place in paths_to_mark(deleted, &own, seeds) {
-        mark_as_deleted(into, &place).context(failed)?;
+        mark_as_deleted(into, &place).could_not("write", into)?;
     }
     Ok(true)
 }

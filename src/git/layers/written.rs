@@ -52,8 +52,7 @@ impl CompleteIndex {
     /// The tracked files of an overlay that commands have changed, sorted. `upper` is the layer that got
     /// every write.
     pub fn changed_over(&self, git: &Git, upper: &Path) -> Result<Vec<TreePath>> {
-        let failed = || format!("could not read '{}'", upper.display());
-        if has_only_git(upper).context(failed)? {
+        if has_only_git(upper).could_not("read", upper)? {
             return Ok(Vec::new());
         }
         let index = self.parse()?;
@@ -69,7 +68,7 @@ impl CompleteIndex {
                 (if is_gone { &mut gone } else { &mut rewritten }).push(TreePath::new(path));
             }
         })
-        .context(failed)?;
+        .could_not("read", upper)?;
         for directory in hidden {
             let below = index.prefixed_entries(directory.as_bstr()).unwrap_or_default();
             let paths = below.iter().map(|entry| TreePath::new(entry.path(&index)));

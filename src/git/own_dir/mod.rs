@@ -233,7 +233,6 @@ impl OwnGitDir {
     /// repository's objects, and those directories of the common git directory that git does not know, are
     /// mounted read-only below that path.
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
-        let failed = || format!("could not list '{}'", common.display());
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
         let modules = Path::new("worktrees").join(self.entry.file_name().unwrap_or_default());
         let modules = modules.join("modules");
@@ -242,8 +241,8 @@ impl OwnGitDir {
             read_only(common.join(SHARED_OBJECTS), "objects"),
             Mount::Directory { at: common.join(&modules), from: common.join(&modules) },
         ];
-        for found in fs::read_dir(common).context(failed)? {
-            let found = found.context(failed)?;
+        for found in fs::read_dir(common).could_not("list", common)? {
+            let found = found.could_not("list", common)?;
             let Ok(name) = found.file_name().into_string() else { continue };
             let is_known =
                 LEFT_OUT.contains(&name.as_str()) || COPIED_DIRECTORIES.contains(&name.as_str());
