@@ -230,27 +230,19 @@ fn list_of_keys(key: &str) -> String {
 /// Refuses a variable that begins with the name of a section but sets no key, such as `FRITES_ORACLE_TSET`.
 fn refuse_unknown_variables() -> Result<()> {
     let variables: Vec<String> = keys::ALL.iter().filter_map(KeySpec::variable).collect();
-    for (name, _) in std::env::vars_os() {
-        let Some(name) = name.to_str() else { continue };
-        let Some((section, _)) = name.strip_prefix("FRITES_").and_then(|n| n.split_once('_'))
-        else {
-            continue;
-        };
-        let section = section.to_lowercase();
-        if variables.iter().any(|variable| variable == name)
-            || !keys::ALL.iter().any(|spec| spec.is_within(&section))
-        {
-            continue;
-        }
-        let error = Error::fatal(format!("the variable {name} sets no key"));
-        return Err(match nearest(variables.iter().map(String::as_str), name) {
-            Some(near) => error.hint(format!("did you mean '{near}'?")),
-            None => {
-                error.hint(format!("`unset {name}`; the variables are {}", variables.join(", ")))
-            }
-        });
-    }
-    Ok(())
+    let names_a_section = |name: &str| {
+        let section = name.strip_prefix("FRITES_").and_then(|rest| rest.split_once('_'));
+        let section = section.map(|(section, _)| section.to_lowercase());
+        section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section)))
+    };
+    let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let unknown = names.find(|name| names_a_section(name) && !variables.contains(name));
+    let Some(name) = unknown else { return Ok(()) };
+    let error = Error::fatal(format!("the variable {name} sets no key"));
+    Err(match nearest(variables.iter().map(String::as_str), &name) {
+        Some(near) => error.hint(format!("did you mean '{near}'?")),
+        None => error.hint(format!("`unset {name}`; the variables are {}", variables.join(", "))),
+    })
 }
 
 #[cfg(test)]

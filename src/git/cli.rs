@@ -248,14 +248,8 @@ impl Git {
     /// Switches off the filters in the repository's own configuration, because an attempt may have made the
     /// repository.
     pub fn without_own_filters(mut self) -> Result<Self> {
-        let list = self.call("config").args([
-            "--local",
-            "-z",
-            "--name-only",
-            "--includes",
-            "--get-regexp",
-            "^filter[.]",
-        ]);
+        let list = self.call("config").words("--local -z --name-only --includes");
+        let list = list.args(["--get-regexp", "^filter[.]"]);
         for key in nul_separated(&list.output()?.stdout) {
             self.own_overrides.add(&key_text(key), None);
         }
@@ -294,6 +288,12 @@ impl Call {
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
         self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
         self
+    }
+
+    /// Adds arguments that are given as on a command line, with blanks between them.
+    #[must_use]
+    pub fn words(self, words: &str) -> Self {
+        self.args(words.split(' '))
     }
 
     /// Sets the standard input; by default it is empty.

@@ -21,16 +21,8 @@ use crate::model::path::TreePath;
 
 /// The options of every comparison. With them neither a configuration nor an attempt's attributes change the
 /// result (GIT-FACTS, "Capture and diff").
-const COMPARE: [&str; 8] = [
-    "diff-tree",
-    "-r",
-    "--ignore-submodules=none",
-    "--no-renames",
-    "--diff-algorithm=myers",
-    "--indent-heuristic",
-    "--no-ext-diff",
-    "--no-textconv",
-];
+const COMPARE: &str = "diff-tree -r --ignore-submodules=none --no-renames --diff-algorithm=myers \
+                       --indent-heuristic --no-ext-diff --no-textconv";
 
 /// The largest number of paths that are compared in process; git compares more.
 const MOST_IN_PROCESS: usize = 1000;
@@ -252,7 +244,7 @@ impl TreeComparison<'_> {
 
     /// A call that compares. [`TreeComparison::answer`] adds the two trees.
     fn call(self) -> Call {
-        self.repo.git().call(format!("--attr-source={}", self.attributes)).args(COMPARE)
+        self.repo.git().call(format!("--attr-source={}", self.attributes)).words(COMPARE)
     }
 
     /// A call that prints the paths and counts.

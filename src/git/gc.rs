@@ -354,9 +354,10 @@ mod tests {
         };
         git(&["init", "-q"]);
         let repo = Repo::discover(directory.path()).expect("a repository");
-        let base = repo.store_files(&[], [], "base").expect("written");
+        let base = repo.store(|objects| objects.add_files(&[], [], "base")).expect("written");
         let lost = Oid::parse(&"1".repeat(40)).expect("full");
-        let child = repo.store_files(&[], [&lost], "child").expect("written");
+        let child =
+            repo.store(|objects| objects.add_files(&[], [&lost], "child")).expect("written");
         let (capture, times) =
             (RefName::new("refs/frites/1/c1"), RefName::new("refs/frites/1/@mtimes/c1"));
         repo.update_ref(&capture, Some(&base), None, "capture").expect("new");

@@ -75,10 +75,15 @@ impl HeldRefs {
                     continue;
                 }
             }
-            let log = self.held.remove(&name).map(|held| held.log).unwrap_or_default();
-            self.held.extend(to.map(|value| (name, HeldRef { value, log })));
+            self.hold(&name, to);
         }
         Ok(found)
+    }
+
+    /// Notes the value of a ref, and keeps the held reflog; `None` if the ref is gone.
+    fn hold(&mut self, name: &RefName, value: Option<String>) {
+        let log = self.held.remove(name).map(|held| held.log).unwrap_or_default();
+        self.held.extend(value.map(|value| (name.clone(), HeldRef { value, log })));
     }
 
     /// Restores or removes a ref that somebody else changed. Fast-forwards and new refs are kept, because
@@ -107,13 +112,7 @@ impl HeldRefs {
         let moves = repo.own_moves.lock();
         for (name, new) in &moves[self.moves_seen..] {
             if name.starts_with(&format!("refs/frites/{}/", self.run)) {
-                match new {
-                    None => drop(self.held.remove(name)),
-                    Some(new) => {
-                        let log = self.held.remove(name).map(|held| held.log).unwrap_or_default();
-                        self.held.insert(name.clone(), HeldRef { value: new.to_string(), log });
-                    }
-                }
+                self.hold(name, new.map(|new| new.to_string()));
             }
         }
         self.moves_seen = moves.len();

@@ -158,15 +158,8 @@ impl Conflicts {
 
 /// The files below a directory in `tree`, which is a tree or a commit.
 pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<TreePath>> {
-    let call = repo.git().call("--literal-pathspecs").args([
-        "ls-tree",
-        "-r",
-        "-z",
-        "--name-only",
-        tree.as_str(),
-        "--",
-    ]);
-    call.arg(OsStr::from_bytes(directory)).paths()
+    let call = repo.git().call("--literal-pathspecs").words("ls-tree -r -z --name-only");
+    call.args([tree.as_str(), "--"]).arg(OsStr::from_bytes(directory)).paths()
 }
 
 /// The mode and object of each of these paths in `tree`, which is a tree or a commit. Paths that `tree` does

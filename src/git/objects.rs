@@ -238,17 +238,6 @@ impl Repo {
             },
         )
     }
-
-    /// Stores a commit by git-frites whose tree has exactly these files. Sets no ref.
-    pub fn store_files<'a>(
-        &self,
-        files: &[(String, StoredContent<'_>)],
-        parents: impl IntoIterator<Item = &'a Oid>,
-        message: &str,
-    ) -> Result<Oid> {
-        let parents: Vec<&Oid> = parents.into_iter().collect();
-        self.store(|objects| objects.add_files(files, parents.iter().copied(), message))
-    }
 }
 
 /// The content of a file for [`NewObjects::add_files`].
@@ -287,9 +276,10 @@ mod tests {
             ("b".to_owned(), StoredContent::Stored(blob)),
             ("a".to_owned(), StoredContent::Bytes(b"bytes\0\n")),
         ];
-        let root = repo.store_files(&files, [], "root").expect("written");
+        let root = repo.store(|objects| objects.add_files(&files, [], "root")).expect("written");
         let again = [&root, &root];
-        let child = repo.store_files(&files, again, "child\n").expect("written");
+        let child =
+            repo.store(|objects| objects.add_files(&files, again, "child\n")).expect("written");
         git(&["fsck", "--strict"]);
         let tree = git(&["ls-tree", "--format=%(objectmode) %(path)", child.as_str()]);
         assert_eq!(tree, "100644 a\n100644 b\n100644 b.txt");

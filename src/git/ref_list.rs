@@ -261,8 +261,9 @@ mod tests {
         let made = duct::cmd!("git", "init", "-q", directory.path()).run();
         made.expect("git is installed");
         let repo = Repo::discover(directory.path()).expect("a repository");
-        let commits =
-            ["one", "other"].map(|message| repo.store_files(&[], [], message).expect("a commit"));
+        let commits = ["one", "other"].map(|message| {
+            repo.store(|objects| objects.add_files(&[], [], message)).expect("a commit")
+        });
         (directory, repo, commits)
     }
 

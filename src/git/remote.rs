@@ -72,25 +72,17 @@ impl<'r> Remote<'r> {
     /// Fetches the refs with these names. A name may have one `*` in it; a name without `*` must exist in the
     /// other repository. Fetched refs that no longer exist there are deleted in this repository.
     pub fn fetch(&self, names: &[String]) -> Result<()> {
-        let options = [
-            "--quiet",
-            "--no-filter",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--prune",
-            "--no-recurse-submodules",
-        ];
-        let specs = names
-            .iter()
-            .map(|name| format!("+{name}:{}", self.fetched(&RefName::new(name.as_str()))));
+        let options = "--quiet --no-filter --no-tags --no-write-fetch-head --prune";
+        let to = |name: &String| self.fetched(&RefName::new(name.as_str()));
+        let specs = names.iter().map(|name| format!("+{name}:{}", to(name)));
         // git cannot check objects in a partial clone: those that they name may be missing.
         let checks = !is_partial_clone(&self.repo.gix());
         let mut call = self.git().call("-c").arg(format!("fetch.fsckObjects={checks}"));
         for problem in HARMLESS_PROBLEMS.split_whitespace() {
             call = call.arg("-c").arg(format!("fetch.fsck.{problem}=ignore"));
         }
-        let call = call.arg("fetch").args(options).args(["--end-of-options", &self.place]);
-        let call = call.args(specs);
+        let call = call.arg("fetch").words(options).arg("--no-recurse-submodules");
+        let call = call.args(["--end-of-options", &self.place]).args(specs);
         // If another process in this repository fetches the same refs, this waits and tries again.
         let pauses = PAUSES.map(|pause| pause * 4);
         let done =

@@ -188,16 +188,10 @@ impl Repo {
         let gix = self.gix();
         let config = gix.config_snapshot();
         let is = |key: &str, value: bool| config.boolean(key) == Some(value);
+        let off = ["ignoreCase", "sparseCheckout", "precomposeUnicode", "protectHFS"];
         self.trusts_modes()
             && !is("core.symlinks", false)
-            && ![
-                "core.ignoreCase",
-                "core.sparseCheckout",
-                "core.precomposeUnicode",
-                "core.protectHFS",
-            ]
-            .iter()
-            .any(|key| is(key, true))
+            && !off.iter().any(|key| is(&format!("core.{key}"), true))
     }
 
     /// The root of the checkout, for commands that change it; fails in a bare repository.
@@ -242,12 +236,8 @@ impl Repo {
                 return Ok(head);
             }
         }
-        let output = self
-            .checkout()
-            .call("rev-parse")
-            .args(["--verify", "--quiet", "--end-of-options"])
-            .arg(format!("{revision}^{{commit}}"))
-            .output()?;
+        let call = self.checkout().call("rev-parse").words("--verify --quiet --end-of-options");
+        let output = call.arg(format!("{revision}^{{commit}}")).output()?;
         if let Some(oid) = Oid::parse(String::from_utf8_lossy(&output.stdout).trim()) {
             return Ok(oid);
         }
@@ -461,9 +451,8 @@ impl Repo {
 
     /// True if `ancestor` is reachable from `of`, or is the same commit.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
-        let call =
-            self.git().call("merge-base").args(["--is-ancestor", ancestor.as_str(), of.as_str()]);
-        let output = call.output()?;
+        let call = self.git().call("merge-base").arg("--is-ancestor");
+        let output = call.args([ancestor.as_str(), of.as_str()]).output()?;
         match output.code {
             0 => Ok(true),
             1 => Ok(false),
@@ -489,12 +478,8 @@ impl Repo {
     ) -> Result<u64> {
         let list: String =
             tips.map(|o| format!("{o}\n")).chain(others.map(|o| format!("^{o}\n"))).collect();
-        let call = self.git().call("rev-list").args([
-            "--objects",
-            "--disk-usage",
-            "--ignore-missing",
-            "--stdin",
-        ]);
+        let call = self.git().call("rev-list");
+        let call = call.words("--objects --disk-usage --ignore-missing --stdin");
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
@@ -504,12 +489,8 @@ impl Repo {
         if !self.may_have_section(section) {
             return Ok(Vec::new());
         }
-        let call = self.checkout().for_user().call("config").args([
-            "-z",
-            "--show-origin",
-            "--get-regexp",
-            &format!(r"^{section}\."),
-        ]);
+        let call = self.checkout().for_user().call("config");
+        let call = call.words("-z --show-origin --get-regexp").arg(format!(r"^{section}\."));
         let output = call.output()?;
         match output.code {
             // 1 means that no setting matches.

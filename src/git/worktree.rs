@@ -4,13 +4,16 @@
 //! the repository lock, by one process at a time. Then the files are checked out, in parallel with other
 //! worktrees. The second step is 95–99 % of the cost.
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use gix::bstr::ByteSlice;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::atomic;
@@ -197,8 +200,8 @@ pub fn require_own_git(
             ))
             .hint("go to a directory above it; if it is a repository of yours: `GIT_DIR=. git frites …`"));
         }
-        let checkouts = entries_in(&git_dir)?.into_iter().filter_map(|admin| points_to(&admin));
-        let checkouts = checkouts.filter_map(|link| Some(nearest_real(link.parent()?)));
+        let checkouts = entries_in(&git_dir)?.into_iter().filter_map(|admin| root_of(&admin));
+        let checkouts = checkouts.map(|root| nearest_real(&root));
         let mut around = checkouts.filter(|checkout| found_at.starts_with(checkout));
         let refused =
             around.find(|checkout| checkout == found_at || is_candidates(&git_dir, checkout));
@@ -251,30 +254,26 @@ fn entries_in(common: &Path) -> Result<Vec<PathBuf>> {
 
 /// The path of the worktree's `.git` file that an administrative entry names; `None` if the entry is damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
-    let mut bytes = regular::read(&admin.join("gitdir")).ok()?;
-    while bytes.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
-        bytes.pop();
-    }
-    if bytes.is_empty() {
-        return None;
-    }
-    let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
+    let bytes = regular::read(&admin.join("gitdir")).ok()?;
+    let path = Path::new(OsStr::from_bytes(bytes.trim_end_with(|c| matches!(c, '\n' | '\r'))));
     if path.is_absolute() {
         // The path is returned as git wrote it. Links are not resolved, because a link may lead elsewhere by
         // now.
-        return Some(path);
+        return Some(path.to_owned());
     }
     // Since git 2.48 the path can be relative (`worktree.useRelativePaths`).
     let directory = admin.join(path.parent()?).canonicalize().ok()?;
     Some(directory.join(path.file_name()?))
 }
 
+/// The root of the worktree that an administrative entry names; `None` if the entry is damaged.
+pub fn root_of(admin: &Path) -> Option<PathBuf> {
+    Some(points_to(admin)?.parent()?.to_owned())
+}
+
 /// The roots of all checkouts of the repository, including the main worktree.
 pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
-    let mut roots: Vec<PathBuf> = entries(repo)?
-        .iter()
-        .filter_map(|admin| Some(points_to(admin)?.parent()?.to_owned()))
-        .collect();
+    let mut roots: Vec<PathBuf> = entries(repo)?.iter().filter_map(|a| root_of(a)).collect();
     roots.extend(repo.work_tree().map(Path::to_owned));
     roots.extend(repo.main_worktree().map(Path::to_owned));
     Ok(roots)
@@ -289,15 +288,8 @@ pub fn head_branch(git_dir: &Path) -> Option<RefName> {
 /// The paths whose staged version is neither that of the tree `one` nor that of the tree `other`.
 pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     let differing = |tree: &Oid| -> Result<BTreeSet<TreePath>> {
-        let call = git.call("diff-index").args([
-            "--cached",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--ignore-submodules=none",
-            tree.as_str(),
-        ]);
-        call.paths()
+        let call = git.call("diff-index").words("--cached -z --name-only --no-renames");
+        call.args(["--ignore-submodules=none", tree.as_str()]).paths()
     };
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
@@ -317,20 +309,13 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
             })
         })
     };
-    let files = [
-        "HEAD",
-        "rebase-merge/head-name",
-        "rebase-apply/head-name",
-        "rebase-merge/update-refs",
-        "BISECT_START",
-    ];
+    let heads = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
+    let others = ["rebase-merge/update-refs", "BISECT_START"];
+    let files = [&heads[..], &others].concat();
     let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
-    for admin in entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except) {
-        if on(&admin) {
-            return Ok(Some(
-                points_to(&admin).and_then(|p| Some(p.parent()?.to_owned())).unwrap_or(admin),
-            ));
-        }
+    let mut others = entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except);
+    if let Some(admin) = others.find(|admin| on(admin)) {
+        return Ok(Some(root_of(&admin).unwrap_or(admin)));
     }
     // A bare repository has a HEAD, but no checkout.
     let bare = repo.is_bare();
@@ -344,17 +329,11 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
 /// The entry is renamed to `aside`, so that git never finds an incomplete entry. If `aside` is on another
 /// file system, the entry is deleted in place.
 fn unregister(admin: &Path, aside: &Path) -> Result<()> {
-    let in_worktrees = admin.parent().and_then(Path::file_name).is_some_and(|n| n == "worktrees");
-    if !in_worktrees {
-        return Err(Error::internal(format!(
-            "'{}' is not an administrative entry",
-            admin.display()
-        )));
+    if !admin.parent().is_some_and(|above| above.ends_with("worktrees")) {
+        let what = format!("'{}' is not an administrative entry", admin.display());
+        return Err(Error::internal(what));
     }
-    if fs::rename(admin, aside).is_ok() {
-        return Ok(());
-    }
-    delete_tree(admin).could_not("delete", admin)
+    fs::rename(admin, aside).or_else(|_| delete_tree(admin)).could_not("delete", admin)
 }
 
 /// The approximate disk space of a checkout of a commit, in bytes. Each file takes whole blocks of 4 KiB.
@@ -382,22 +361,17 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
 /// Fails if what is at `path` is not ours: if a link leads to it, if it is no directory, or if it is not
 /// `registered` with git. Returns false if nothing is at the path.
 pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> {
-    let there = fs::symlink_metadata(path).is_ok();
-    if there && !is_real_directory(root, path) {
-        let what = format!(
-            "'{}' is not a directory of ours any more: a link or a file is in its place",
-            path.display()
-        );
-        return Err(Error::no(what).hint("look at it, and move it away by hand"));
-    }
-    if there && !registered {
-        return Err(Error::no(format!(
-            "git does not know '{}' as a worktree of this repository",
-            path.display()
-        ))
-        .hint("look at it, and move it away by hand"));
-    }
-    Ok(there)
+    let shown = path.display();
+    let what = match fs::symlink_metadata(path).is_ok() {
+        true if !is_real_directory(root, path) => format!(
+            "'{shown}' is not a directory of ours any more: a link or a file is in its place"
+        ),
+        true if !registered => {
+            format!("git does not know '{shown}' as a worktree of this repository")
+        }
+        there => return Ok(there),
+    };
+    Err(Error::no(what).hint("look at it, and move it away by hand"))
 }
 
 /// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git directory in

@@ -319,7 +319,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let mut found =
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
     for admin in worktree::entries(repo).unwrap_or_default() {
-        let root = worktree::points_to(&admin).and_then(|p| Some(p.parent()?.to_owned()));
+        let root = worktree::root_of(&admin);
         // If a `git worktree add` was killed, it has left a damaged entry, which does not name a checkout.
         if root.as_deref().is_some_and(|root| !context.is_ours(root)) {
             found.push(OtherCheckout { git_dir: admin, root });

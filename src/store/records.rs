@@ -200,7 +200,8 @@ pub(super) fn commit_of(
     for previous in known.iter().skip(1) {
         message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
     }
-    repo.store_files(files, known.iter().copied().chain(judged), &message)
+    let parents = || known.iter().copied().chain(judged);
+    repo.store(|objects| objects.add_files(files, parents(), &message))
 }
 
 pub(super) fn to_toml<T: Serialize>(record: &T) -> Result<String> {

@@ -125,14 +125,15 @@ fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
 /// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970;
 /// `None` if no commit did.
 pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i64>> {
-    let call = repo.git().call("--literal-pathspecs").args([
-        "log",
-        "-1",
-        "--format=%ct",
-        tip.as_str(),
-        "--",
-    ]);
-    Ok(call.arg(OsStr::from_bytes(path)).line()?.to_string_lossy().trim().parse().ok())
+    let call = repo.git().call("--literal-pathspecs").words("log -1 --format=%ct");
+    Ok(call
+        .args([tip.as_str(), "--"])
+        .arg(OsStr::from_bytes(path))
+        .line()?
+        .to_string_lossy()
+        .trim()
+        .parse()
+        .ok())
 }
 
 /// The time of the newest commit that gave a path this blob, or that removed the path if `blob` is `None`.
@@ -147,19 +148,11 @@ pub fn commit_time(
     if heads.is_empty() {
         return Ok(None);
     }
-    let call = repo.git().call("--literal-pathspecs").args([
-        "log",
-        "-m",
-        "--no-renames",
-        "--raw",
-        "--no-abbrev",
-    ]);
-    let call = call
-        .arg("--format=commit %ct")
-        .args(heads.iter().map(Oid::as_str))
-        .arg(format!("^{base}"))
-        .arg("--");
-    let answer = call.arg(OsStr::from_bytes(path)).bytes()?;
+    let call = repo.git().call("--literal-pathspecs").words("log -m --no-renames --raw");
+    let call =
+        call.args(["--no-abbrev", "--format=commit %ct"]).args(heads.iter().map(Oid::as_str));
+    let call = call.args([&format!("^{base}"), "--"]).arg(OsStr::from_bytes(path));
+    let answer = call.bytes()?;
     let wanted = blob.copied().unwrap_or_else(|| base.null());
     let mut time = None;
     for line in String::from_utf8_lossy(&answer).lines() {

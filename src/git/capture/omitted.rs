@@ -254,16 +254,13 @@ fn unsaved_submodule_work(
 ) -> Result<Option<&'static str>> {
     let git = repo.git_at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
     let finds_work = |output: Output| output.code != 0 || !output.stdout.is_empty();
-    if finds_work(
-        git.call("status").args(["--porcelain", "-z", "--ignore-submodules=none"]).output()?,
-    ) {
+    let changed = git.call("status").words("--porcelain -z --ignore-submodules=none");
+    if finds_work(changed.output()?) {
         return Ok(Some("a submodule with uncommitted changes"));
     }
-    let unpublished = git
-        .call("rev-list")
-        .args(["--max-count=1", "--ignore-missing", "HEAD", "--branches", STASH])
-        .args(["--not", "--remotes", &commit.to_string()])
-        .output()?;
+    let call = git.call("rev-list").words("--max-count=1 --ignore-missing HEAD --branches");
+    let call = call.args([STASH, "--not", "--remotes", &commit.to_string()]);
+    let unpublished = call.output()?;
     Ok(finds_work(unpublished).then_some("a submodule with commits that are nowhere else"))
 }
 

@@ -47,9 +47,8 @@ impl Scan {
     ) -> Result<Scan> {
         let source = inputs.source;
         let tracked = inputs.tracked_paths(private)?;
-        let listing = sparse_aware(git)
-            .args(["ls-files", "-z", "-t", "-o", "-m", "-d", "--exclude-standard"])
-            .bytes()?;
+        let listing = sparse_aware(git).words("ls-files -z -t -o -m -d --exclude-standard");
+        let listing = listing.bytes()?;
         let mut scan = Scan::default();
         for record in nul_separated(&listing) {
             let path = record.get(2..).unwrap_or_default();
@@ -165,14 +164,7 @@ impl Scan {
     pub fn stage(&self, git: &Git, any: &Oid) -> Result<()> {
         remove_from_index(git, any, &self.removed)?;
         if !self.staged.is_empty() {
-            let call = sparse_aware(git).args([
-                "update-index",
-                "-z",
-                "--add",
-                "--remove",
-                "--replace",
-                "--stdin",
-            ]);
+            let call = sparse_aware(git).words("update-index -z --add --remove --replace --stdin");
             call.stdin(TreePath::nul_terminated(&self.staged)).run()?;
         }
         let mut edits = IndexEdits::default();

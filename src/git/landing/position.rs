@@ -66,15 +66,8 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
 
 /// The staged and modified tracked files of the checkout, as `git status --porcelain -z` prints them.
 pub fn uncommitted(repo: &Repo) -> Result<Vec<u8>> {
-    let call = repo.checkout().call("status");
-    call.args([
-        "--porcelain",
-        "-z",
-        "--untracked-files=no",
-        "--no-renames",
-        "--ignore-submodules=untracked",
-    ])
-    .bytes()
+    let call = repo.checkout().call("status").words("--porcelain -z --untracked-files=no");
+    call.words("--no-renames --ignore-submodules=untracked").bytes()
 }
 
 /// The first path of [`uncommitted`] and the number of its other paths, for a message. `None` if
