@@ -157,9 +157,9 @@ impl Setting for f64 {
     }
 }
 
-/// Defines a type that has a few words as its values.
-macro_rules! choice {
-    ($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+) => {
+/// Defines types that have a few words as their values.
+macro_rules! choices {
+    ($($(#[$meta:meta])* $name:ident: $first:literal $variant:ident, $($word:literal $other:ident),+;)+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
         pub enum $name {
@@ -176,38 +176,36 @@ macro_rules! choice {
                 value.as_str()?.parse().ok()
             }
         }
-    };
+    )+};
 }
 
-choice! {
+choices! {
     /// `env.mode`
-    EnvMode: "inherit" Inherit, "clean" Clean
-}
-choice! {
+    EnvMode: "inherit" Inherit, "clean" Clean;
     /// `oracle.flaky`
-    Flaky: "pass" Pass, "fail" Fail
-}
-choice! {
+    Flaky: "pass" Pass, "fail" Fail;
     /// `ui.notify`: how a person who looks elsewhere learns that the work has ended
-    NotifyMode: "off" Off, "bell" Bell, "auto" Auto
-}
-
-choice! {
+    NotifyMode: "off" Off, "bell" Bell, "auto" Auto;
     /// `synthesis.mode`
-    SynthesisMode: "passing-only" PassingOnly, "off" Off
-}
-
-choice! {
+    SynthesisMode: "passing-only" PassingOnly, "off" Off;
     /// `merge.strategy`
-    MergeStrategy: "none" None, "newest-file-wins" NewestFileWins
-}
-choice! {
+    MergeStrategy: "none" None, "newest-file-wins" NewestFileWins;
     /// `merge.tie`: the side that wins if both wrote a file at the same time
-    Tie: "child" Child, "parent" Parent
-}
-choice! {
+    Tie: "child" Child, "parent" Parent;
     /// `sandbox.mode`
-    SandboxMode: "auto" Auto, "required" Required, "sealed" Sealed, "landlock" Landlock, "off" Off
+    SandboxMode: "auto" Auto, "required" Required, "sealed" Sealed, "landlock" Landlock, "off" Off;
+    /// `sandbox.home`
+    SandboxHome: "user" User, "private" Private;
+    /// `spawn.home`
+    SpawnHome: "private" Private, "shared" Shared;
+    /// `spawn.guard`
+    GuardMode: "auto" Auto, "required" Required, "off" Off;
+    /// `oracle.proof`
+    ProofMode: "auto" Auto, "always" Always, "never" Never;
+    /// `oracle.warm`
+    WarmMode: "auto" Auto, "base" Base, "never" Never;
+    /// `agents.*.stdin`
+    AgentInput: "prompt" Prompt, "none" None;
 }
 
 impl SandboxMode {
@@ -220,27 +218,6 @@ impl SandboxMode {
             SandboxMode::Landlock => world == WorldKind::Landlock,
         }
     }
-}
-
-choice! {
-    /// `sandbox.home`
-    SandboxHome: "user" User, "private" Private
-}
-choice! {
-    /// `spawn.home`
-    SpawnHome: "private" Private, "shared" Shared
-}
-choice! {
-    /// `spawn.guard`
-    GuardMode: "auto" Auto, "required" Required, "off" Off
-}
-choice! {
-    /// `oracle.proof`
-    ProofMode: "auto" Auto, "always" Always, "never" Never
-}
-choice! {
-    /// `oracle.warm`
-    WarmMode: "auto" Auto, "base" Base, "never" Never
 }
 
 /// `sandbox.network`
@@ -269,11 +246,6 @@ impl Setting for Network {
     fn from_text(text: &str) -> Option<Value> {
         if text == "setup" { Some(text.into()) } else { bool::from_text(text) }
     }
-}
-
-choice! {
-    /// `agents.*.stdin`
-    AgentInput: "prompt" Prompt, "none" None
 }
 
 /// The strings of an array, or the parts of a string between its commas.

@@ -359,9 +359,8 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         renames.push(Rename { from, change });
     }
     while !rest.is_empty() {
-        let mut counts = take_record(&mut rest)?.split(|b| *b == b'\t');
-        let added = counts.next()?;
-        let deleted = counts.next()?;
+        let counts: Vec<&[u8]> = take_record(&mut rest)?.split(|b| *b == b'\t').collect();
+        let [added, deleted, ..] = counts[..] else { return None };
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
@@ -387,11 +386,8 @@ fn parse(answer: &[u8]) -> Option<Patch> {
     // The counts are in the order of the raw records, but not every path has counts.
     let mut at = 0;
     while !rest.is_empty() && !rest.starts_with(b"\0") {
-        let record = take_record(&mut rest)?;
-        let mut fields = record.splitn(3, |b| *b == b'\t');
-        let added = fields.next()?;
-        let deleted = fields.next()?;
-        let path = fields.next()?;
+        let fields: Vec<&[u8]> = take_record(&mut rest)?.splitn(3, |b| *b == b'\t').collect();
+        let [added, deleted, path] = fields[..] else { return None };
         at += changes.get(at..)?.iter().position(|c| *c.path == *path)?;
         changes[at].lines = number(added).zip(number(deleted));
     }

@@ -99,9 +99,6 @@ fn restored(
             (Restore::Keep, ..) | (Restore::Text(_) | Restore::Mode, _, None) => {}
         }
     }
-    if edits.is_empty() {
-        return Ok(RestoredTree { tree: *tree, put_back: Vec::new(), taken_out: Vec::new() });
-    }
     let restored = edited_tree(repo, tree, edits)?;
     // The trees are compared again, because a restored path may also have replaced an added file or
     // directory.

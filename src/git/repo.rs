@@ -289,13 +289,11 @@ impl Repo {
     /// The bytes of the file to which a path leads, after symbolic links are followed. `None` if there is no
     /// such file, or if a link leads out of the tree. `tree` is a tree or a commit.
     pub fn file_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
-        match self.file(tree, path)? {
-            Some(bytes) => Ok(Some(bytes)),
-            None => match self.place_by_links(tree, path)? {
-                Some(place) => self.file(tree, &place),
-                None => Ok(None),
-            },
+        if let Some(bytes) = self.file(tree, path)? {
+            return Ok(Some(bytes));
         }
+        let place = self.place_by_links(tree, path)?;
+        place.map_or(Ok(None), |place| self.file(tree, &place))
     }
 
     /// The path in the tree to which `path` leads after symbolic links are followed; nothing need exist
@@ -311,13 +309,8 @@ impl Repo {
 
     /// The target of a symbolic link in a tree; `None` if the path is not a symbolic link.
     pub fn link_at(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
-        match self.entry(tree, path.into())? {
-            Some((EntryMode::Link, id)) => {
-                let target = self.blob(&to_oid(id))?;
-                Ok(Some(target.to_str_lossy().into_owned()))
-            }
-            _ => Ok(None),
-        }
+        let Some((EntryMode::Link, id)) = self.entry(tree, path.into())? else { return Ok(None) };
+        Ok(Some(self.blob(&to_oid(id))?.to_str_lossy().into_owned()))
     }
 
     /// The bytes of the blob at a path of a commit: a file's content, or a symbolic link's target. `None` if
@@ -681,12 +674,8 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     if output.status.success() {
         // git accepts the repository, but gix does not, because the repository uses SHA-256 or a newer
         // format, or is damaged.
-        let mut source = std::error::Error::source(&e);
-        let mut text = e.to_string();
-        while let Some(cause) = source {
-            text = cause.to_string();
-            source = cause.source();
-        }
+        let causes = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
+        let text = causes.last().map(ToString::to_string).unwrap_or_default();
         return Error::fatal(format!(
             "this repository cannot be read by git-frites: {}",
             text.lines().next().unwrap_or_default()

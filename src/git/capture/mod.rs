@@ -68,11 +68,8 @@ pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnaps
     // capture has left it.
     let _ = fs::remove_file(source.index.with_extension("lock"));
     let inputs = CaptureInputs::read(repo, source)?;
-    if let Some(read) = read_in_process(&inputs)? {
-        return complete(&inputs, read);
-    }
-    let read = read_by_git(&inputs)?;
-    complete(&inputs, read)
+    let read = read_in_process(&inputs)?;
+    complete(&inputs, read.map_or_else(|| read_by_git(&inputs), Ok)?)
 }
 
 /// The files of a worktree, as the private index has them now.
@@ -272,15 +269,11 @@ pub fn store(
 /// A chain of captures from `tip` back to `base`, without the base; newest first.
 pub fn chain(repo: &Repo, tip: &Oid, base: &Oid) -> Result<Vec<(Oid, Commit)>> {
     let mut found = Vec::new();
-    let mut at = *tip;
-    while at != *base {
+    let mut next = Some(*tip);
+    while let Some(at) = next.filter(|at| at != base) {
         let commit = repo.commit(&at)?;
-        let first = commit.parents.first().copied();
+        next = commit.parents.first().copied();
         found.push((at, commit));
-        match first {
-            Some(parent) => at = parent,
-            None => break,
-        }
     }
     Ok(found)
 }

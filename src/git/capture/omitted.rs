@@ -190,8 +190,7 @@ fn metadata_of_file(path: &Path) -> Result<Option<fs::Metadata>> {
 
 /// The reason why git cannot hold the file at a path; `None` if git can hold it.
 pub(super) fn why_unholdable(worktree: &Path, path: &TreePath) -> Option<&'static str> {
-    let kind = fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type();
-    special_kind(kind)
+    special_kind(fs::symlink_metadata(path.on_disk(worktree)).ok()?.file_type())
 }
 
 fn special_kind(kind: fs::FileType) -> Option<&'static str> {

@@ -240,15 +240,14 @@ impl Worker {
             return Ok(None);
         }
         self.read(repo, entry.id)?;
-        let executable = match entry.mode {
+        let permissions = match entry.mode {
             _ if is_link => return Ok(Some(NewEntry::Link { target: &self.blob })),
-            EntryMode::FILE => false,
-            EntryMode::FILE_EXECUTABLE => true,
+            EntryMode::FILE => 0o666,
+            EntryMode::FILE_EXECUTABLE => 0o777,
             other => return Err(Error::internal(format!("'{path}' has the mode {other:?}"))),
         };
-        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         let content = conversion.apply(&self.blob, &mut self.converted)?;
-        Ok(Some(NewEntry::File { content, mode }))
+        Ok(Some(NewEntry::File { content, mode: Mode::from_raw_mode(permissions) }))
     }
 }
 

@@ -42,9 +42,10 @@ const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "ref
 
 /// The paths in [`READ`] that are neither files nor directories. git-frites opens none of them; git itself
 /// would wait for ever if it opened a FIFO.
-pub(super) fn special(dir: &Path) -> Vec<PathBuf> {
+pub(super) fn special(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let all = list(dir, |path| !READ.iter().any(|name| path.starts_with(name))).into_iter();
-    all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir()).map(|(path, _)| path).collect()
+    let special = all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir());
+    special.map(|(path, _)| dir.join(path))
 }
 
 /// Copies the files, links and directories below `from`, except those for which `leaves_out` is true.

@@ -136,9 +136,8 @@ impl OwnGitDir {
     /// A line for people about FIFOs, links and the like in the directory, which are not read; `None` if
     /// there are none.
     pub fn special_files(&self) -> Option<String> {
-        let mut found: Vec<PathBuf> =
-            files::special(&self.dir).iter().map(|path| self.dir.join(path)).collect();
-        found.extend(files::special(&self.entry).iter().map(|path| self.entry.join(path)));
+        let dirs = [&self.dir, &self.entry];
+        let found: Vec<PathBuf> = dirs.into_iter().flat_map(|dir| files::special(dir)).collect();
         let names = some_of(&shown(&found));
         let line = format!("not read, because it is not a regular file: {names}");
         (!found.is_empty()).then_some(line)
