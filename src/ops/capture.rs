@@ -81,7 +81,7 @@ impl Session {
             return Ok(seeded);
         }
         let seeds = self.seeds(&candidate.run.base)?;
-        let mut rebuilt = seeds.as_if_placed(&candidate.worktree())?;
+        let mut rebuilt = seeds.as_if_placed()?;
         if let Some(previous) = previous {
             let paths: Vec<TreePath> = rebuilt.paths().cloned().collect();
             let captured = merge::entries(&self.repo, &previous.tree, &paths)?;

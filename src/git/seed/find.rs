@@ -78,17 +78,14 @@ impl Seeds {
         }
         let base = repo.index_of(base)?;
         let linked: BTreeSet<TreePath> = links.iter().cloned().collect();
+        let mut refuse =
+            |why: String| seeds.notes.push(format!("seed.link: {why}, so it is not a seed"));
         for path in links {
+            let name = path.quoted();
             if is_tracked(&base, &path) {
-                seeds.notes.push(format!(
-                    "seed.link: the base tracks '{}', so it is not a seed",
-                    path.quoted()
-                ));
+                refuse(format!("the base tracks '{name}'"));
             } else if search.is_checkout(&path) {
-                seeds.notes.push(format!(
-                    "seed.link: '{}' leads to a checkout of this repository, so it is not a seed",
-                    path.quoted()
-                ));
+                refuse(format!("'{name}' leads to a checkout of this repository"));
             } else if path.on_disk(root).is_dir() {
                 search.add(&path, true)?;
             } else {
@@ -106,9 +103,8 @@ impl Seeds {
         for line in globs {
             let own = Patterns::parse(&[("seed.link", line)])?;
             if !line.starts_with('!') && !seeds.found.keys().any(|path| own.matches(path, false)) {
-                seeds
-                    .notes
-                    .push(format!("seed.link: nothing that could be a seed matches '{line}'"));
+                let note = format!("seed.link: nothing that could be a seed matches '{line}'");
+                seeds.notes.push(note);
             }
         }
         Ok(seeds)
@@ -159,10 +155,10 @@ impl Seeds {
         Ok(digest(format!("{:?} {paths:?}", self.originals()?).as_bytes()))
     }
 
-    /// The record that a worktree at `dir` would have if all seeds were placed in it.
-    pub fn as_if_placed(&self, dir: &Path) -> Result<PlacedSeeds> {
+    /// The record that a worktree would have if all seeds were placed in it.
+    pub fn as_if_placed(&self) -> Result<PlacedSeeds> {
         let mut seeded = self.originals()?;
-        seeded.redirect_links(&self.root, dir);
+        seeded.redirect_links(&self.root);
         Ok(seeded)
     }
 
@@ -181,26 +177,6 @@ impl Seeds {
     /// (GIT-FACTS, "Not safe for build tools"). If a link leads into the user's checkout, its copy leads to
     /// the same path in `into`, so that no path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
-        self.place_by(into, &|target, path| redirected(target, path, &self.root, into))
-    }
-
-    /// Does what [`Seeds::place`] does for a directory `into` that commands will see at another path. Links
-    /// into the checkout become relative, so they are right wherever the directory is.
-    pub fn place_to_be_moved(&self, into: &Path) -> Result<Vec<TreePath>> {
-        self.place_by(into, &|target, path| {
-            let target = redirected(target, path, &self.root, into);
-            match target.strip_prefix(into) {
-                Ok(below) => path.parents().map(|_| "..").collect::<PathBuf>().join(below),
-                Err(_) => target,
-            }
-        })
-    }
-
-    fn place_by(
-        &self,
-        into: &Path,
-        redirect: &dyn Fn(PathBuf, &TreePath) -> PathBuf,
-    ) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
         let mut clones = true;
@@ -216,7 +192,7 @@ impl Seeds {
                     return Ok(false);
                 }
                 ready = directory.to_owned();
-                copy(from, &to, |target| redirect(target, path), &mut clones)
+                copy(from, &to, |target| redirected(target, path, &self.root), &mut clones)
             };
             // If a file is missing, a seed vanished while it was copied.
             let done = attempt().if_exists();

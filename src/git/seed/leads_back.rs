@@ -91,13 +91,10 @@ impl BackLeads {
     /// Warnings for the user. `own` names the files that commands should use, such as `the judged
     /// ones`.
     pub fn warnings(&self, own: &str) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (path, target) in self.to_files.iter().take(MOST_NAMED) {
-            lines.push(format!(
-                "{}: commands may use that checkout's files in place of {own}",
-                in_words(path, target)
-            ));
-        }
+        let effect = format!("commands may use that checkout's files in place of {own}");
+        let named = self.to_files.iter().take(MOST_NAMED);
+        let named = named.map(|(path, target)| format!("{}: {effect}", in_words(path, target)));
+        let mut lines: Vec<String> = named.collect();
         if let Some(more) = self.to_files.len().checked_sub(MOST_NAMED).filter(|n| *n > 0) {
             lines.push(format!("{more} more seeds lead to a checkout of this repository"));
         }

@@ -49,11 +49,8 @@ impl Patterns {
                 return Err(refuse(key, line, "leaves the checkout"));
             }
             if let Err(why) = check_pattern(line) {
-                return Err(refuse(
-                    key,
-                    line.get(..60).unwrap_or(line),
-                    &format!("is not a pattern: {why}"),
-                ));
+                let why = format!("is not a pattern: {why}");
+                return Err(refuse(key, line.get(..60).unwrap_or(line), &why));
             }
         }
         Ok(Patterns::compile(lines.iter().map(|(_, line)| line.as_str())))
@@ -69,10 +66,8 @@ impl Patterns {
             match check_pattern(line) {
                 Ok(()) => lines.push(line),
                 Err(why) => {
-                    notes.push(format!(
-                        "{INCLUDE}:{}: left out, it is not a pattern: {why}",
-                        at + 1
-                    ));
+                    let line = at + 1;
+                    notes.push(format!("{INCLUDE}:{line}: left out, it is not a pattern: {why}"));
                 }
             }
         }

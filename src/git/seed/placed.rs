@@ -34,22 +34,9 @@ enum Seed {
 pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
 
 impl PlacedSeeds {
-    /// Reads the seeds at `paths` in a worktree. If a file has the size and mtime of its original in
-    /// `originals`, it is not read again.
-    pub fn in_worktree(
-        worktree: &Path,
-        paths: impl IntoIterator<Item = TreePath>,
-        originals: &SeedContents,
-    ) -> Result<PlacedSeeds> {
-        let files = paths.into_iter().map(|path| {
-            let full = path.on_disk(worktree);
-            (path, full)
-        });
-        PlacedSeeds::read(files, originals)
-    }
-
     /// Reads seeds. `files` has the path of each seed in a worktree, and the file to read. Anything except
-    /// files and links is left out.
+    /// files and links is left out. If a file has the size and mtime of its original in `originals`, it is not
+    /// read again.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         originals: &SeedContents,
@@ -62,12 +49,11 @@ impl PlacedSeeds {
         Ok(PlacedSeeds(seeds))
     }
 
-    /// Changes the target of each link to the target that the link's copy below `into` has; see
-    /// [`redirected`].
-    pub fn redirect_links(&mut self, root: &Path, into: &Path) {
+    /// Changes the target of each link to the target that the link's copies have; see [`redirected`].
+    pub fn redirect_links(&mut self, root: &Path) {
         for (path, seed) in &mut self.0 {
             if let Seed::Link(target) = seed {
-                let moved = redirected(OsStr::from_bytes(target).into(), path, root, into);
+                let moved = redirected(OsStr::from_bytes(target).into(), path, root);
                 *target = TreePath::new(moved.as_os_str().as_bytes());
             }
         }
@@ -211,14 +197,15 @@ impl SeedContents {
     }
 }
 
-/// The target for the copy of a link. The link is at `path` in the checkout `root` and has `target`; the copy
-/// is at the same path below `into`.
+/// The target for the copies of a link. The link is at `path` in the checkout `root` and has `target`; a copy is at
+/// the same path below another directory.
 ///
 /// A relative target that stays inside the checkout is kept. Any other target is resolved first, because it
-/// may lead into the checkout through links. If the resolved target is inside the checkout, the result is the
-/// same path below `into`. If it is outside, the result is absolute: a relative target would lead elsewhere
-/// from a directory of another depth, perhaps back into the checkout.
-pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) -> PathBuf {
+/// may lead into the checkout through links. If the resolved target is inside the checkout, the result is relative,
+/// so the copy leads to the same path in its own directory, wherever commands see that. If it is outside, the result
+/// is absolute: a relative target would lead elsewhere from a directory of another depth, perhaps back into the
+/// checkout.
+pub fn redirected(target: PathBuf, path: &TreePath, root: &Path) -> PathBuf {
     let link = path.on_disk(root);
     let directory = link.parent().unwrap_or(root);
     if target.is_relative() && stays_below(root, &directory.join(&target)) {
@@ -226,7 +213,7 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) ->
     }
     let real = tree::nearest_real(&tree::nearest_real(directory).join(&target));
     match real.strip_prefix(tree::nearest_real(root)) {
-        Ok(relative) => into.join(relative),
+        Ok(below) => path.parents().map(|_| "..").collect::<PathBuf>().join(below),
         Err(_) if target.is_absolute() => target,
         Err(_) => real,
     }
@@ -235,16 +222,13 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path, into: &Path) ->
 /// True if `path` begins with `root`, and does not leave `root` through a `..`. Links are not resolved.
 fn stays_below(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
-    let mut depth = 0_i32;
-    for component in below.components() {
-        match component {
-            Component::ParentDir => depth -= 1,
-            Component::Normal(_) => depth += 1,
-            _ => {}
-        }
-        if depth < 0 {
-            return false;
-        }
-    }
-    true
+    let mut depths = below.components().scan(0_i32, |depth, component| {
+        *depth += match component {
+            Component::ParentDir => -1,
+            Component::Normal(_) => 1,
+            _ => 0,
+        };
+        Some(*depth)
+    });
+    depths.all(|depth| depth >= 0)
 }

@@ -122,10 +122,8 @@ impl SeedSearch<'_> {
             } else if taken && (kind.is_file() || kind.is_symlink()) {
                 self.found.insert(path);
             } else if taken {
-                self.notes.push(format!(
-                    "the seed '{}' is left out: it is neither a file nor a directory nor a link",
-                    path.quoted()
-                ));
+                let why = "it is neither a file nor a directory nor a link";
+                self.notes.push(format!("the seed '{}' is left out: {why}", path.quoted()));
             }
         }
         if is_empty && whole {

@@ -192,10 +192,9 @@ impl Preparation {
         prepared.has_more = self.setup.is_some() || !given.is_empty();
         // The record is written also if it is empty: it replaces that of an earlier worktree, and without a record
         // the seeds would count as lost.
-        write_toml(
-            &candidate.directory().seeds(),
-            &PlacedSeeds::in_worktree(&dir, given, &self.known)?,
-        )?;
+        let files = given.into_iter().map(|path| (path.clone(), path.on_disk(&dir)));
+        let placed = PlacedSeeds::read(files, &self.known)?;
+        write_toml(&candidate.directory().seeds(), &placed)?;
         Ok(prepared)
     }
 

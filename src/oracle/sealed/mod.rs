@@ -462,7 +462,7 @@ impl<'a> SealedCheckouts<'a> {
         let exported =
             pool::export_submodules(self.store.repo(), self.home.as_deref(), commit, sources);
         let problem = exported.err().map(|e| e.message);
-        self.seeds.place_to_be_moved(sources).map(|_| problem)
+        self.seeds.place(sources).map(|_| problem)
     }
 
     /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index has the commit's
