@@ -7,7 +7,6 @@ use gix::index::entry::{Flags, Mode};
 
 use crate::error::{IoContext, Result};
 use crate::fs::regular;
-use crate::fs::walk::EntryState;
 use crate::git::capture::dirty;
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::{Call, Git};
@@ -40,22 +39,10 @@ pub fn read_tree(
     Ok(open_index(source.index))
 }
 
-/// The disk space of a worktree that has only the files of its index. The space is estimated without a walk:
-/// each directory is assumed to take as much space as the root. 0 if the index cannot be read.
-pub fn size_of_new_worktree(worktree: &Path, index: &Path) -> u64 {
-    let Some(index) = open_index(index) else { return 0 };
-    let root = EntryState::of(worktree).map_or(0, |state| state.disk_usage());
-    // The paths are sorted, so all paths below a directory come one after another, and each directory is
-    // counted once.
-    let mut directories = 1;
-    let mut last = &b""[..];
-    for entry in index.entries() {
-        let path: &[u8] = entry.path(&index);
-        let shared = path.iter().zip(last).take_while(|(one, other)| one == other).count();
-        directories += path[shared..].iter().filter(|byte| **byte == b'/').count() as u64;
-        last = path;
-    }
-    bytes_of_files(&index) + BLOCK + directories * root
+/// The disk space of a worktree that has only the files of its index, without that of its directories. The worktree
+/// is not walked.
+pub fn size_of_new_worktree(index: &Path) -> u64 {
+    BLOCK + open_index(index).map_or(0, |index| bytes_of_files(&index))
 }
 
 /// The files that an index has directly in one of these directories, not deeper. The empty path is the root.

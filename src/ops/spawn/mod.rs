@@ -479,7 +479,7 @@ fn prepare_candidate(
     let path = candidate.worktree();
     record.bytes = match prepared.has_more {
         true => tree::disk_usage(&path),
-        false => capture::size_of_new_worktree(&path, &candidate.directory().index()),
+        false => capture::size_of_new_worktree(&candidate.directory().index()),
     };
     // If the worktree is made again, the record keeps the mark for review, the cost so far, and the access of
     // earlier commands.
