@@ -30,8 +30,7 @@ fn sync_one(path: &Path) -> Result<()> {
         let kind = file.metadata()?.file_type();
         if kind.is_file() || kind.is_dir() { file.sync_all() } else { Ok(()) }
     };
-    let synced = sync().if_exists().map(drop);
-    synced.could_not("write", path)
+    sync().if_exists().map(drop).could_not("write", path)
 }
 
 /// The number (`f_type`) of a file system in memory.

@@ -95,6 +95,13 @@ fn words_of(path: &Path) -> Vec<OsString> {
         .collect()
 }
 
+/// Removes the empty directories above a path, from the innermost on, up to the directory `root`, which stays.
+pub fn remove_empty_above(path: &Path, root: &Path) {
+    let above = path.ancestors().skip(1);
+    let mut below_root = above.take_while(|at| at.starts_with(root) && *at != root);
+    let _ = below_root.try_for_each(fs::remove_dir);
+}
+
 /// True if the path is a directory that can be read and has no entries.
 pub fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())

@@ -2,7 +2,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -147,7 +147,8 @@ fn walk(
     // This is the current path. An attempt can nest directories to any depth, so the walk is not recursive,
     // and a waiting directory does not hold its whole path.
     let mut path = Vec::new();
-    let mut waiting: Vec<WaitingDirectory> = Vec::new();
+    // The directories that were found but not yet listed: the length of the path of the parent, and the name.
+    let mut waiting: Vec<(usize, std::ffi::CString)> = Vec::new();
     loop {
         match sorted_names(above.last()) {
             Err(e) if is_passed_over(e) && !path.is_empty() => {}
@@ -164,13 +165,13 @@ fn walk(
                     each(&path, &state);
                     path.truncate(parent);
                     if state.is_dir() {
-                        waiting.push(WaitingDirectory { parent, name });
+                        waiting.push((parent, name));
                     }
                 }
             }
         }
         loop {
-            let Some(WaitingDirectory { parent, name }) = waiting.pop() else { return Ok(()) };
+            let Some((parent, name)) = waiting.pop() else { return Ok(()) };
             path.truncate(parent);
             push(&mut path, name.to_bytes());
             match above.enter(&path) {
@@ -180,13 +181,6 @@ fn walk(
             }
         }
     }
-}
-
-/// A directory that was found but not yet listed.
-struct WaitingDirectory {
-    /// The length of the path of its parent directory.
-    parent: usize,
-    name: std::ffi::CString,
 }
 
 fn push(path: &mut Vec<u8>, name: &[u8]) {
@@ -226,7 +220,8 @@ impl OpenDirectories {
         loop {
             let begin = self.open.last().map_or(0, |(length, _)| length + 1);
             let end = end_of_piece(path, begin);
-            let opened = open_real(self.last(), &path[begin..end])?;
+            let piece = OsStr::from_bytes(&path[begin..end]);
+            let opened = rustix::fs::openat(self.last(), piece, DIRECTORY, Mode::empty())?;
             self.open.push((end, opened));
             if self.open.len() > MOST_OPEN {
                 self.open.remove(0);
@@ -246,10 +241,6 @@ fn end_of_piece(path: &[u8], begin: usize) -> usize {
     let slash = path[begin..begin + LONGEST_PIECE].iter().rposition(|byte| *byte == b'/');
     // If there is no slash, the rest is one name, and names are shorter than a piece.
     slash.map_or(path.len(), |slash| begin + slash)
-}
-
-fn open_real(parent: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
-    rustix::fs::openat(parent, OsStr::from_bytes(path), DIRECTORY, Mode::empty())
 }
 
 /// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.

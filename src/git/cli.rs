@@ -377,10 +377,7 @@ impl Call {
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
         let expression = self.expression(None)?.stdout_to_stderr();
-        let expression = match self.held()? {
-            Some(file) => expression.stdin_file(file),
-            None => expression,
-        };
+        let expression = self.held()?.into_iter().fold(expression, |e, file| e.stdin_file(file));
         let output = expression.run().map_err(|e| self.not_started(e))?;
         let code = code_of(output.status);
         self.trace(code, started);
@@ -417,6 +414,17 @@ impl Call {
         let what = subcommand(&self.args);
         let output = self.output()?;
         if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
+    }
+
+    /// Like [`Call::bytes`], but `None` for the exit code 1, with which some commands say that they found nothing.
+    pub fn bytes_if_any(self) -> Result<Option<Vec<u8>>> {
+        let what = subcommand(&self.args);
+        let output = self.output()?;
+        match output.code {
+            0 => Ok(Some(output.stdout)),
+            1 => Ok(None),
+            _ => Err(output.error(&what)),
+        }
     }
 
     /// Like [`Call::bytes`], for calls without output.

@@ -66,13 +66,9 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
     if message.hooks != HooksToRun::All {
         call = call.arg("--no-verify");
     }
-    for paragraph in &message.paragraphs {
-        call = call.arg("-m").arg(paragraph);
-    }
-    for trailer in &message.trailers {
-        call = call.arg("--trailer").arg(trailer);
-    }
-    match call.interactive()? {
+    let paragraphs = message.paragraphs.iter().flat_map(|text| ["-m", text]);
+    let trailers = message.trailers.iter().flat_map(|text| ["--trailer", text]);
+    match call.args(paragraphs).args(trailers).interactive()? {
         KILLED => {
             let killed = Error::no("git did not make the commit: it was killed");
             Err(killed.because(Cause::Interrupted).hint("land it again: nothing is damaged"))

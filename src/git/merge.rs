@@ -88,7 +88,7 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     for record in records.by_ref().take_while(|r| !r.is_empty()) {
         let tab = record.iter().position(|b| *b == b'\t')?;
         let mut fields = std::str::from_utf8(&record[..tab]).ok()?.split(' ');
-        let mode = EntryMode::parse(fields.next()?)?;
+        let mode = fields.next()?.parse().ok()?;
         let blob = Oid::parse(fields.next()?)?;
         let number = fields.next()?.parse().ok()?;
         stages.entry(TreePath::new(&record[tab + 1..])).or_default().push(IndexStage {

@@ -2,7 +2,8 @@
 use gix::objs::tree::EntryKind;
 use strum::{Display, EnumString};
 
-/// The kind of an entry in a tree or in an index. It is displayed as six octal digits, as git prints them.
+/// The kind of an entry in a tree or in an index. It is displayed as six octal digits, as git prints them, and
+/// parsed from such digits alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum EntryMode {
     /// No entry: in git's output, the mode of a path on the side of a comparison that does not have the path.
@@ -23,13 +24,6 @@ pub enum EntryMode {
     /// A submodule; the entry is the id of a commit.
     #[strum(serialize = "160000")]
     Submodule,
-}
-
-impl EntryMode {
-    /// Parses six octal digits as git prints them; `None` for any other text.
-    pub fn parse(octal: &str) -> Option<Self> {
-        octal.parse().ok()
-    }
 }
 
 impl From<EntryKind> for EntryMode {
@@ -58,11 +52,11 @@ mod tests {
             (EntryMode::Link, "120000"),
             (EntryMode::Submodule, "160000"),
         ] {
-            assert_eq!(EntryMode::parse(text), Some(mode));
+            assert_eq!(text.parse(), Ok(mode));
             assert_eq!(mode.to_string(), text);
         }
         for text in ["", "0", "644", "100644 ", "0100644", "-00644"] {
-            assert_eq!(EntryMode::parse(text), None, "{text}");
+            assert!(text.parse::<EntryMode>().is_err(), "{text}");
         }
     }
 }

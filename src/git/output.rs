@@ -119,20 +119,14 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
 
 /// True if a message has this phrase outside of quotation marks, where git puts names.
 fn says(message: &str, phrase: &str) -> bool {
-    let (phrase, needs_id) = match phrase.strip_suffix("ID") {
-        Some(phrase) => (phrase, true),
-        None => (phrase, false),
-    };
+    let before_id = phrase.strip_suffix("ID");
+    let phrase = before_id.unwrap_or(phrase);
     message.match_indices(phrase).any(|(at, _)| {
         let is_quoted = !phrase.contains('\'') && message[..at].matches('\'').count() % 2 == 1;
-        let rest = &message[at + phrase.len()..];
-        !is_quoted && (!needs_id || begins_with_id(rest))
+        let rest = message[at + phrase.len()..].bytes();
+        let digits = rest.take_while(u8::is_ascii_hexdigit).count();
+        !is_quoted && (before_id.is_none() || [40, 64].contains(&digits))
     })
-}
-
-fn begins_with_id(text: &str) -> bool {
-    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
-    [40, 64].contains(&digits)
 }
 
 #[cfg(test)]

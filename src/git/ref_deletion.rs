@@ -12,7 +12,7 @@ use gix::lock::Marker;
 use gix::lock::acquire::Fail;
 
 use crate::error::{IfExists, Result};
-use crate::fs::regular;
+use crate::fs::{regular, tree};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -88,11 +88,7 @@ fn are_all_loose(dir: &Path, refs: &[(RefName, Oid)]) -> bool {
 
 /// Removes the directories above the ref's file that are empty now, except those that git keeps.
 fn remove_empty_parents(root: &Path, name: &RefName) {
-    let mut at = Path::new(name.as_str());
-    while let Some(parent) = at.parent().filter(|p| p.components().count() > KEPT_DIRECTORIES) {
-        if fs::remove_dir(root.join(parent)).is_err() {
-            return;
-        }
-        at = parent;
-    }
+    let kept =
+        name.split('/').take(KEPT_DIRECTORIES).fold(root.to_owned(), |at, part| at.join(part));
+    tree::remove_empty_above(&root.join(name.as_str()), &kept);
 }

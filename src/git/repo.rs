@@ -445,22 +445,14 @@ impl Repo {
     /// True if `ancestor` is reachable from `of`, or is the same commit.
     pub fn is_ancestor(&self, ancestor: &Oid, of: &Oid) -> Result<bool> {
         let call = self.git().call("merge-base").arg("--is-ancestor");
-        let output = call.args([ancestor.as_str(), of.as_str()]).output()?;
-        match output.code {
-            0 => Ok(true),
-            1 => Ok(false),
-            _ => Err(output.error("merge-base")),
-        }
+        Ok(call.args([ancestor.as_str(), of.as_str()]).bytes_if_any()?.is_some())
     }
 
     /// The best common ancestor of two commits; `None` if their histories are unrelated.
     pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>> {
-        let output = self.git().call("merge-base").args([one.as_str(), other.as_str()]).output()?;
-        match output.code {
-            0 => Ok(Oid::parse(String::from_utf8_lossy(&output.stdout).trim())),
-            1 => Ok(None),
-            _ => Err(output.error("merge-base")),
-        }
+        let call = self.git().call("merge-base").args([one.as_str(), other.as_str()]);
+        let found = call.bytes_if_any()?;
+        Ok(found.and_then(|found| Oid::parse(String::from_utf8_lossy(&found).trim())))
     }
 
     /// The disk space in bytes of the objects that are reachable from `tips`, and not from `others`.
@@ -484,12 +476,7 @@ impl Repo {
         }
         let call = self.checkout().for_user().call("config");
         let call = call.words("-z --show-origin --get-regexp").arg(format!(r"^{section}\."));
-        let output = call.output()?;
-        match output.code {
-            // 1 means that no setting matches.
-            0 | 1 => Ok(output.stdout),
-            _ => Err(output.error("config")),
-        }
+        Ok(call.bytes_if_any()?.unwrap_or_default())
     }
 
     /// False if git's configuration certainly has no such section. Then no git process is needed to read the
@@ -676,10 +663,8 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
         // format, or is damaged.
         let causes = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
         let text = causes.last().map(ToString::to_string).unwrap_or_default();
-        return Error::fatal(format!(
-            "this repository cannot be read by git-frites: {}",
-            text.lines().next().unwrap_or_default()
-        ))
+        let why = text.lines().next().unwrap_or_default();
+        return Error::fatal(format!("this repository cannot be read by git-frites: {why}"))
         .hint("it needs SHA-1 object ids: see `git rev-parse --show-object-format`; `git fsck` finds damage")
         .with_source(e);
     }

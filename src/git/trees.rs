@@ -151,7 +151,7 @@ impl TreeDifference {
 /// `None` if the text cannot be parsed.
 fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
     let id = ObjectId::from_hex(id.as_bytes()).ok()?;
-    let mode = EntryMode::parse(mode)?;
+    let mode: EntryMode = mode.parse().ok()?;
     Some((mode != EntryMode::Absent).then_some((mode, id)))
 }
 

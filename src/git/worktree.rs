@@ -193,10 +193,9 @@ pub fn require_own_git(
             continue;
         }
         if is_bare && git_dir.is_dir() && tracks(repo, &git_dir, above, found_at) {
+            let [place, owner] = [found_at, above].map(Path::display);
             return Err(Error::fatal(format!(
-                "'{}' looks like a repository, but is a directory of the one in '{}'",
-                found_at.display(),
-                above.display()
+                "'{place}' looks like a repository, but is a directory of the one in '{owner}'"
             ))
             .hint("go to a directory above it; if it is a repository of yours: `GIT_DIR=. git frites …`"));
         }

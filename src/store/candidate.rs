@@ -193,10 +193,8 @@ impl CandidateRef<'_> {
     /// The commits of all captures, newest first.
     pub fn captures(self) -> Result<Vec<(Oid, Commit)>> {
         let repo = &self.store.repo;
-        match repo.read_ref(&self.capture_ref())? {
-            Some(tip) => capture::chain(repo, &tip, &self.run.base),
-            None => Ok(Vec::new()),
-        }
+        let Some(tip) = repo.read_ref(&self.capture_ref())? else { return Ok(Vec::new()) };
+        capture::chain(repo, &tip, &self.run.base)
     }
 
     /// The newest capture whose recorded state lets the candidate be judged, and this state; `None` if there

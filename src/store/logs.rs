@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
-use crate::fs::{regular, tree};
+use crate::fs::regular;
 use crate::model::FORMAT;
 use crate::model::layout::{
     AGENT, BASE_TESTS, LANDED_TREES, LogDir, PROMPT, command_of_log, log_name,
@@ -18,9 +18,9 @@ use crate::model::layout::{
 use crate::model::name::Name;
 use crate::model::outcome::Stage;
 use crate::process::running::{self, Running};
-use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
+use crate::store::{Store, make_real_directory};
 
 /// The names of all commands that have a log.
 const COMMANDS: [&str; 5] = [AGENT, "setup", "build", "lint", "test"];
@@ -307,13 +307,13 @@ impl LogPlace {
         if here.is_empty() {
             return Ok(());
         }
-        let kept = real_directory(kind)?;
+        make_real_directory(kind)?;
         let is_free =
             |directory: &PathBuf| here.iter().all(|name| !is_there(&directory.join(name)));
         let iteration = self.iterations.map(|_| iteration.unwrap_or_default());
-        let numbered = |n: u32| kept.join(directory_name(iteration, n));
+        let numbered = |n: u32| kind.join(directory_name(iteration, n));
         let place = (1..).map(numbered).find(is_free).unwrap_or_else(|| numbered(u32::MAX));
-        let place = real_directory(&place)?;
+        make_real_directory(&place)?;
         for name in here {
             let from = directory.join(name);
             let to = place.join(name);
@@ -452,13 +452,4 @@ fn kept_in(directory: &Path) -> Vec<((u32, u32), LogDir)> {
         Some(((iteration.parse().ok()?, n.parse().ok()?), LogDir::at(entry.path())))
     });
     numbered.collect()
-}
-
-/// Makes a directory. If an attempt has put something else in its place, e.g. a link, removes that first.
-fn real_directory(path: &Path) -> Result<PathBuf> {
-    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
-        tree::delete_tree(path).could_not("remove", path)?;
-    }
-    fs::create_dir_all(path).could_not("make", path)?;
-    Ok(path.to_owned())
 }

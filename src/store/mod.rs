@@ -186,11 +186,11 @@ impl Store {
     /// since it was last read. Fails if another process holds the lock or has removed the run.
     pub fn lock_and_read(&self, run: &Name) -> Result<(Lock, Run)> {
         let lock = self.lock_run(run)?;
-        match self.run(run)? {
-            Some(run) => Ok((lock, run)),
-            None => Err(Error::fatal(format!("run {run} was removed meanwhile"))
-                .hint("`git frites status` lists the runs")),
-        }
+        let found = self.run(run)?.ok_or_else(|| {
+            Error::fatal(format!("run {run} was removed meanwhile"))
+                .hint("`git frites status` lists the runs")
+        });
+        Ok((lock, found?))
     }
 
     /// Takes a run's lock in shared mode, so that several processes can judge single candidates. Fails if
@@ -207,20 +207,12 @@ impl Store {
         let dir = self.candidate_dir(run, candidate);
         // The directory is checked before its files, so that no link is followed: the target of a link is not
         // ours.
-        if dir.path().symlink_metadata().is_ok_and(|m| !m.is_dir()) {
-            remove(dir.path())?;
-        }
+        make_real_directory(dir.path())?;
         for file in [dir.record(), dir.index(), dir.seeds()] {
-            match file.symlink_metadata() {
-                Ok(meta) if meta.is_dir() => {
-                    tree::delete_tree(&file).could_not("remove", &file)?;
-                }
-                Ok(meta) if !meta.is_file() => remove(&file)?,
-                _ => {}
+            if file.symlink_metadata().is_ok_and(|meta| !meta.is_file()) {
+                tree::delete_tree(&file).could_not("remove", &file)?;
             }
         }
-        let dir = dir.path();
-        std::fs::create_dir_all(dir).could_not("make", dir)?;
         Ok(lock)
     }
 
@@ -237,9 +229,7 @@ impl Store {
         let of_run = self.run_dir(&run.run);
         let mut ours = vec![dir.path().to_owned(), dir.landings(), dir.landings_of_run(&run.run)];
         ours.push(of_run.path().to_owned());
-        for name in &run.candidates {
-            ours.push(of_run.candidate(name).path().to_owned());
-        }
+        ours.extend(run.candidates.iter().map(|name| of_run.candidate(name).path().to_owned()));
         // Leave out links, which an attempt can put in the place of a directory: the target of a link is not
         // ours.
         ours.retain(|path| tree::is_real_directory(dir.path(), path));
@@ -268,6 +258,14 @@ impl Store {
 fn busy(run: &Name) -> Error {
     Error::fatal(format!("run {run} is still at work in another process"))
         .because(Cause::RunBusy(run.to_string()))
+}
+
+/// Makes a directory. If an attempt has put something else in its place, e.g. a link, removes that first.
+fn make_real_directory(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+        tree::delete_tree(path).could_not("remove", path)?;
+    }
+    std::fs::create_dir_all(path).could_not("make", path)
 }
 
 /// Removes a file. It is not an error if the file does not exist.

@@ -200,10 +200,10 @@ impl Store {
     /// The terms in the ref `name`; `None` if there is no such ref.
     pub fn terms_at(&self, run: &Name, name: &RefName) -> Result<Option<SharedTerms>> {
         match self.stored::<SharedTerms>(run, name, TERMS)? {
-            Some(terms) if terms.version > FORMAT => Err(Error::fatal(format!(
-                "the terms of run {run} were written by a newer git-frites"
-            ))
-            .hint("update git-frites here")),
+            Some(terms) if terms.version > FORMAT => {
+                let what = format!("the terms of run {run} were written by a newer git-frites");
+                Err(Error::fatal(what).hint("update git-frites here"))
+            }
             found => Ok(found),
         }
     }

@@ -82,11 +82,9 @@ impl Store {
         if let Some(name) = &candidate {
             check_candidate(&run, name)?;
         } else if iteration.is_some() {
-            return Err(Error::usage(format!(
-                "an iteration belongs to a candidate, and '{}' is a run",
-                run.run
-            ))
-            .hint(format!("write {}/CANDIDATE@ITERATION", run.run)));
+            let run = run.run;
+            let what = format!("an iteration belongs to a candidate, and '{run}' is a run");
+            return Err(Error::usage(what).hint(format!("write {run}/CANDIDATE@ITERATION")));
         }
         if scope == Scope::Run && iteration.is_none() && matches!(address, Some(Address::Task(_))) {
             candidate = None;
@@ -264,10 +262,9 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
         return unknown_run(names_of(runs), word);
     }
     let names = names_of(runs).chain(&newest.candidates).map(Name::as_str);
-    let error = Error::fatal(format!(
-        "there is no run '{word}', and run {} has no candidate '{word}'",
-        newest.run
-    ));
+    let run = &newest.run;
+    let what = format!("there is no run '{word}', and run {run} has no candidate '{word}'");
+    let error = Error::fatal(what);
     match nearest(names, word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error

@@ -48,12 +48,11 @@ pub fn begin(git: &Git) -> Result<Git> {
     let mark = File::open(git.git_dir()).could_not("open", git.git_dir())?;
     match mark.try_lock() {
         Ok(()) => Ok(git.clone().holding(Arc::new(mark))),
-        Err(TryLockError::WouldBlock) => Err(Error::fatal(format!(
-            "a git process of an interrupted landing still writes to '{}'",
-            git.root().unwrap_or(git.git_dir()).display()
-        ))
-        .because(Cause::Locked)
-        .hint("try again when it has ended")),
+        Err(TryLockError::WouldBlock) => {
+            let root = git.root().unwrap_or(git.git_dir()).display();
+            let what = format!("a git process of an interrupted landing still writes to '{root}'");
+            Err(Error::fatal(what).because(Cause::Locked).hint("try again when it has ended"))
+        }
         // Some network file systems do not support such locks.
         Err(TryLockError::Error(_)) => Ok(git.clone()),
     }
@@ -226,16 +225,9 @@ fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Sto
     let PartialCheckout { edited, begun } = PartialCheckout::inspect(repo, git, files, &intent.to)?;
     let Some(path) = edited.first() else {
         let restored = if begun { restore(repo, git, files, &intent.to) } else { Ok(()) };
-        return Ok(match restored {
-            Ok(()) => Stopped::whole(error),
-            Err(why) => {
-                let hint = format!(
-                    "the files could not be put back ({}): look at `git status`",
-                    why.message
-                );
-                Stopped::halfway(error.hint(hint))
-            }
-        });
+        let Err(Error { message, .. }) = restored else { return Ok(Stopped::whole(error)) };
+        let hint = format!("the files could not be put back ({message}): look at `git status`");
+        return Ok(Stopped::halfway(error.hint(hint)));
     };
     let name = path.quoted();
     if begun {
@@ -246,18 +238,18 @@ fn put_back(repo: &Repo, git: &Git, intent: &Intent, error: Error) -> Result<Sto
     let tag = git.call("--literal-pathspecs").args(["ls-files", "-v", "-z", "--"]);
     let tag = tag.arg(OsStr::from_bytes(path)).bytes()?.first().copied().unwrap_or_default();
     let error = Error::fatal(format!("changes to '{name}' would be overwritten"));
-    let error = match tag {
-        b'S' => error.hint(format!(
+    let hint = match tag {
+        b'S' => format!(
             "git was told to skip it; to see them: \
-                 `git update-index --no-skip-worktree '{name}'`"
-        )),
-        _ if tag.is_ascii_lowercase() => error.hint(format!(
+             `git update-index --no-skip-worktree '{name}'`"
+        ),
+        _ if tag.is_ascii_lowercase() => format!(
             "git was told to assume it unchanged; to see changes: \
              `git update-index --no-assume-unchanged '{name}'`"
-        )),
-        _ => error.hint("commit them or put them aside with `git stash`, then try again"),
+        ),
+        _ => "commit them or put them aside with `git stash`, then try again".to_owned(),
     };
-    Ok(Stopped::whole(error))
+    Ok(Stopped::whole(error.hint(hint)))
 }
 
 /// Replaces the index with the locked one.
@@ -374,10 +366,8 @@ fn put_in_place(git: &Git, mut changes: Vec<Change>) -> Result<()> {
 /// The paths that a sparse checkout leaves out.
 fn skipped_paths(git: &Git) -> Result<BTreeSet<TreePath>> {
     let list = git.call("ls-files").args(["-t", "-z"]).bytes()?;
-    Ok(nul_separated(&list)
-        .filter_map(|line| line.strip_prefix(b"S "))
-        .map(TreePath::new)
-        .collect())
+    let skipped = nul_separated(&list).filter_map(|line| line.strip_prefix(b"S "));
+    Ok(skipped.map(TreePath::new).collect())
 }
 
 /// Removes a file that the landing has made, and the directories above it that become empty.
@@ -395,11 +385,7 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
         }
         Err(_) => {}
     }
-    for directory in file.ancestors().skip(1).take_while(|directory| *directory != root) {
-        if fs::remove_dir(directory).is_err() {
-            break;
-        }
-    }
+    tree::remove_empty_above(&file, root);
     Ok(())
 }
 

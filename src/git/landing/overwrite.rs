@@ -28,12 +28,8 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
     let mut found = BTreeSet::new();
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
         // A file or a link may be where the landing needs a directory.
-        for above in change.path.parents() {
-            let blocked = fs::symlink_metadata(above.on_disk(root)).is_ok_and(|m| !m.is_dir());
-            if blocked && !deleted.contains(&above) {
-                found.insert(above);
-            }
-        }
+        let above = change.path.parents().filter(|above| is_no_directory(root, above));
+        found.extend(above.filter(|above| !deleted.contains(above)));
         let full = change.path.on_disk(root);
         match fs::symlink_metadata(&full) {
             // The landing replaces a directory by a file.
@@ -107,12 +103,13 @@ pub fn root_of(git: &Git) -> Result<&Path> {
 /// The path at which the checkout at `root` holds what is there in place of a tracked file: the file's own path,
 /// or that of the link or file in place of a directory above it.
 pub fn held_at(root: &Path, path: &TreePath) -> TreePath {
-    for above in path.parents() {
-        if fs::symlink_metadata(above.on_disk(root)).is_ok_and(|meta| !meta.is_dir()) {
-            return above;
-        }
-    }
-    path.clone()
+    let above = path.parents().find(|above| is_no_directory(root, above));
+    above.unwrap_or_else(|| path.clone())
+}
+
+/// True if something is at a path and is not a directory.
+fn is_no_directory(root: &Path, path: &TreePath) -> bool {
+    fs::symlink_metadata(path.on_disk(root)).is_ok_and(|meta| !meta.is_dir())
 }
 
 /// True if the file or link at a path is not the beginning of the file that the tree `to` has there. git makes
