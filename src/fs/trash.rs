@@ -129,10 +129,7 @@ fn bins(root: &Path) -> Vec<PathBuf> {
 /// The main function of the background process that deletes the trash in a directory.
 pub fn main(root: &Path) -> std::process::ExitCode {
     // A failure is not reported, because the next command tries again, and reports its own failure.
-    match empty(root) {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(_) => std::process::ExitCode::FAILURE,
-    }
+    std::process::ExitCode::from(u8::from(empty(root).is_err()))
 }
 
 #[cfg(test)]

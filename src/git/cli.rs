@@ -365,11 +365,8 @@ impl Call {
             false => code_in_world(&output.stdout)?,
         };
         self.trace(code, started);
-        Ok(Output {
-            code,
-            stdout: output.stdout,
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Output { code, stdout: output.stdout, stderr })
     }
 
     /// Runs the call with the terminal attached, so that it can open an editor or ask for a passphrase. git's

@@ -129,12 +129,8 @@ impl ConfinedFilters {
                 let writable = writable.map(|at| Mount::Writable { at });
                 let mounts = [Mount::Devices].into_iter().chain(writable).collect();
                 let dir = dir.to_owned();
-                Confinement::Sealed(WorldSpec {
-                    dir,
-                    mounts,
-                    network: true,
-                    ..WorldSpec::default()
-                })
+                let spec = WorldSpec { dir, mounts, network: true, ..WorldSpec::default() };
+                Confinement::Sealed(spec)
             }
         }
     }

@@ -91,11 +91,8 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         let mode = fields.next()?.parse().ok()?;
         let blob = Oid::parse(fields.next()?)?;
         let number = fields.next()?.parse().ok()?;
-        stages.entry(TreePath::new(&record[tab + 1..])).or_default().push(IndexStage {
-            mode,
-            blob,
-            number,
-        });
+        let path = TreePath::new(&record[tab + 1..]);
+        stages.entry(path).or_default().push(IndexStage { mode, blob, number });
     }
     let mut groups: Vec<ConflictGroup> = Vec::new();
     while let Some(count) =

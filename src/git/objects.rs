@@ -140,11 +140,8 @@ impl NewObjects {
                 StoredContent::Bytes(bytes) => self.add(Kind::Blob, bytes)?,
                 StoredContent::Stored(oid) => from_oid(oid)?,
             };
-            entries.push(Entry {
-                mode: EntryKind::Blob.into(),
-                oid,
-                filename: name.as_str().into(),
-            });
+            let filename = name.as_str().into();
+            entries.push(Entry { mode: EntryKind::Blob.into(), oid, filename });
         }
         entries.sort();
         let tree = self.add_tree(&Tree { entries })?;

@@ -193,16 +193,12 @@ impl Repo {
                 Some(old) => PreviousValue::MustExistAndMatch(Target::Object(from_oid(old)?)),
             };
             gix.find_header(id).map_err(|e| refused(&e))?;
-            let log = LogChange {
-                mode: RefLog::AndReference,
-                force_create_reflog: true,
-                message: message.as_str().into(),
-            };
-            edits.push(RefEdit {
-                change: Change::Update { log, expected, new: Target::Object(id) },
-                name: name.as_str().try_into().map_err(|e| refused(&e))?,
-                deref: false,
-            });
+            let message = message.as_str().into();
+            let mode = RefLog::AndReference;
+            let log = LogChange { mode, force_create_reflog: true, message };
+            let change = Change::Update { log, expected, new: Target::Object(id) };
+            let full = name.as_str().try_into().map_err(|e| refused(&e))?;
+            edits.push(RefEdit { change, name: full, deref: false });
             locks.push(self.common_dir().join(format!("{name}.lock")));
             done.push(((*name).clone(), Some(**new)));
         }

@@ -183,9 +183,9 @@ impl LogPlace {
             let mut kept = kept_in(&kind);
             kept.sort_by_key(|(numbers, _)| Reverse(*numbers));
             let numbered = self.iterations.is_some();
-            found.extend(kept.into_iter().map(|((number, _), directory)| KeptLog {
-                iteration: numbered.then_some(number),
-                path: directory.log(command),
+            found.extend(kept.into_iter().map(|((number, _), directory)| {
+                let iteration = numbered.then_some(number);
+                KeptLog { iteration, path: directory.log(command) }
             }));
         }
         found.retain(|log| {

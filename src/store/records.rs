@@ -2,7 +2,7 @@
 //! `refs/frites/RUN/@record`. The record of a candidate is a file, which can be rebuilt from the candidate's
 //! captures.
 use std::collections::BTreeMap;
-use std::io;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ use crate::store::Store;
 
 /// The errors that mean that a file is lost, damaged, or replaced by something else. The file's content is
 /// then rebuilt.
-pub(super) const LOST: [io::ErrorKind; 4] = [
-    io::ErrorKind::NotFound,
-    io::ErrorKind::InvalidData,
-    io::ErrorKind::NotADirectory,
-    io::ErrorKind::IsADirectory,
+pub(super) const LOST: [ErrorKind; 4] = [
+    ErrorKind::NotFound,
+    ErrorKind::InvalidData,
+    ErrorKind::NotADirectory,
+    ErrorKind::IsADirectory,
 ];
 
 /// The error that a newer version wrote a record, so that this version cannot change it.
@@ -200,8 +200,8 @@ pub(super) fn commit_of(
     for previous in known.iter().skip(1) {
         message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
     }
-    let parents = || known.iter().copied().chain(judged);
-    repo.store(|objects| objects.add_files(files, parents(), &message))
+    let parents: Vec<&Oid> = known.iter().copied().chain(judged).collect();
+    repo.store(|objects| objects.add_files(files, parents.iter().copied(), &message))
 }
 
 pub(super) fn to_toml<T: Serialize>(record: &T) -> Result<String> {

@@ -172,8 +172,7 @@ fn is_in(name: &str, path: &Path) -> bool {
 /// reads these files when a capture lists or adds the repository. The objects are not read then.
 fn require_readable_repository(git_dir: &Path) -> Result<()> {
     metadata_of_file(git_dir)?;
-    let is_object = |path: &Path| is_in("objects", path) && !path.ends_with("info");
-    let inside = walk::list(git_dir, is_object);
+    let inside = walk::list(git_dir, |path| is_in("objects", path) && !path.ends_with("info"));
     inside.iter().try_for_each(|(path, _)| metadata_of_file(&git_dir.join(path)).map(drop))
 }
 

@@ -236,10 +236,8 @@ pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime)
 
 /// The lock files of a branch, of a checkout and of `packed-refs` that were made after `since`.
 fn locks_since(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) -> Vec<PathBuf> {
-    let mut locks = vec![
-        repo.common_dir().join(format!("{branch}.lock")),
-        repo.common_dir().join("packed-refs.lock"),
-    ];
+    let refs = [&format!("{branch}.lock"), "packed-refs.lock"];
+    let mut locks = refs.map(|file| repo.common_dir().join(file)).to_vec();
     // In a checkout's git directory, git locks `index`, `index.lock`, `HEAD`, and the files that `git commit`
     // removes, such as `AUTO_MERGE`.
     let listing = fs::read_dir(git.git_dir()).into_iter().flatten().flatten().map(|e| e.path());

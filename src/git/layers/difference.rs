@@ -128,14 +128,8 @@ fn mark_as_deleted(layer: &Path, path: &TreePath) -> io::Result<()> {
     if let Some(parent) = full.parent() {
         fs::create_dir_all(parent)?;
     }
-    let number = rustix::fs::makedev(0, 0);
-    Ok(rustix::fs::mknodat(
-        CWD,
-        full,
-        FileType::CharacterDevice,
-        rustix::fs::Mode::empty(),
-        number,
-    )?)
+    let no_mode = rustix::fs::Mode::empty();
+    Ok(rustix::fs::mknodat(CWD, full, FileType::CharacterDevice, no_mode, 0)?)
 }
 
 #[cfg(test)]

@@ -66,13 +66,9 @@ impl Seeds {
             return Ok(seeds);
         }
         let checkouts = worktree::checkouts(repo)?.iter().map(|c| tree::nearest_real(c)).collect();
-        let mut search = SeedSearch {
-            root,
-            patterns: [&own, &shared],
-            checkouts,
-            found: BTreeSet::new(),
-            notes: Vec::new(),
-        };
+        let patterns = [&own, &shared];
+        let found = BTreeSet::new();
+        let mut search = SeedSearch { root, patterns, checkouts, found, notes: Vec::new() };
         if !own.is_empty() || !shared.is_empty() {
             search.read(repo)?;
         }
@@ -163,10 +159,7 @@ impl Seeds {
     }
 
     fn originals(&self) -> Result<PlacedSeeds> {
-        PlacedSeeds::read(
-            self.found.iter().map(|(path, original)| (path.clone(), original.clone())),
-            &SeedContents::default(),
-        )
+        PlacedSeeds::read(self.found.clone(), &SeedContents::default())
     }
 
     /// Copies the seeds into a checkout, and returns the paths of the copies. Existing files are kept. A seed
