@@ -16,11 +16,9 @@ use std::time::Duration;
 use gix::bstr::ByteSlice;
 
 use crate::error::{Error, IoContext, Result};
-use crate::fs::atomic;
-use crate::fs::parallel;
-use crate::fs::regular;
 use crate::fs::trash::Bin;
 use crate::fs::tree::{delete_tree, is_real_directory, nearest_real, path_bytes};
+use crate::fs::{atomic, parallel, regular};
 use crate::git::cli::Git;
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
@@ -114,8 +112,7 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
     // In most cases the `.git` file names the entry, and the entry names the `.git` file.
-    let named = named_by(path);
-    if let Some(admin) = named
+    if let Some(admin) = named_by(path)
         && admin.parent() == Some(&repo.common_dir().join("worktrees"))
         && admin.file_name().is_some()
         && points_to(&admin).is_some_and(|p| p == wanted)

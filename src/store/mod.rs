@@ -19,12 +19,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::error::{Cause, Error, IfExists, IoContext, Result};
+use crate::fs::lock::{self, Lock};
 use crate::fs::removals::Removals;
-use crate::fs::tree;
-use crate::fs::{
-    atomic,
-    lock::{self, Lock},
-};
+use crate::fs::{atomic, tree};
 use crate::git::repo::Repo;
 use crate::model::layout::{CandidateDir, RunDir, StateDir};
 use crate::model::name::Name;

@@ -10,8 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Cause, Error, Result};
-use crate::fs::atomic;
-use crate::fs::regular;
+use crate::fs::{atomic, regular};
 use crate::git::objects::StoredContent;
 use crate::git::refs;
 use crate::git::repo::Repo;

@@ -1,7 +1,6 @@
 //! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits
 //! that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -117,7 +116,7 @@ impl<'a> CaptureInputs<'a> {
         }
         let gix = self.repo.gix();
         // A sparse index has one entry for a whole directory.
-        let whole = expand(&gix, own.deref().clone()).ok_or_else(|| {
+        let whole = expand(&gix, gix::index::State::clone(own)).ok_or_else(|| {
             Error::damaged("the sparse index of the attempt has a directory that cannot be read")
         })?;
         let files = whole.entries().iter().filter(is_left_out);

@@ -24,8 +24,9 @@ pub fn touched_entries(
 ) -> Result<Vec<gix::index::Entry>> {
     let is_touched = |entry: &&gix::index::Entry| {
         let file = rustix::fs::lstat(TreePath::new(entry.path(index)).on_disk(worktree));
+        let now = file.map(|file| entry_stat(&file));
         entry.mode != Mode::COMMIT
-            && file.is_ok_and(|file| !is_clean_file(entry.mode, &entry.stat, &file, index))
+            && now.is_ok_and(|now| Stat { dev: now.dev, ..entry.stat } != now)
     };
     let found = parallel::map_chunks(index.entries(), |entries| {
         Ok(entries.iter().filter(is_touched).cloned().collect::<Vec<_>>())

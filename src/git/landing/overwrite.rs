@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::regular;
-use crate::fs::tree;
 use crate::fs::walk::visit_readable;
+use crate::fs::{regular, tree};
 use crate::git::cli::Git;
 use crate::git::diff::{self, ChangeStatus};
 use crate::git::index::ScratchIndex;

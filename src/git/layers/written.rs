@@ -15,10 +15,9 @@ use gix::index::entry::Mode;
 use rustix::fs::AtFlags;
 
 use crate::error::{IoContext, Result};
-use crate::fs::parallel;
-use crate::fs::regular;
 use crate::fs::tree::change_time;
 use crate::fs::walk::visit;
+use crate::fs::{parallel, regular};
 use crate::git::cli::Git;
 use crate::git::index::{ScratchIndex, entry_stat, parse_index};
 use crate::git::layers::is_opaque;

@@ -10,9 +10,8 @@ use gix::index::State;
 use gix::index::entry::Mode;
 
 use crate::error::{IoContext, Result};
-use crate::fs::atomic;
-use crate::fs::regular;
 use crate::fs::tree::path_bytes;
+use crate::fs::{atomic, regular};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::objects::Lost;

@@ -19,8 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IfExists, IoContext, Result};
-use crate::fs::tree;
-use crate::fs::{atomic, regular};
+use crate::fs::{atomic, regular, tree};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::repo::Repo;
 use crate::git::{gc, ref_locks, worktree};

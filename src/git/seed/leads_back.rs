@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use percent_encoding::percent_decode;
 
 use crate::error::Result;
-use crate::fs::regular;
-use crate::fs::tree;
+use crate::fs::{regular, tree};
 use crate::git::repo::Repo;
 use crate::git::seed::find::{Seeds, is_tracked};
 use crate::git::worktree;

@@ -11,9 +11,8 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
-use crate::fs::parallel;
-use crate::fs::regular;
 use crate::fs::tree::{self, size_and_mtime};
+use crate::fs::{parallel, regular};
 use crate::git::repo::to_oid;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
