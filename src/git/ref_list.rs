@@ -187,15 +187,14 @@ impl Repo {
 
     /// Reads the refs of all runs.
     pub fn refs_of_runs(&self) -> Result<RefsOfRuns> {
-        let values = self.list(OF_RUNS)?.values.into_iter();
-        Ok(values.map(|(name, value)| (name, self.object_of(&value))).collect())
+        Ok(self.refs_and_locks_of_runs()?.0)
     }
 
-    /// Reads the refs of all runs, and lists the lock files among their files. The value of a symbolic ref is
-    /// `None`.
-    pub fn look_at_refs_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
+    /// Reads the refs of all runs, and lists the lock files among their files.
+    pub fn refs_and_locks_of_runs(&self) -> Result<(RefsOfRuns, Vec<PathBuf>)> {
         let ListedRefs { values, locks } = self.list(OF_RUNS)?;
-        Ok((values.into_iter().map(|(name, value)| (name, Oid::parse(&value))).collect(), locks))
+        let values = values.into_iter().map(|(name, value)| (name, self.object_of(&value)));
+        Ok((values.collect(), locks))
     }
 
     /// Makes this repository read refs of runs from this list from now on. Called by commands that change

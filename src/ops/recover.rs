@@ -56,7 +56,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     // This comes first, because a surviving process could still change the files that are recovered below.
     let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
-    let (seen, locks) = store.repo().look_at_refs_of_runs()?;
+    let (seen, locks) = store.repo().refs_and_locks_of_runs()?;
     if !locks.is_empty() {
         // Without the locks, the recovery below can change these refs.
         store.repo().heal_ref_locks("refs/frites", Duration::from_secs(1));
@@ -68,8 +68,7 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     let _ = trash::empty(store, &store.worktrees(None));
     scratch::delete_old(&store.dir().scratch());
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
-    let is_seen = is_at_rest && seen.values().all(Option::is_some);
-    let found = if is_seen { seen } else { store.repo().refs_of_runs()? };
+    let found = if is_at_rest { seen } else { store.repo().refs_of_runs()? };
     let names: Vec<RefName> = found.keys().cloned().collect();
     messages.extend(by_hand::detect(store, &names)?);
     let has_conflicts = names.iter().any(|name| refs::conflicts_of(name).is_some());

@@ -14,7 +14,7 @@ use crate::model::refname::RefName;
 use crate::model::run::Run;
 use crate::model::trailer::Trailer;
 use crate::store::Store;
-use crate::store::records::{commit_of, is_newer, newer, to_toml};
+use crate::store::records::{commit_of, is_newer, message_of, newer, to_toml};
 
 /// If other processes have moved the ref of an outcome first this many times, this process gives up.
 const MOST_RACES: u32 = 64;
@@ -143,12 +143,7 @@ impl Store {
         let repo = self.repo();
         let kept = repo.commit(first)?;
         let earlier = kept.message.lines().filter(|line| Trailer::Disagrees.value(line).is_some());
-        let mut message = format!(
-            "frites: record of run {run}\n\n{}\n{}\n{}",
-            Trailer::Run.line(run),
-            Trailer::Previous.line(first),
-            Trailer::Previous.line(second)
-        );
+        let mut message = message_of(run, [first, second]);
         let last = disagrees.then(|| Trailer::Disagrees.line(second));
         for line in earlier.map(str::to_owned).chain(last) {
             message.push('\n');

@@ -185,6 +185,13 @@ pub fn run_names(refs: &[RefName]) -> Vec<Name> {
     refs.iter().filter_map(name).collect()
 }
 
+/// The message of a record's commit that replaces the commits `previous`.
+pub(super) fn message_of<'a>(run: &Name, previous: impl IntoIterator<Item = &'a Oid>) -> String {
+    let previous = previous.into_iter().map(|oid| format!("\n{}", Trailer::Previous.line(oid)));
+    let previous: String = previous.collect();
+    format!("frites: record of run {run}\n\n{}{previous}", Trailer::Run.line(run))
+}
+
 /// Stores the files of a record as a commit. `known` are the parents that refs reach already: the run's base, and
 /// the records and outcomes that the new commit replaces. Because they are parents, refs only move forward, and a
 /// plain `git push` can push them. `judged` are commits of judged trees.
@@ -195,10 +202,7 @@ pub(super) fn commit_of(
     known: &[&Oid],
     judged: &[Oid],
 ) -> Result<Oid> {
-    let mut message = format!("frites: record of run {run}\n\n{}", Trailer::Run.line(run));
-    for previous in known.iter().skip(1) {
-        message.push_str(&format!("\n{}", Trailer::Previous.line(previous)));
-    }
+    let message = message_of(run, known.iter().skip(1).copied());
     let parents: Vec<&Oid> = known.iter().copied().chain(judged).collect();
     repo.store(|objects| objects.add_files(files, parents.iter().copied(), &message))
 }
