@@ -227,14 +227,16 @@ fn list_of_keys(key: &str) -> String {
     format!("the keys are {}", names.join(", "))
 }
 
+/// True if the name of a variable begins with that of a section.
+fn names_a_section(variable: &str) -> bool {
+    let section = variable.strip_prefix("FRITES_").and_then(|rest| rest.split_once('_'));
+    let section = section.map(|(section, _)| section.to_lowercase());
+    section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section)))
+}
+
 /// Refuses a variable that begins with the name of a section but sets no key, such as `FRITES_ORACLE_TSET`.
 fn refuse_unknown_variables() -> Result<()> {
     let variables: Vec<String> = keys::ALL.iter().filter_map(KeySpec::variable).collect();
-    let names_a_section = |name: &str| {
-        let section = name.strip_prefix("FRITES_").and_then(|rest| rest.split_once('_'));
-        let section = section.map(|(section, _)| section.to_lowercase());
-        section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section)))
-    };
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unknown = names.find(|name| names_a_section(name) && !variables.contains(name));
     let Some(name) = unknown else { return Ok(()) };

@@ -73,8 +73,10 @@ impl<'r> Remote<'r> {
     /// other repository. Fetched refs that no longer exist there are deleted in this repository.
     pub fn fetch(&self, names: &[String]) -> Result<()> {
         let options = "--quiet --no-filter --no-tags --no-write-fetch-head --prune";
-        let to = |name: &String| self.fetched(&RefName::new(name.as_str()));
-        let specs = names.iter().map(|name| format!("+{name}:{}", to(name)));
+        let specs = names.iter().map(|name| {
+            let to = self.fetched(&RefName::new(name.as_str()));
+            format!("+{name}:{to}")
+        });
         // git cannot check objects in a partial clone: those that they name may be missing.
         let checks = !is_partial_clone(&self.repo.gix());
         let mut call = self.git().call("-c").arg(format!("fetch.fsckObjects={checks}"));

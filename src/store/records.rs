@@ -203,7 +203,8 @@ pub(super) fn commit_of(
     judged: &[Oid],
 ) -> Result<Oid> {
     let message = message_of(run, known.iter().skip(1).copied());
-    let parents: Vec<&Oid> = known.iter().copied().chain(judged).collect();
+    let judged: Vec<&Oid> = judged.iter().collect();
+    let parents = [&known[..1], &judged, &known[1..]].concat();
     repo.store(|objects| objects.add_files(files, parents.iter().copied(), &message))
 }
 

@@ -192,8 +192,9 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
             found.push((run, None));
             continue;
         }
-        let is_bound = |name: &&Name| run.tasks.get(*name).is_some_and(|bound| bound == task);
-        found.extend(run.candidates.iter().filter(is_bound).map(|name| (run, Some(name))));
+        let names = run.candidates.iter();
+        let bound = names.filter(|name| run.tasks.get(*name).is_some_and(|bound| bound == task));
+        found.extend(bound.map(|name| (run, Some(name))));
     }
     found
 }
