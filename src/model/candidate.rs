@@ -10,13 +10,13 @@ use crate::model::separation::AttemptAccess;
 use crate::model::usage::RoundUsage;
 
 /// The state of an attempt (DESIGN.md §1).
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, IntoStaticStr,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum State {
     /// A person works in the worktree; there is no command.
+    #[default]
     Open,
     /// The candidate's command runs.
     Running,
@@ -84,10 +84,9 @@ impl CommandEnd {
 }
 
 /// The landing state of a candidate (DESIGN.md §1).
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display, EnumString,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Landing {
     /// Not landed.
@@ -123,7 +122,7 @@ pub const FOR_LATER: &str = "not started yet";
 pub const ENOUGH_PASSED: &str = "enough passed";
 
 /// `candidate.toml`: the record of one attempt, without its captures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Candidate {
     /// The record's format.
@@ -196,24 +195,7 @@ impl Candidate {
             candidate: candidate.clone(),
             index,
             state,
-            landing: Landing::Pending,
-            port: None,
-            landing_commit: None,
-            landing_branch: None,
-            landing_time: None,
-            kept: false,
-            end: CommandEnd::default(),
-            reason: None,
-            leaky: false,
-            again: false,
-            maker: None,
-            access: None,
-            remaking: false,
-            started: None,
-            ended: None,
-            usage: Vec::new(),
-            cleaned: false,
-            bytes: 0,
+            ..Candidate::default()
         }
     }
 

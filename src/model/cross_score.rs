@@ -206,7 +206,6 @@ mod tests {
 
     use super::*;
     use crate::model::blast::Blast;
-    use crate::model::candidate::State;
     use crate::model::cross::CrossResult;
     use crate::model::decision::decide;
     use crate::model::outcome::{Outcome, Stage, StageResult};
@@ -227,13 +226,15 @@ mod tests {
             fails: those(ends, 'f'),
         };
         let entry = |(at, (lines, tests)): (usize, &(u64, &[&str]))| Entry {
+            candidate: name(at),
+            index: at as u32 + 1,
             blast: Blast { lines: *lines, files: 1 },
             results: vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)].into(),
             cross: Some(CrossResult {
                 tests: tests.iter().map(test).collect(),
                 ..CrossResult::default()
             }),
-            ..Entry::new(name(at), at as u32 + 1, State::Open)
+            ..Entry::default()
         };
         let mut entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
         set_scores(&mut entries);

@@ -287,6 +287,8 @@ mod tests {
     fn entry(name: &str, index: u32, lines: u64, files: u64, outcomes: &[Outcome]) -> Entry {
         let stages = [Stage::Build, Stage::Lint, Stage::Test];
         Entry {
+            candidate: name.parse().expect("valid name"),
+            index,
             iteration: Some(1),
             blast: Blast { lines, files },
             results: stages
@@ -294,7 +296,7 @@ mod tests {
                 .zip(outcomes)
                 .map(|(stage, outcome)| StageResult::new(stage, 0.0, outcome.clone()))
                 .collect(),
-            ..Entry::new(name.parse().expect("valid name"), index, State::Open)
+            ..Entry::default()
         }
     }
 

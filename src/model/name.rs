@@ -49,6 +49,13 @@ impl Name {
     }
 }
 
+/// The name of the first run.
+impl Default for Name {
+    fn default() -> Name {
+        Name("1".to_owned())
+    }
+}
+
 /// The names for which a word can stand: the equal name, or else those that begin with the word. Numbers
 /// must be equal: `1` does not stand for `10`.
 pub fn matching_names<'a>(

@@ -15,23 +15,14 @@ use crate::model::test_report::TestReport;
 /// The stages in which commands run on a tree, in this order. `setup` prepares the tree; the other three are
 /// the oracle.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    Display,
-    IntoStaticStr,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Stage {
     /// `spawn.setup`, or the command that installs what the project's lock file lists.
+    #[default]
     Setup,
     /// Does it build?
     Build,
@@ -49,7 +40,7 @@ impl Stage {
 }
 
 /// How one command ended on one tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
     /// Exit code 0.
@@ -102,6 +93,7 @@ pub enum Outcome {
     /// because something was missing that is not part of the tree. This is neither a pass nor a failure.
     CannotTell,
     /// Not run, because an earlier command did not pass.
+    #[default]
     Skipped,
 }
 
@@ -210,7 +202,7 @@ impl fmt::Display for Obstacle {
 }
 
 /// The result of one command on one tree, with all its attempts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct StageResult {
     /// The command's stage.
@@ -270,19 +262,7 @@ impl StageResult {
 
     /// A result of which only the outcome and the time are known.
     pub fn new(stage: Stage, seconds: f64, outcome: Outcome) -> Self {
-        StageResult {
-            stage,
-            seconds,
-            leaky: false,
-            cached: false,
-            warm: false,
-            outcome,
-            obstacle: None,
-            changed: Vec::new(),
-            tests: None,
-            error: None,
-            earlier: Vec::new(),
-        }
+        StageResult { stage, seconds, outcome, ..StageResult::default() }
     }
 
     /// True if no tree can be judged by a command that ends like this on the base: it cannot start, it was

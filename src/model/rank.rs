@@ -5,20 +5,9 @@ use strum::{Display, IntoStaticStr};
 
 // The help of `--rank` shows the comments on the values.
 /// The ranking of the candidates that passed.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    Display,
-    IntoStaticStr,
-    ValueEnum,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[derive(Display, IntoStaticStr, ValueEnum)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Rank {
     /// The fewest changed lines, then the fewest files

@@ -65,7 +65,7 @@ impl DecisionKind {
 }
 
 /// One candidate as the decision sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entry {
     /// The candidate.
@@ -138,36 +138,6 @@ pub struct Entry {
 pub const GONE: &str = "its worktree is gone";
 
 impl Entry {
-    /// The entry of a candidate without a capture and without results.
-    pub fn new(candidate: Name, index: u32, state: State) -> Entry {
-        Entry {
-            candidate,
-            index,
-            state,
-            maker: None,
-            end: CommandEnd::default(),
-            not_started: false,
-            stopped: false,
-            iteration: None,
-            tree: None,
-            judged_tree: None,
-            blast: Blast::default(),
-            agreement: None,
-            problem: None,
-            same_as: None,
-            drew_on: Vec::new(),
-            dropped: Vec::new(),
-            flags: Vec::new(),
-            results: Results::default(),
-            stale: None,
-            base_tests: None,
-            cross: None,
-            proof: None,
-            usage: None,
-            separation: None,
-        }
-    }
-
     /// Text about the candidate with the cause of its state in brackets, if the cause is known.
     pub fn with_cause(&self, words: &str) -> String {
         match self.end.cause(self.state) {

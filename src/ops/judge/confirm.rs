@@ -276,7 +276,6 @@ pub(super) mod tests {
 
     use super::*;
     use crate::model::blast::Blast;
-    use crate::model::candidate::State;
     use crate::model::cross::CrossResult;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult};
@@ -427,8 +426,9 @@ pub(super) mod tests {
 
     /// An entry without results.
     pub fn entry(index: u32, number: usize, tree: &Judgeable) -> Entry {
-        let name = format!("c{index}").parse().expect("a valid name");
         Entry {
+            candidate: format!("c{index}").parse().expect("a valid name"),
+            index,
             iteration: Some(1),
             tree: self::tree(number),
             blast: Blast { lines: tree.lines, files: 1 },
@@ -437,7 +437,7 @@ pub(super) mod tests {
                 if_first: second == Second::IfFirst,
                 ..BaseTestsResult::default()
             }),
-            ..Entry::new(name, index, State::Open)
+            ..Entry::default()
         }
     }
 

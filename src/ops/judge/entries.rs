@@ -118,6 +118,9 @@ fn entry_of(
         && captured.capture.is_none()
         && matches!(state, State::Open | State::Succeeded);
     let mut entry = Entry {
+        candidate: candidate.clone(),
+        index: *index,
+        state: *state,
         maker: captured.candidate.maker.clone().or_else(|| run.maker(candidate)),
         end: end.clone(),
         not_started: captured.candidate.was_never_started(),
@@ -129,7 +132,7 @@ fn entry_of(
         usage: UsageSum::of(usage),
         separation: access.as_ref().map(|access| access.separation),
         drew_on: run.synthesis.get(candidate).map(|s| s.drew_on.clone()).unwrap_or_default(),
-        ..Entry::new(candidate.clone(), *index, *state)
+        ..Entry::default()
     };
     if !captured.usable() {
         return Ok((entry, Vec::new()));

@@ -542,7 +542,6 @@ fn ending_across(results: &Results) -> Ending {
 mod tests {
     use super::*;
     use crate::model::base_tests::BaseTestsResult;
-    use crate::model::candidate::State;
 
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {
@@ -550,10 +549,9 @@ mod tests {
             outcomes.iter().map(result).collect::<Results>()
         };
         let (results, base_tests) = (all(results), all(base_tests));
-        let name = "c1".parse().expect("a valid name");
         let second = BaseTestsResult { results: base_tests, ..BaseTestsResult::default() };
         let base_tests = Some(second);
-        let entry = Entry { results, base_tests, ..Entry::new(name, 1, State::Open) };
+        let entry = Entry { results, base_tests, ..Entry::default() };
         let ending = ending(&entry);
         (ending.standing, ending.words, ending.elapsed.unwrap_or_default().as_secs())
     }

@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::*;
 use crate::model::base_tests::{BaseTestsResult, TreeBeside};
 use crate::model::blast::Blast;
-use crate::model::candidate::State;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
 /// A usable entry with this number of changed lines. Entries with the same `tree` letter have the same tree.
 pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
-    let name = format!("c{index}").parse().expect("a valid name");
     Entry {
+        candidate: format!("c{index}").parse().expect("a valid name"),
+        index,
         iteration: Some(1),
         tree: Oid::parse(&tree.to_string().repeat(40)),
         blast: Blast { lines, files: 1 },
-        ..Entry::new(name, index, State::Open)
+        ..Entry::default()
     }
 }
 
