@@ -26,11 +26,12 @@ use crate::ecosystems::paths::{
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::test_data;
-use crate::ecosystems::touched::{TouchedPath, is_named, is_test_path, source_of};
+use crate::ecosystems::touched::{is_named, is_test_path, source_of};
 use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::repo::{Repo, follow_links};
 use crate::git::seed::find::{SeedPatterns, Seeds};
+use crate::model::changed_file::ChangedFile;
 use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
@@ -267,13 +268,12 @@ impl<'t> BaseProject<'t> {
 
     /// True if a change of JVM source adds a type that a test of the base declares, too. The order of the
     /// class path decides which of the two types is loaded, whatever their files are called.
-    pub fn declares_type_of_a_test(&self, touched: &TouchedPath<'_>) -> Result<bool> {
-        if !jvm::ECOSYSTEM.has_source(touched.path) {
+    pub fn declares_type_of_a_test(&self, file: &ChangedFile, path: &str) -> Result<bool> {
+        if !jvm::ECOSYSTEM.has_source(path) {
             return Ok(false);
         }
-        let after = touched.text_after();
+        let (before, after) = (file.before.text(), file.after.text());
         let mut types = jvm::declared_types(after.as_deref().unwrap_or_default());
-        let before = touched.text_before();
         for old in jvm::declared_types(before.as_deref().unwrap_or_default()) {
             types.remove(old);
         }

@@ -8,23 +8,22 @@ use crate::ecosystems::dependencies;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::marks::{has_fewer_tests, new_skip_mark};
 use crate::ecosystems::paths::{directory_of, resolved};
-use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, deciding_change, is_test_path, source_of,
-};
+use crate::ecosystems::put_back::{PutBack, deciding_change};
+use crate::ecosystems::touched::{is_test_path, source_of};
+use crate::model::changed_file::ChangedFile;
 use crate::model::flag::{Flag, FlagKind};
 
-/// The flags for one changed path. `scripts` are the files that the oracle's commands run.
-pub fn flags(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Vec<Flag> {
-    let path = touched.path;
+/// The flags for one changed file, whose path may be `path`. `scripts` are the files that the oracle's commands run.
+pub fn flags(file: &ChangedFile, path: &str, scripts: &BTreeSet<String>) -> Vec<Flag> {
     let is_test = is_test_path(path);
-    let (before, after) = (touched.text_before(), touched.text_after());
+    let (before, after) = (file.before.text(), file.after.text());
     let (before, after) = (before.as_deref(), after.as_deref());
     let source = source_of(path);
     let mut found = Vec::new();
-    if deciding_change(path, before, after, scripts) != DecidingChange::None {
+    if deciding_change(path, before, after, scripts) != PutBack::Keep {
         found.push(FlagKind::OracleChanged.at(path));
     }
-    let edits_test_file = is_test && before.is_some() && touched.loses;
+    let edits_test_file = is_test && before.is_some() && file.loses;
     if (is_test && before.is_some() && after.is_none())
         || source.is_some_and(|source| has_fewer_tests(source, path, before, after))
     {
@@ -63,6 +62,8 @@ fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::changed_file::FileContent;
+    use crate::model::path::TreePath;
 
     /// The labels of the flags for a change, with `ci/check.sh` as the oracle's script.
     fn labels(path: &str, before: Option<&str>, after: Option<&str>) -> Vec<&'static str> {
@@ -70,14 +71,21 @@ mod tests {
             (Some(before), Some(after)) => before.lines().any(|l| !after.lines().any(|a| a == l)),
             _ => after.is_none(),
         };
-        let touched = TouchedPath {
-            path,
-            before: before.map(str::as_bytes),
-            after: after.map(str::as_bytes),
+        let content = |text: Option<&str>| match text {
+            Some(text) => FileContent::Text(text.into()),
+            None => FileContent::Missing,
+        };
+        let file = ChangedFile {
+            path: TreePath::new(path),
+            before: content(before),
+            after: content(after),
             loses,
+            changes_mode: false,
+            is_submodule: false,
+            is_link: false,
         };
         let scripts = BTreeSet::from(["ci/check.sh".to_owned()]);
-        flags(touched, &scripts).iter().map(Flag::label).collect()
+        flags(&file, path, &scripts).iter().map(Flag::label).collect()
     }
 
     #[test]

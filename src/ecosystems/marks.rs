@@ -3,7 +3,8 @@ use std::borrow::Cow;
 
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::is_in_name;
-use crate::ecosystems::touched::{TouchedPath, is_test_path, source_of};
+use crate::ecosystems::touched::{is_test_path, source_of};
+use crate::model::changed_file::ChangedFile;
 
 /// Begins each line of [`code`] whose start is in a comment or in a text.
 const INSIDE: char = '\0';
@@ -206,10 +207,8 @@ pub fn has_fewer_tests(
 }
 
 /// True if a source file that is not a test by its name has more tests than before.
-pub fn adds_inner_tests(touched: &TouchedPath<'_>) -> bool {
-    let path = touched.path;
-    let before = touched.text_before();
-    let after = touched.text_after();
+pub fn adds_inner_tests(file: &ChangedFile, path: &str) -> bool {
+    let (before, after) = (file.before.text(), file.after.text());
     source_of(path)
         .is_some_and(|source| has_fewer_tests(source, path, after.as_deref(), before.as_deref()))
 }

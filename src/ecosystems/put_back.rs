@@ -11,10 +11,9 @@ use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::marks::{code, code_or_text, has_fewer_tests, loose_tests, new_skip_mark};
 use crate::ecosystems::new_file::is_plain_name;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
-use crate::ecosystems::touched::{
-    DecidingChange, TouchedPath, deciding_change, is_named, is_test_path, source_of,
-};
+use crate::ecosystems::touched::{is_named, is_test_path, source_of};
 use crate::error::Result;
+use crate::model::changed_file::ChangedFile;
 
 /// The treatment of a changed path in the second judging.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,21 +59,20 @@ impl PutBack {
     }
 }
 
-/// Decides what to do with one changed path of an attempt on this base.
-pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutBack> {
-    let TouchedPath { path, before, after, .. } = touched;
+/// Decides what to do with one changed file of an attempt on this base. `path` is its path as text.
+pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Result<PutBack> {
+    let (before, after) = (file.before.text(), file.after.text());
+    let (before, after) = (before.as_deref(), after.as_deref());
     let code = base.code()?;
-    let mut known = put_back_by_name(touched, &base.scripts);
+    let mut known = put_back_by_name(path, before, after, &base.scripts);
     for name in base.names_by_links(path)? {
         if known == PutBack::Keep {
-            known = put_back_by_name(TouchedPath { path: &name, ..touched }, &base.scripts);
+            known = put_back_by_name(&name, before, after, &base.scripts);
         }
     }
     match known {
         // A submodule has no text, so `before` is empty.
-        PutBack::Keep
-            if before.is_none_or(<[u8]>::is_empty) && is_named(path, &code.submodules) =>
-        {
+        PutBack::Keep if before.is_none_or(str::is_empty) && is_named(path, &code.submodules) => {
             Ok(PutBack::Other)
         }
         PutBack::Keep if before.is_none() && !is_plain_name(path, code.nearest_directory(path)) => {
@@ -84,7 +82,7 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
         // would run, and tell nothing about the tree that lands.
         PutBack::Keep
             if before.is_some()
-                && is_gone(after)
+                && after.is_none_or(str::is_empty)
                 && language_of(path).is_some()
                 && base.is_marker(path)? =>
         {
@@ -122,11 +120,6 @@ pub fn put_back(touched: TouchedPath<'_>, base: &BaseProject<'_>) -> Result<PutB
     }
 }
 
-/// True if a file is removed or empty.
-pub fn is_gone(after: Option<&[u8]>) -> bool {
-    after.is_none_or(<[u8]>::is_empty)
-}
-
 /// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed files.
 fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
     if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
@@ -158,19 +151,19 @@ pub fn begins_project(path: &str, base: &BaseProject<'_>) -> Result<bool> {
 
 /// True if a file that an attempt adds decides which commands run, or keeps tests from running.
 pub fn decides_by_being_there(path: &str, text: &[u8], scripts: &BTreeSet<String>) -> bool {
-    let touched = TouchedPath { path, before: None, after: Some(text), loses: false };
-    put_back_by_name(touched, scripts).decides()
+    put_back_by_name(path, None, Some(&String::from_utf8_lossy(text)), scripts).decides()
 }
 
 /// Decides by a changed path's name and texts alone, without looking at other files.
-fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> PutBack {
-    let path = touched.path;
-    let (before, after) = (touched.text_before(), touched.text_after());
-    let (before, after) = (before.as_deref(), after.as_deref());
-    match deciding_change(path, before, after, scripts) {
-        DecidingChange::None => {}
-        DecidingChange::Whole => return PutBack::Deciding,
-        DecidingChange::Part(text) => return PutBack::Part(text),
+fn put_back_by_name(
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    scripts: &BTreeSet<String>,
+) -> PutBack {
+    let decides = deciding_change(path, before, after, scripts);
+    if decides != PutBack::Keep {
+        return decides;
     }
     let source = source_of(path);
     let skips = source.is_some_and(|source| new_skip_mark(source, before, after).is_some());
@@ -205,6 +198,35 @@ fn put_back_by_name(touched: TouchedPath<'_>, scripts: &BTreeSet<String>) -> Put
             PutBack::Inseparable("its tests are gone with the file")
         }
         _ => PutBack::Keep,
+    }
+}
+
+/// Decides what to do with a change that may decide which commands run, or how. In a manifest, only the deciding part
+/// counts. `scripts` are the files that the oracle's commands run.
+pub fn deciding_change(
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+    scripts: &BTreeSet<String>,
+) -> PutBack {
+    if is_named(path, scripts) || ALL.iter().any(|e| e.is_decisive(path)) {
+        return PutBack::Deciding;
+    }
+    let text = after.unwrap_or_default();
+    if before.is_none() && ALL.iter().any(|e| (e.shadows_library)(path, text)) {
+        return PutBack::Deciding;
+    }
+    let name = file_name(path);
+    let Some(put_back) = ALL.iter().find_map(|ecosystem| ecosystem.manifest(name)) else {
+        return PutBack::Keep;
+    };
+    let Some(after) = after else { return PutBack::Deciding };
+    match put_back(before, after) {
+        Some(text) if text == after => PutBack::Keep,
+        Some(text) => PutBack::Part(text),
+        None if before == Some(after) => PutBack::Keep,
+        // The part cannot be told from the rest.
+        None => PutBack::Deciding,
     }
 }
 
@@ -309,13 +331,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(path: &str, before: Option<&str>, after: Option<&str>) -> PutBack {
-        let touched = TouchedPath {
-            path,
-            before: before.map(str::as_bytes),
-            after: after.map(str::as_bytes),
-            loses: false,
-        };
-        put_back_by_name(touched, &BTreeSet::from(["ci/check.sh".to_owned()]))
+        put_back_by_name(path, before, after, &BTreeSet::from(["ci/check.sh".to_owned()]))
     }
 
     const ADDED: PutBack = PutBack::AddedTest;

@@ -1,5 +1,4 @@
-//! A path that an attempt changes, and what its name and text mean for tests and commands.
-use std::borrow::Cow;
+//! The meaning of a path's name for tests and commands.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ALL;
@@ -7,31 +6,6 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::{directories_above, directory_of, file_name};
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::model::pattern::matches;
-
-/// A path that an attempt changes, with the file's content before and after the change.
-#[derive(Clone, Copy, Debug)]
-pub struct TouchedPath<'a> {
-    /// The path from the root.
-    pub path: &'a str,
-    /// The content before; `None` if there was no file.
-    pub before: Option<&'a [u8]>,
-    /// The content now; `None` if there is no file any more.
-    pub after: Option<&'a [u8]>,
-    /// True if the change removes a line, or bytes of a binary file.
-    pub loses: bool,
-}
-
-impl<'a> TouchedPath<'a> {
-    /// The content before, as text.
-    pub fn text_before(&self) -> Option<Cow<'a, str>> {
-        self.before.map(String::from_utf8_lossy)
-    }
-
-    /// The content now, as text.
-    pub fn text_after(&self) -> Option<Cow<'a, str>> {
-        self.after.map(String::from_utf8_lossy)
-    }
-}
 
 /// True if a path belongs to a test or to a test's data, by its name.
 pub fn is_test_path(path: &str) -> bool {
@@ -58,48 +32,6 @@ fn is_expectation(path: &str) -> bool {
 /// The ecosystem of a source file.
 pub fn source_of(path: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|ecosystem| ecosystem.has_source(path))
-}
-
-/// How a change affects which commands run.
-#[derive(Debug, PartialEq, Eq)]
-pub enum DecidingChange {
-    /// Not at all: nothing in the file decides which commands run, or the change does not touch the part that
-    /// decides.
-    None,
-    /// Everything in the file may decide which commands run.
-    Whole,
-    /// Only a part of the file decides which commands run. The text is the attempt's, with the base's
-    /// deciding part.
-    Part(String),
-}
-
-/// The part of a change that decides which commands run, or how. In a manifest, only the deciding part
-/// counts. `scripts` are the files that the oracle's commands run.
-pub fn deciding_change(
-    path: &str,
-    before: Option<&str>,
-    after: Option<&str>,
-    scripts: &BTreeSet<String>,
-) -> DecidingChange {
-    if is_named(path, scripts) || ALL.iter().any(|e| e.is_decisive(path)) {
-        return DecidingChange::Whole;
-    }
-    let text = after.unwrap_or_default();
-    if before.is_none() && ALL.iter().any(|e| (e.shadows_library)(path, text)) {
-        return DecidingChange::Whole;
-    }
-    let name = file_name(path);
-    let Some(put_back) = ALL.iter().find_map(|ecosystem| ecosystem.manifest(name)) else {
-        return DecidingChange::None;
-    };
-    let Some(after) = after else { return DecidingChange::Whole };
-    match put_back(before, after) {
-        Some(text) if text == after => DecidingChange::None,
-        Some(text) => DecidingChange::Part(text),
-        None if before == Some(after) => DecidingChange::None,
-        // The part cannot be told from the rest.
-        None => DecidingChange::Whole,
-    }
 }
 
 /// True if a path is one of `names`, matches a pattern among them, or is below one of them, because a

@@ -44,6 +44,11 @@ impl FileContent {
         }
     }
 
+    /// The bytes of the file as text, in which bytes that are not UTF-8 are replaced.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        self.bytes().map(String::from_utf8_lossy)
+    }
+
     /// True if there is a file or a submodule whose bytes were not read.
     pub fn is_unread(&self) -> bool {
         matches!(self, FileContent::Binary(_, bytes) if bytes.is_empty())

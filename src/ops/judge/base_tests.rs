@@ -10,7 +10,7 @@ use crate::ecosystems::documents::is_document_by_name;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::paths::place_of_word;
 use crate::ecosystems::put_back::{
-    PutBack, begins_project, is_gone, is_read_as_text, is_setting_at_most, put_back,
+    PutBack, begins_project, is_read_as_text, is_setting_at_most, put_back,
     tests_are_named_by_modules,
 };
 use crate::error::Result;
@@ -26,7 +26,7 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Results;
 use crate::model::path::TreePath;
 use crate::model::terms::Terms;
-use crate::ops::judge::changed_file::{changed_files, touched};
+use crate::ops::judge::changed_file::changed_files;
 use crate::ops::session::Session;
 
 /// At most this many doubtful files are judged in all combinations.
@@ -174,12 +174,13 @@ impl<'c, 'p> Choices<'c, 'p> {
             return Ok(choices);
         }
         project.look_for(changes.iter().map(|file| {
-            let is_in_one_tree = file.before.bytes().is_none() || is_gone(file.after.bytes());
+            let is_in_one_tree =
+                file.before.bytes().is_none() || file.after.bytes().is_none_or(<[u8]>::is_empty);
             (file.path.lossy(), is_in_one_tree)
         }))?;
         for file in changes {
             let name = file.path.lossy();
-            let choice = match put_back(touched(file, &name), project)? {
+            let choice = match put_back(file, &name, project)? {
                 // A link gives other files a new name: it can put source in the place of a test or a script.
                 PutBack::Keep
                 | PutBack::Part(_)
@@ -205,7 +206,7 @@ impl<'c, 'p> Choices<'c, 'p> {
                 {
                     PutBack::Other
                 }
-                PutBack::Keep if project.declares_type_of_a_test(&touched(file, &name))? => {
+                PutBack::Keep if project.declares_type_of_a_test(file, &name)? => {
                     PutBack::Inseparable("it declares a type that a test declares")
                 }
                 choice => choice,

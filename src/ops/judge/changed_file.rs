@@ -1,18 +1,11 @@
 //! The files that a candidate changes, with their content before and after the change.
 use crate::ecosystems::put_back::is_read_as_text;
-use crate::ecosystems::touched::TouchedPath;
 use crate::error::Result;
 use crate::git::diff::{self, Change, ChangeStatus};
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::changed_file::{ChangedFile, FileContent};
 use crate::model::oid::Oid;
-
-/// A change in the form that the code in `ecosystems` takes. `name` is the path as text.
-pub fn touched<'f>(file: &'f ChangedFile, name: &'f str) -> TouchedPath<'f> {
-    let ChangedFile { before, after, loses, .. } = file;
-    TouchedPath { path: name, before: before.bytes(), after: after.bytes(), loses: *loses }
-}
 
 fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     if oid.is_null() {

@@ -27,7 +27,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{changed_file, changed_files, touched};
+use crate::ops::judge::changed_file::{changed_file, changed_files};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
@@ -242,7 +242,7 @@ fn flags(
     let mut found: Vec<Flag> = Vec::new();
     for (change, file) in changes.iter().zip(files) {
         let name = file.path.lossy();
-        let of_name = |name: &str| flags::flags(touched(file, name), &project.scripts);
+        let of_name = |name: &str| flags::flags(file, name, &project.scripts);
         let mut flags = of_name(&name);
         let decides = |flags: &[Flag]| flags.iter().any(|f| f.kind == FlagKind::OracleChanged);
         if !decides(&flags) && project.names_by_links(&name)?.iter().any(|n| decides(&of_name(n))) {

@@ -8,7 +8,7 @@ use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::count::some_of;
 use crate::model::oid::Oid;
-use crate::ops::judge::changed_file::{changed_file, touched};
+use crate::ops::judge::changed_file::changed_file;
 
 /// The test files that a capture adds or changes.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl TestFiles {
                 continue;
             }
             let file = changed_file(repo, &change);
-            if adds_inner_tests(&touched(&file, &path)) {
+            if adds_inner_tests(&file, &path) {
                 found.inseparable.push(path);
             }
         }
