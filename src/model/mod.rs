@@ -18,7 +18,6 @@ pub mod declared_source;
 pub mod env;
 pub mod error_line;
 pub mod flag;
-pub mod hex;
 pub mod layout;
 pub mod missing_tests;
 pub mod name;

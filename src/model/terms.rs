@@ -1,10 +1,10 @@
 //! The terms of a judging: the commands, the settings and the seeds. Records hold them, output shows
 //! them, outcomes are compared and found by them, and nothing else describes how a tree was judged.
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
-use crate::model::hex::hex;
 use crate::model::name::Name;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
@@ -151,7 +151,7 @@ impl Terms {
     /// they have the same digest.
     pub fn id(&self) -> String {
         let text = serde_json::to_vec(&self.of_results()).unwrap_or_default();
-        hex(&Sha256::digest(text))
+        HEXLOWER.encode(&Sha256::digest(text))
     }
 
     /// These terms without the setup command, which no option of `judge` names.

@@ -2,6 +2,7 @@
 //!
 //! The code under test may have written such a report. So a report never makes a tree pass, its size is
 //! limited, and its names are cleaned.
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -198,7 +199,7 @@ fn push(names: &mut Vec<String>, name: &str) {
     if let Some((at, _)) = shown.char_indices().nth(LONGEST_NAME) {
         let digest = Sha256::digest(name);
         shown.truncate(at);
-        shown.push_str(&format!("…{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2]));
+        shown.push_str(&format!("…{}", HEXLOWER.encode(&digest[..3])));
     }
     names.push(shown);
 }

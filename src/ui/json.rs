@@ -2,11 +2,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use data_encoding::HEXLOWER;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::model::hex::hex;
 
 /// A document with the version, followed by `fields`.
 pub fn document(fields: Value) -> String {
@@ -51,7 +51,7 @@ fn with_underscores(value: Value) -> Value {
 pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     object[key] = json!(String::from_utf8_lossy(path));
     if std::str::from_utf8(path).is_err() {
-        object[format!("{key}_hex")] = json!(hex(path));
+        object[format!("{key}_hex")] = json!(HEXLOWER.encode(path));
     }
 }
 

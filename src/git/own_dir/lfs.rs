@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::error::{IfExists, IoContext, Result};
@@ -12,7 +13,6 @@ use crate::fs::{regular, walk};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::own_dir::files;
 use crate::git::repo::{self, Repo};
-use crate::model::hex::hex;
 use crate::model::oid::Oid;
 
 /// The directory in the store with the contents.
@@ -76,7 +76,7 @@ fn copy(from: &Path, digest: &str, store: &Path, target: &Path) -> io::Result<()
             }
         }
     }
-    if hex(&hasher.finalize()) != digest {
+    if HEXLOWER.encode(&hasher.finalize()) != digest {
         return Ok(());
     }
     copied.as_file().sync_all()?;

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use rustix::fs::{AtFlags, Mode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +16,6 @@ use crate::agents::{self, StateVariable};
 use crate::error::IfExists;
 use crate::fs::directory::{self, DIRECTORY};
 use crate::fs::{atomic, regular};
-use crate::model::hex::hex;
 use crate::ops::agent_state::users::UsersState;
 
 /// A larger file is not a login.
@@ -140,7 +140,7 @@ impl CopiedLogin {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 /// The user's login with the tokens of `other`; `None` if the tokens are the same, or if `users` or `other`
