@@ -1,21 +1,18 @@
 //! Deno. [`javascript`](crate::ecosystems::javascript) recognises its tests.
-use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::javascript::leads_to_tests;
 use crate::ecosystems::manifest::{json, json_members};
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Deno.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: deno }],
+    detectors: &[(Evidence::Settings, deno)],
     lock_files: &["deno.lock"],
     finds: PackagesFound::Named,
     manifests: &[(&MANIFESTS, deno_part)],
     // With `--node-modules-dir=none`, deno runs no package's script.
-    download: Some(Download {
-        lock: "deno.lock",
-        words: &["deno", "install", "--frozen", "--node-modules-dir=none"],
-    }),
+    download: Some(("deno.lock", &["deno", "install", "--frozen", "--node-modules-dir=none"])),
     ..Ecosystem::NOTHING
 };
 

@@ -103,14 +103,14 @@ pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     let mut proposals = Vec::new();
     let mut failures: Vec<(usize, Error)> = Vec::new();
     let detectors = ALL.iter().flat_map(|e| e.detectors.iter().map(move |d| (*e, d)));
-    for (place, (ecosystem, detector)) in detectors.enumerate() {
-        match (detector.find)(&files) {
+    for (place, (ecosystem, (evidence, find))) in detectors.enumerate() {
+        match find(&files) {
             Ok(mut commands) => {
                 commands.sort_by_key(|c| c.stage);
                 if commands.iter().any(|c| c.stage != Stage::Setup) {
                     let test = commands.iter().find(|c| c.stage == Stage::Test);
                     let is_in_ci = test.is_some_and(|test| files.ci().runs(test));
-                    let evidence = detector.evidence;
+                    let evidence = *evidence;
                     let sources = sources_of(ecosystem, &files);
                     proposals.push(Proposal { commands, evidence, is_in_ci, sources, place });
                 }

@@ -86,12 +86,8 @@ fn has_name_of_document(name: &str) -> bool {
 
 /// True if searches read a file: it is neither a document nor a file that names documents without using them.
 pub fn is_searched(path: &str) -> bool {
-    let is_like = |pattern: &&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
-        (Some(end), _) => path.ends_with(end),
-        (None, Some(start)) => path.starts_with(start),
-        (None, None) => path == *pattern,
-    };
-    !TEXTS.iter().any(|ending| path.ends_with(ending)) && !PACKING.iter().chain(&NAMES).any(is_like)
+    !TEXTS.iter().any(|ending| path.ends_with(ending))
+        && !PACKING.iter().chain(&NAMES).any(|pattern| matches(pattern, path))
 }
 
 /// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or

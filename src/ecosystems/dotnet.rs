@@ -1,14 +1,12 @@
 //! .NET: C#, F# and Visual Basic.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{line_hunks, without_versions};
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, unreadable,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, unreadable};
 use crate::model::outcome::Stage;
 
 /// .NET.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: solution }],
+    detectors: &[(Evidence::Settings, solution)],
     extensions: &["cs", "fs", "vb"],
     is_source_if_new: |file| file.has_its_language(),
     other_extensions: &["cshtml", "razor", "xaml"],

@@ -30,11 +30,10 @@ pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<
     if files.has_directory(VENDORED) {
         return Ok(Vec::new());
     }
-    let all = ALL.iter().filter_map(|ecosystem| ecosystem.download.as_ref());
-    let needed = all.filter(|download| {
-        files.has(download.lock) && process::find(download.words[0].as_ref()).is_some()
-    });
-    Ok(needed.map(|download| command(Stage::Setup, download.words, download.lock)).collect())
+    let all = ALL.iter().filter_map(|ecosystem| ecosystem.download);
+    let needed =
+        all.filter(|(lock, words)| files.has(lock) && process::find(words[0].as_ref()).is_some());
+    Ok(needed.map(|(lock, words)| command(Stage::Setup, words, lock)).collect())
 }
 
 /// The download commands whose `source`, the file that names the dependencies, differs between two trees.

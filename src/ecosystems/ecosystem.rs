@@ -83,8 +83,9 @@ pub struct Ecosystem {
     pub shadows_library: fn(&str, &str) -> bool,
     /// The directories into which its tools install dependencies.
     pub installed: &'static [InstalledDirectory],
-    /// The command that downloads the dependencies of its projects and does nothing else.
-    pub download: Option<Download>,
+    /// The file in a project's root that names the dependencies, and the words of the command that downloads them and
+    /// does nothing else.
+    pub download: Option<(&'static str, &'static [&'static str])>,
     /// The files in a project's root that contain recipes, which may run further scripts.
     pub recipe_files: &'static [&'static str],
     /// The programs that run a recipe of `recipe_files` by its name.
@@ -114,14 +115,6 @@ pub struct InstalledDirectory {
     /// True if files in the directory contain their own absolute path, so that a copy still leads to the
     /// original.
     pub is_tied_to_its_place: bool,
-}
-
-/// A command that downloads dependencies, and runs no code of the project.
-pub struct Download {
-    /// The file in a project's root that names the dependencies.
-    pub lock: &'static str,
-    /// The program and its arguments.
-    pub words: &'static [&'static str],
 }
 
 /// The parts of a source file that only tests compile.

@@ -2,12 +2,12 @@
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::all_but_sections;
 use crate::ecosystems::paths::is_in;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Elixir.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: mix }],
+    detectors: &[(Evidence::Settings, mix)],
     extensions: &["ex", "exs"],
     other_extensions: &["eex", "heex", "leex"],
     is_source_if_new: |file| file.has_its_language(),

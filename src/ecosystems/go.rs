@@ -1,12 +1,12 @@
 //! Go.
-use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::line_hunks;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Go.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: go_module }],
+    detectors: &[(Evidence::Settings, go_module)],
     extensions: &["go"],
     is_source_if_new: |file| file.has_its_language(),
     project_files: &["go.work"],
@@ -24,7 +24,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
     decisive_files: &["go.work", ".golangci.*", "magefile.go"],
     manifests: &[(&["go.mod"], go_mod_part)],
-    download: Some(Download { lock: "go.sum", words: &["go", "mod", "download"] }),
+    download: Some(("go.sum", &["go", "mod", "download"])),
     ..Ecosystem::NOTHING
 };
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{json, json_members, words};
 use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
+    Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
 };
 use crate::ecosystems::recipe::Recipe;
 use crate::ecosystems::test_names::is_in_test_directory;
@@ -14,7 +14,7 @@ use crate::model::outcome::Stage;
 
 /// JavaScript and TypeScript, for every runtime.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: package_json }],
+    detectors: &[(Evidence::Settings, package_json)],
     installed: &[InstalledDirectory {
         directory: "node_modules",
         manifests: &["package.json"],

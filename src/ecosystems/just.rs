@@ -1,12 +1,12 @@
 //! just: the recipes of a justfile.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, recipe_commands};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, recipe_commands};
 use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::model::shell::continued_lines;
 
 /// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Recipe, find: justfile }],
+    detectors: &[(Evidence::Recipe, justfile)],
     decisive_files: &JUSTFILES,
     recipe_files: &JUSTFILES,
     recipe_runners: &["just"],

@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
 use crate::ecosystems::paths::{directory_of, file_name};
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// The languages of the Java virtual machine.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[
-        Detector { evidence: Evidence::Settings, find: maven },
-        Detector { evidence: Evidence::Settings, find: gradle },
-    ],
+    detectors: &[(Evidence::Settings, maven), (Evidence::Settings, gradle)],
     extensions: &["java", "kt", "kts", "groovy", "scala"],
     project_files: &["build.sbt", "settings.gradle", "settings.gradle.kts"],
     lock_files: &["gradle.lockfile"],

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{LineHunk, line_hunks};
 use crate::ecosystems::paths::{file_name, is_in_name};
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, recipe_commands, repairs,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, recipe_commands, repairs};
 use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
 use crate::model::shell::continued_lines;
 
 /// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Recipe, find: makefile }],
+    detectors: &[(Evidence::Recipe, makefile)],
     manifests: &[(&MAKEFILES, makefile_part), (&["*.mk"], makefile_part)],
     recipe_files: &MAKEFILES,
     recipe_runners: &["make", "gmake"],
@@ -240,13 +238,8 @@ fn end_of_reference(text: &str, open: char) -> usize {
 /// Restores the base's Makefile, but keeps source and object files that the attempt adds to a list of such
 /// files. Returns `None` for a new Makefile, because every line of it may decide what is run.
 fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
-    match base {
-        Some(base) => {
-            let is_list = !leaves_files_out(base);
-            line_hunks(Some(base), own, |hunk| !(is_list && only_adds_sources(hunk)))
-        }
-        None => None,
-    }
+    let is_list = !leaves_files_out(base?);
+    line_hunks(base, own, |hunk| !(is_list && only_adds_sources(hunk)))
 }
 
 /// True if a build file may contain a list of files that are left out: a test that is added to such a list is

@@ -8,20 +8,18 @@ use crate::ecosystems::make::{
 };
 use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::paths::{file_name, is_in, is_in_name};
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
 
 /// C and C++, and the build tools that are mainly for them.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
-        Detector { evidence: Evidence::Settings, find: cmake_presets },
-        Detector { evidence: Evidence::Settings, find: |files| cmake_if_called(files, false) },
-        Detector { evidence: Evidence::Names, find: |files| cmake_if_called(files, true) },
-        Detector { evidence: Evidence::Settings, find: autotools },
-        Detector { evidence: Evidence::Settings, find: bazel },
+        (Evidence::Settings, cmake_presets),
+        (Evidence::Settings, |files| cmake_if_called(files, false)),
+        (Evidence::Names, |files| cmake_if_called(files, true)),
+        (Evidence::Settings, autotools),
+        (Evidence::Settings, bazel),
     ],
     extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "hh", "hxx", "inl", "ipp", "m", "mm", "cu"],
     other_extensions: &["s", "S", "asm", "l", "y"],

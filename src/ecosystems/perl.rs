@@ -1,16 +1,11 @@
 //! Perl: its source files, and its tests by prove, make or Module::Build.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::model::outcome::Stage;
 
 /// Perl.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[
-        Detector { evidence: Evidence::Names, find: prove },
-        Detector { evidence: Evidence::Names, find: installation },
-    ],
+    detectors: &[(Evidence::Names, prove), (Evidence::Names, installation)],
     other_extensions: &["pl", "pm", "t", "xs"],
     test_extensions: &["t"],
     test_words: (&[], &[]),

@@ -1,12 +1,12 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{json_members, words};
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command, repairs};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, repairs};
 use crate::model::outcome::Stage;
 
 /// PHP.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: composer_json }],
+    detectors: &[(Evidence::Settings, composer_json)],
     other_extensions: &["php", "phtml"],
     lock_files: &["composer.lock"],
     test_words: (&[], &["cest", "test"]),

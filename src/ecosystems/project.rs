@@ -11,13 +11,8 @@ use crate::model::outcome::Stage;
 /// Commands that belong together; empty if the files show no such project.
 pub type FoundCommands = Result<Vec<OracleCommand>>;
 
-/// Finds commands that belong together in a project's files.
-pub struct Detector {
-    /// The evidence for these commands in the files.
-    pub evidence: Evidence,
-    /// Returns the commands.
-    pub find: fn(&RootFiles<'_>) -> FoundCommands,
-}
+/// The evidence for commands that belong together, and the function that finds these commands in a project's files.
+pub type Detector = (Evidence, fn(&RootFiles<'_>) -> FoundCommands);
 
 /// The evidence that commands are the project's own. A later kind counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,9 +6,7 @@ use toml::Table;
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
 use crate::ecosystems::manifest::{ini_entries, line_hunks, toml_text, toml_values, words};
 use crate::ecosystems::paths::{directory_of, file_name};
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::error::Result;
 use crate::model::oracle::{OracleCommand, shell_line};
 use crate::model::outcome::Stage;
@@ -17,14 +15,11 @@ use crate::process;
 /// Python.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
-        Detector { evidence: Evidence::Settings, find: tox },
-        Detector { evidence: Evidence::Settings, find: nox },
-        Detector {
-            evidence: Evidence::Settings,
-            find: |files| configured_pytest(&Project::of(files)?),
-        },
-        Detector { evidence: Evidence::Names, find: |files| named_tests(&Project::of(files)?) },
-        Detector { evidence: Evidence::Names, find: without_the_lock_file },
+        (Evidence::Settings, tox),
+        (Evidence::Settings, nox),
+        (Evidence::Settings, |files| configured_pytest(&Project::of(files)?)),
+        (Evidence::Names, |files| named_tests(&Project::of(files)?)),
+        (Evidence::Names, without_the_lock_file),
     ],
     extensions: &["py"],
     installed: &[virtual_environment(".venv"), virtual_environment("venv")],

@@ -2,16 +2,13 @@
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::manifest::{is_quoted_list, line_hunks};
 use crate::ecosystems::paths::is_in_name;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
 /// Ruby.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[
-        Detector { evidence: Evidence::Settings, find: configured },
-        Detector { evidence: Evidence::Names, find: spec_directory },
-    ],
+    detectors: &[(Evidence::Settings, configured), (Evidence::Names, spec_directory)],
     extensions: &["rb"],
     other_extensions: &["erb"],
     project_files: &["Gemfile"],

@@ -3,17 +3,15 @@ use std::collections::BTreeSet;
 
 use toml::Table;
 
-use crate::ecosystems::ecosystem::{Download, Ecosystem, PackagesFound};
+use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
-use crate::ecosystems::project::{
-    Detector, Evidence, FoundCommands, RootFiles, command, shell_command,
-};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::ecosystems::rust_tests;
 use crate::model::outcome::Stage;
 
 /// Rust.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: cargo }],
+    detectors: &[(Evidence::Settings, cargo)],
     extensions: &["rs"],
     is_source_if_new: |file| file.has_its_language(),
     lock_files: &["Cargo.lock"],
@@ -45,7 +43,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "build.rs",
         ".cargo/",
     ],
-    download: Some(Download { lock: "Cargo.lock", words: &["cargo", "fetch", "--locked"] }),
+    download: Some(("Cargo.lock", &["cargo", "fetch", "--locked"])),
     manifests: &[(&["Cargo.toml"], cargo_part)],
     ..Ecosystem::NOTHING
 };

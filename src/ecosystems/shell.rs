@@ -1,12 +1,12 @@
 //! Shell scripts, and their tests by bats.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::directory_of;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Shells.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Names, find: bats }],
+    detectors: &[(Evidence::Names, bats)],
     other_extensions: &["bash", "bats", "fish", "sh", "zsh"],
     test_extensions: &["bats"],
     test_words: (&["test"], &["test"]),

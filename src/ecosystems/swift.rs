@@ -1,11 +1,11 @@
 //! Swift, with its package manager.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Swift.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: package }],
+    detectors: &[(Evidence::Settings, package)],
     other_extensions: &["swift"],
     project_files: &["Package.swift"],
     lock_files: &["Package.resolved"],

@@ -1,11 +1,11 @@
 //! Zig: the steps that its build file defines.
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::project::{Detector, Evidence, FoundCommands, RootFiles, command};
+use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
 /// Zig.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
-    detectors: &[Detector { evidence: Evidence::Settings, find: build_steps }],
+    detectors: &[(Evidence::Settings, build_steps)],
     other_extensions: &["zig"],
     project_files: &["build.zig"],
     decisive_files: &["build.zig"],
