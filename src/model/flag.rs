@@ -58,6 +58,30 @@ impl FlagKind {
     pub fn at(self, path: impl Into<String>) -> Flag {
         Flag { kind: self, path: path.into() }
     }
+
+    /// A clause about these files.
+    fn in_words(&self, files: &str) -> String {
+        match self {
+            FlagKind::OracleChanged => format!("changes {files} (which can decide what is run)"),
+            FlagKind::TestsDeleted => format!("deletes tests in {files}"),
+            FlagKind::TestsEdited => format!("edits tests in {files}"),
+            FlagKind::TestsSkipped { marker } => {
+                format!("skips tests in {files} ({})", marker.trim_end_matches('('))
+            }
+            FlagKind::TestsRewritten => {
+                format!("has a command rewrite {files}, so its pass does not count")
+            }
+            FlagKind::IgnoredAdded => format!("adds {files}, which git ignores"),
+            FlagKind::LinksOutside => format!("links {files} to a place outside the tree"),
+            FlagKind::BinaryAdded => format!("adds {files}, a binary file"),
+            FlagKind::LargeAdded { bytes } => {
+                format!("adds {files}, a file of {:.1} MB", *bytes as f64 / 1e6)
+            }
+            FlagKind::NewDependency { dependencies } => {
+                format!("adds dependencies in {files}: {}", some_of(dependencies))
+            }
+        }
+    }
 }
 
 /// The size above which an added file is large.
@@ -100,44 +124,22 @@ pub fn in_words(flags: &[Flag]) -> Vec<String> {
 }
 
 fn clauses(alike: &[Flag]) -> Vec<String> {
+    use FlagKind::*;
     let paths: Vec<String> = alike.iter().map(|flag| quoted(flag.path.as_bytes())).collect();
-    match alike.first().map(|flag| &flag.kind) {
-        Some(FlagKind::OracleChanged) => {
-            let names = match paths.as_slice() {
-                [one, two] => format!("{one} and {two}"),
-                paths => some_of(paths),
-            };
-            vec![format!("changes {names} (which can decide what is run)")]
+    match (alike.first().map(|flag| &flag.kind), paths.as_slice()) {
+        (Some(kind @ OracleChanged), [one, two]) => {
+            vec![kind.in_words(&format!("{one} and {two}"))]
         }
-        Some(FlagKind::TestsDeleted) => vec![format!("deletes tests in {}", some_of(&paths))],
-        Some(FlagKind::TestsEdited) => vec![format!("edits tests in {}", some_of(&paths))],
+        (Some(kind @ (OracleChanged | TestsDeleted | TestsEdited)), paths) => {
+            vec![kind.in_words(&some_of(paths))]
+        }
         _ => alike.iter().map(ToString::to_string).collect(),
     }
 }
 
 impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = quoted(self.path.as_bytes());
-        match &self.kind {
-            FlagKind::OracleChanged => write!(f, "changes {path} (which can decide what is run)"),
-            FlagKind::TestsDeleted => write!(f, "deletes tests in {path}"),
-            FlagKind::TestsEdited => write!(f, "edits tests in {path}"),
-            FlagKind::TestsSkipped { marker } => {
-                write!(f, "skips tests in {path} ({})", marker.trim_end_matches('('))
-            }
-            FlagKind::TestsRewritten => {
-                write!(f, "has a command rewrite {path}, so its pass does not count")
-            }
-            FlagKind::IgnoredAdded => write!(f, "adds {path}, which git ignores"),
-            FlagKind::LinksOutside => write!(f, "links {path} to a place outside the tree"),
-            FlagKind::BinaryAdded => write!(f, "adds {path}, a binary file"),
-            FlagKind::LargeAdded { bytes } => {
-                write!(f, "adds {path}, a file of {:.1} MB", *bytes as f64 / 1e6)
-            }
-            FlagKind::NewDependency { dependencies } => {
-                write!(f, "adds dependencies in {path}: {}", some_of(dependencies))
-            }
-        }
+        f.write_str(&self.kind.in_words(&quoted(self.path.as_bytes())))
     }
 }
 
