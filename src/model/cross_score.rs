@@ -50,10 +50,14 @@ fn judged_as<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
     &first.unwrap_or(of).candidate
 }
 
+/// The tests that a candidate added or changed.
+fn tests_of(author: &Entry) -> impl Iterator<Item = &CrossTest> {
+    author.cross.iter().flat_map(|cross| &cross.tests)
+}
+
 /// The tests of an author that count for the other candidates.
 fn counting_tests(author: &Entry) -> impl Iterator<Item = &CrossTest> {
-    let tests = author.cross.iter().flat_map(|cross| &cross.tests);
-    tests.filter(|test| test.counts(&author.candidate))
+    tests_of(author).filter(|test| test.counts(&author.candidate))
 }
 
 /// The number of candidates whose tests count.
@@ -70,10 +74,7 @@ pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
 
 /// Every test with its author, in the spawn order of the authors.
 pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)> {
-    entries.iter().flat_map(|entry| {
-        let tests = entry.cross.iter().flat_map(|cross| &cross.tests);
-        tests.map(|test| (&entry.candidate, test))
-    })
+    entries.iter().flat_map(|entry| tests_of(entry).map(|test| (&entry.candidate, test)))
 }
 
 /// The tests that one of two candidates passes and the other fails. Each item is the name of the test, its
@@ -174,22 +175,20 @@ fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
 /// Remarks on a candidate for a table: the other candidates' tests that it fails, and its own tests that
 /// count for no other candidate.
 pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
-    let authors = entries.iter().filter(|e| e.cross.as_ref().is_some_and(|c| !c.tests.is_empty()));
+    let authors = entries.iter().filter(|author| tests_of(author).next().is_some());
     // If only two authors contradict each other, it is not known which one is right.
     let shows_lonely = authors.count() > 2;
     let mut words = Vec::new();
     for author in entries.iter().filter(|author| !is_same(author, of)) {
-        let tests = author.cross.iter().flat_map(|cross| &cross.tests);
-        let failed: Vec<&CrossTest> = tests
+        let failed: Vec<&CrossTest> = tests_of(author)
             .filter(|test| test.fails.contains(judged_as(of, entries)))
             .filter(|test| test.counts(&author.candidate) || !shows_lonely)
             .collect();
         let failed = first_of(&failed);
         words.extend(failed.map(|tests| format!("fails {}'s test {tests}", author.candidate)));
     }
-    let own = of.cross.iter().flat_map(|cross| &cross.tests);
     let lonely: Vec<&CrossTest> =
-        own.filter(|test| shows_lonely && test.is_lonely(&of.candidate)).collect();
+        tests_of(of).filter(|test| shows_lonely && test.is_lonely(&of.candidate)).collect();
     words.extend(first_of(&lonely).map(|tests| format!("only its author passes {tests}")));
     words
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
+use crate::model::count::is_zero;
 use crate::model::name::Name;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
@@ -297,10 +298,6 @@ fn as_value(value: impl Serialize) -> String {
         Ok(toml::Value::String(text)) => text,
         value => value.map(|value| value.to_string()).unwrap_or_default(),
     }
-}
-
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::count::{NAMES, count, some_of};
+use crate::model::count::{NAMES, count, is_zero, some_of};
 use crate::model::plain;
 
 /// The maximum number of names in each list of a report.
@@ -56,10 +56,6 @@ pub struct TestReport {
     /// The names in `failing` that also passed, sorted: of tests that ran again, or of several tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_passing: Vec<String>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// True for a doctest. pytest reports it with the full name of the documented object, and with the
