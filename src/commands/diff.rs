@@ -5,7 +5,7 @@ use crate::commands::{answer_paged, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::git::diff::{self, Change, Format};
-use crate::model::address::Address;
+use crate::model::address::{Address, split_iteration};
 use crate::model::blast::Blast;
 use crate::model::cross_score;
 use crate::model::name::Name;
@@ -84,7 +84,9 @@ fn parse_sides(text: &str) -> Result<DiffSides> {
     };
     let first = values::address(first)?;
     let second = if end.is_empty() || end.starts_with('@') {
-        values::address(&format!("{}{end}", first.without_iteration()))?
+        let text = first.to_string();
+        let place = split_iteration(&text).map_or(text.as_str(), |(place, _)| place);
+        values::address(&format!("{place}{end}"))?
     } else {
         values::address(end)?
     };

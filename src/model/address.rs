@@ -32,23 +32,6 @@ pub enum Address {
 /// The beginning of an address that names a task.
 pub const TASK: &str = "task:";
 
-impl Address {
-    /// The same address without its iteration.
-    #[must_use]
-    pub fn without_iteration(&self) -> Address {
-        match self.clone() {
-            Address::Word { word, .. } => Address::Word { word, iteration: None },
-            Address::Pair { run, candidate, .. } => {
-                Address::Pair { run, candidate, iteration: None }
-            }
-            Address::Task(id) => Address::Task(match split_iteration(&id) {
-                Some((id, _)) => id.to_owned(),
-                None => id,
-            }),
-        }
-    }
-}
-
 /// The maximum length of a task's id, in characters.
 const LONGEST_TASK: usize = 200;
 

@@ -369,16 +369,6 @@ impl Results {
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// The last command that was run.
-    pub fn last_run(&self) -> Option<&StageResult> {
-        self.0.iter().rfind(|result| result.outcome != Outcome::Skipped)
-    }
-
-    /// True if every command was run.
-    pub fn ran_all(&self) -> bool {
-        self.0.iter().all(|result| result.outcome != Outcome::Skipped)
-    }
-
     /// The names of the tests that failed, if a report names them. `None` if a command failed and its report
     /// names no failing test: then it failed for another reason.
     pub fn failing_tests(&self) -> Option<&[String]> {

@@ -10,7 +10,7 @@ use crate::model::base_tests::BaseTestsResult;
 use crate::model::name::{BASE, InvalidName, Name};
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
-use crate::model::outcome::{Outcome, Results, Stage, StageResult};
+use crate::model::outcome::{Outcome, Results, StageResult};
 use crate::model::terms::{JudgeSettings, Terms};
 use crate::model::verdict::Entry;
 
@@ -231,7 +231,10 @@ impl PartOutcome {
     /// True if both outcomes have the same result for each command, as far as decisions depend on the
     /// results.
     pub fn agrees_with(&self, other: &PartOutcome) -> bool {
-        self.ends() == other.ends()
+        let [own, others] = [self, other].map(|part| {
+            part.all_results().map(|result| (result.stage, deciding_end(&result.outcome)))
+        });
+        own.eq(others)
     }
 
     /// Describes this outcome and a later one that disagrees with it.
@@ -247,10 +250,6 @@ impl PartOutcome {
             found(self),
             found(later)
         )
-    }
-
-    fn ends(&self) -> Vec<(Stage, Discriminant<Outcome>)> {
-        self.all_results().map(|result| (result.stage, deciding_end(&result.outcome))).collect()
     }
 }
 

@@ -46,11 +46,6 @@ impl RepairEnd {
             RepairEnd::NotStarted => "was not started",
         }
     }
-
-    /// True if another round may help.
-    pub fn goes_on(self) -> bool {
-        self == RepairEnd::Further
-    }
 }
 
 /// A round of repair of one candidate.
@@ -79,7 +74,7 @@ pub fn passes_in_words(entries: &[Entry]) -> String {
 
 /// True if a command failed on a candidate, and the candidate can be the cause.
 pub fn can_be_repaired(entry: &Entry) -> bool {
-    entry.usable() && failure(entry).is_some() && !entry.skipped()
+    log_to_show(entry).is_some()
 }
 
 /// True if it is known whether the candidate needs a further round: it passed, a command failed on it, or it
@@ -158,7 +153,7 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
 /// The stage whose log shows why a candidate failed, and true if the log is of the second judging, with the
 /// base's tests; `None` if the candidate cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
-    if can_be_repaired(entry) { failure(entry) } else { None }
+    failure(entry).filter(|_| entry.usable() && !entry.skipped())
 }
 
 /// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of the failed

@@ -102,7 +102,7 @@ impl<'a> Rounds<'a> {
             let end = self.end_of(&started, entry);
             took_back |= end == RepairEnd::Worse;
             let is_given_up =
-                !end.goes_on() && end != RepairEnd::Passed && started.round < self.most;
+                !matches!(end, RepairEnd::Further | RepairEnd::Passed) && started.round < self.most;
             let no_more = if is_given_up { "; it gets no further round" } else { "" };
             let StartedRound { before: Entry { candidate, .. }, round, .. } = started;
             let run = &self.run.run;
@@ -146,7 +146,7 @@ impl<'a> Rounds<'a> {
         for entry in verdict.candidates.iter().filter(|entry| can_be_repaired(entry)) {
             let mut rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
             let round = rounds.clone().count() as u32 + 1;
-            let goes_on = rounds.next_back().is_none_or(|last| last.end.goes_on());
+            let goes_on = rounds.next_back().is_none_or(|last| last.end == RepairEnd::Further);
             let is_open = state.open.iter().any(|open| open.before.candidate == entry.candidate);
             if round > self.most || !goes_on || is_open {
                 continue;

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::model::oid::Oid;
-use crate::model::outcome::{Results, Stage};
+use crate::model::outcome::{Outcome, Results, Stage};
 use crate::model::run_costs::RunCosts;
 use crate::model::verdict::Effort;
 use crate::oracle::cache::{Cache, JudgedTree};
@@ -174,7 +174,7 @@ impl<'m> Ledger<'m> {
     /// the same command are compared: for a command that the base did not reach, there are no outputs that
     /// could save time.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
-        if let Some(last) = results.last_run() {
+        if let Some(last) = results.iter().rfind(|result| result.outcome != Outcome::Skipped) {
             self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
         }
     }

@@ -170,7 +170,8 @@ impl OracleRunner<'_> {
     /// Keeps the build outputs of the base's commands. `downloaded` is true if no download failed.
     fn keep_outputs(&self, checkout: &SealedCheckout, results: &Results, downloaded: bool) {
         let passed = results.passed();
-        let is_cold = !checkout.has_outputs && results.ran_all();
+        let ran_all = results.iter().all(|result| result.outcome != Outcome::Skipped);
+        let is_cold = !checkout.has_outputs && ran_all;
         let cold_seconds = is_cold.then(|| results.time().as_secs_f64());
         // A failure is not an error: without these outputs, judging the candidates only takes longer.
         if let Some(sealed) = &self.layered
