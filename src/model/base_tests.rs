@@ -67,7 +67,7 @@ pub struct BaseTestsResult {
     pub problem: Option<String>,
     /// The results of the commands on each of the trees, in order, up to the first tree that did not
     /// pass; empty if they were not run, because the candidate itself failed or was not run.
-    #[serde(skip_serializing_if = "Results::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
 }
 
@@ -165,15 +165,16 @@ mod tests {
         };
         let second = |ends: &[bool]| BaseTestsResult {
             alone: vec![beside("a"), beside("b")],
-            results: ends
-                .iter()
-                .zip([Stage::Build, Stage::Test].iter().cycle())
-                .map(|(passed, stage)| {
-                    let outcome =
-                        if *passed { Outcome::Passed } else { Outcome::Failed { code: 1 } };
-                    StageResult::new(*stage, 0.0, outcome)
-                })
-                .collect(),
+            results: Results(
+                ends.iter()
+                    .zip([Stage::Build, Stage::Test].iter().cycle())
+                    .map(|(passed, stage)| {
+                        let outcome =
+                            if *passed { Outcome::Passed } else { Outcome::Failed { code: 1 } };
+                        StageResult::new(*stage, 0.0, outcome)
+                    })
+                    .collect(),
+            ),
             ..BaseTestsResult::default()
         };
         let cases: [(&[bool], Option<&str>); 5] = [

@@ -207,7 +207,7 @@ mod tests {
     use crate::model::blast::Blast;
     use crate::model::cross::CrossResult;
     use crate::model::decision::decide;
-    use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::outcome::{Outcome, Results, Stage, StageResult};
     use crate::model::rank::Rank;
     use crate::model::ranking::Rules;
 
@@ -228,7 +228,7 @@ mod tests {
             candidate: name(at),
             index: at as u32 + 1,
             blast: Blast { lines: *lines, files: 1 },
-            results: vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)].into(),
+            results: Results(vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)]),
             cross: Some(CrossResult {
                 tests: tests.iter().map(test).collect(),
                 ..CrossResult::default()
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
         // The same holds while results are missing. Otherwise a claim that was not confirmed could win.
         let mut open = entries.clone();
-        open[1].results.clear();
+        open[1].results.0.clear();
         assert_eq!(neutral_score(&open), neutral_score(&entries));
         // c1 passes the only test with a known result. If the unknown result counted as a failure, c2 would
         // win.

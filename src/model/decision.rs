@@ -280,7 +280,7 @@ mod tests {
     use crate::model::candidate::State;
     use crate::model::flag::FlagKind;
     use crate::model::oid::Oid;
-    use crate::model::outcome::{Stage, StageResult};
+    use crate::model::outcome::{Results, Stage, StageResult};
     use crate::model::test_report::TestReport;
     use proptest::prelude::*;
 
@@ -291,11 +291,13 @@ mod tests {
             index,
             iteration: Some(1),
             blast: Blast { lines, files },
-            results: stages
-                .into_iter()
-                .zip(outcomes)
-                .map(|(stage, outcome)| StageResult::new(stage, 0.0, outcome.clone()))
-                .collect(),
+            results: Results(
+                stages
+                    .into_iter()
+                    .zip(outcomes)
+                    .map(|(stage, outcome)| StageResult::new(stage, 0.0, outcome.clone()))
+                    .collect(),
+            ),
             ..Entry::default()
         }
     }
@@ -496,7 +498,7 @@ mod tests {
     fn the_tests_of_the_base_that_fail_are_named() {
         let mut results = entry("o", 1, 1, 1, &FAIL_TEST).results;
         let failing = ["a", "b", "c", "d"].map(String::from).into();
-        results[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
+        results.0[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
         let put_back = vec!["t.py".into()];
         let second = BaseTestsResult { put_back, results, ..BaseTestsResult::default() };
         let own = Entry { base_tests: Some(second), ..entry("o", 1, 1, 1, &PASS) };
@@ -730,7 +732,7 @@ mod tests {
         let failing = |name: &str, index, lines, tests: &[&str]| {
             let mut e = entry(name, index, lines, 1, &FAIL_TEST);
             let failing = tests.iter().map(|t| (*t).to_owned()).collect();
-            e.results[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
+            e.results.0[2].tests = Some(TestReport { total: 9, failing, ..TestReport::default() });
             e
         };
         let entries = [
@@ -766,7 +768,7 @@ mod tests {
             })
         };
         let mut base = entry("base", 0, 1, 1, &FAIL_TEST).results;
-        base[2].tests = report(&["t::y"], &["t::x"]);
+        base.0[2].tests = report(&["t::y"], &["t::x"]);
         let baseline = Baseline { results: base, inherited: false };
         let why = decide(&entries[..1], Some(&baseline), Rules::default()).rationale;
         assert!(
@@ -854,7 +856,7 @@ mod tests {
         assert_eq!(winner([one, None, None], auto), by_agreement);
         assert_eq!(winner([one, other, None], Rules::default()), by_size);
         let mut entries = [made("a", 1, 0.25, one), made("b", 2, 0.5, one)];
-        entries.iter_mut().for_each(|entry| entry.results.clear());
+        entries.iter_mut().for_each(|entry| entry.results.0.clear());
         let nothing = Rules { runs_nothing: true, ..auto };
         let decision = decide(&entries, None, nothing);
         assert_eq!(

@@ -42,7 +42,7 @@ pub fn contradict_tree(
     changes_tests: bool,
 ) -> bool {
     let mut found = false;
-    for result in results.iter_mut() {
+    for result in results.0.iter_mut() {
         let is_gone = result.tests.as_ref().is_none_or(|report| report.total == 0);
         match contradicted(base, result, settings) {
             Some(Outcome::MissingTests { .. }) if changes_tests && !is_gone => {}
@@ -229,7 +229,7 @@ mod tests {
     fn base(outcome: Outcome, tests: TestReport) -> Baseline {
         let result =
             StageResult { tests: Some(tests), ..StageResult::new(Stage::Test, 0.0, outcome) };
-        Baseline { results: vec![result].into(), inherited: false }
+        Baseline { results: Results(vec![result]), inherited: false }
     }
 
     /// The fewest tests that a candidate's report of this kind must have with this base.
@@ -360,7 +360,7 @@ mod tests {
             (&["calc::a::adds", "calc::muls", "/b7/t_9.c", "calc.a::calc.a.f"], 1, true),
         ] {
             let mut base = base(&names, 4);
-            for result in base.results.iter_mut() {
+            for result in base.results.0.iter_mut() {
                 result.tests.as_mut().expect("a report").doctests = 1;
             }
             assert_eq!(missing(&base, passing, doctests), expected, "{passing:?}");

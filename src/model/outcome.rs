@@ -1,6 +1,6 @@
 //! The stages of oracle commands, and the ways in which a command can end.
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -321,14 +321,9 @@ impl StageResult {
 /// The results of all commands on one tree, in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Results(Vec<StageResult>);
+pub struct Results(pub Vec<StageResult>);
 
 impl Results {
-    /// True if no command ran.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// True if every command ran and exited 0.
     pub fn passed(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|r| r.outcome.passed())
@@ -413,32 +408,5 @@ impl Deref for Results {
 
     fn deref(&self) -> &Vec<StageResult> {
         &self.0
-    }
-}
-
-impl DerefMut for Results {
-    fn deref_mut(&mut self) -> &mut Vec<StageResult> {
-        &mut self.0
-    }
-}
-
-impl From<Vec<StageResult>> for Results {
-    fn from(results: Vec<StageResult>) -> Results {
-        Results(results)
-    }
-}
-
-impl FromIterator<StageResult> for Results {
-    fn from_iter<I: IntoIterator<Item = StageResult>>(results: I) -> Results {
-        Results(results.into_iter().collect())
-    }
-}
-
-impl<'r> IntoIterator for &'r Results {
-    type Item = &'r StageResult;
-    type IntoIter = std::slice::Iter<'r, StageResult>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
     }
 }

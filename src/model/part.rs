@@ -170,7 +170,7 @@ pub struct PartOutcome {
     /// The candidate that was judged; `None` if it was the base.
     pub candidate: Option<Entry>,
     /// The results of the commands on the base, in order.
-    #[serde(default, rename = "results", skip_serializing_if = "Results::is_empty")]
+    #[serde(default, rename = "results", skip_serializing_if = "Vec::is_empty")]
     pub on_base: Results,
 }
 
@@ -187,7 +187,7 @@ impl PartOutcome {
 
     /// The results of the commands, in order, then the results of a second judging (`base_tests.rs`).
     pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
-        let second = self.second().into_iter().flat_map(|second| &second.results);
+        let second = self.second().into_iter().flat_map(|second| &second.results.0);
         self.results().iter().chain(second)
     }
 

@@ -114,7 +114,7 @@ pub struct Entry {
     #[serde(default)]
     pub flags: Vec<Flag>,
     /// The results of the commands, in order; empty if they were not run.
-    #[serde(default, skip_serializing_if = "Results::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
     /// The difference and its cause, in words, if the results over the layers of the base's commands differed
     /// from the results in a plain directory. The results in the plain directory count.
@@ -252,7 +252,7 @@ impl Entry {
     pub fn flaky(&self) -> bool {
         let flaky =
             |r: &StageResult| matches!(r.outcome, Outcome::Flaky { .. }) && r.stage != Stage::Setup;
-        let second = self.base_tests.iter().flat_map(|second| &second.results);
+        let second = self.base_tests.iter().flat_map(|second| &second.results.0);
         self.results.iter().chain(second).any(flaky)
     }
 
@@ -285,7 +285,7 @@ impl Baseline {
     /// outputs of an earlier judging stay claims.
     pub fn settle(&mut self) {
         if !self.inherited {
-            self.results.iter_mut().for_each(|result| result.warm = false);
+            self.results.0.iter_mut().for_each(|result| result.warm = false);
         }
     }
 
@@ -306,7 +306,7 @@ impl Baseline {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let mut there = entries
             .iter()
-            .flat_map(|entry| &entry.results)
+            .flat_map(|entry| &entry.results.0)
             .filter(|r| r.stage == stopped.stage && r.outcome != Outcome::Skipped)
             .peekable();
         there.peek()?;

@@ -32,7 +32,7 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
         (0..candidates.len()).filter(|at| is_usable(&candidates[*at])).collect();
     let edits: Vec<Edit> = places.iter().map(|at| Edit::of(&candidates[*at].files)).collect();
     let base = session.repo.commit(&run.base)?;
-    let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results);
+    let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results.0);
     let base_logs = session.store.base_logs(&run.run);
     let of_base = |result: &StageResult| {
         let log = base_logs.newest(result.stage.as_str());
@@ -116,11 +116,11 @@ fn logs(
         let log = place.of_judging(iteration, result.stage, second);
         end_of(format!("{}{with}", result.stage), &log, true)
     };
-    for result in failed(entry.iter().flat_map(|entry| &entry.results)) {
+    for result in failed(entry.iter().flat_map(|entry| &entry.results.0)) {
         ends.push(end(result, "", false));
     }
     let second = entry.and_then(|entry| entry.base_tests.as_ref());
-    for result in failed(second.iter().flat_map(|second| &second.results)) {
+    for result in failed(second.iter().flat_map(|second| &second.results.0)) {
         ends.push(end(result, " with the base's tests", true));
     }
     ends.retain(|end| !end.lines.is_empty());

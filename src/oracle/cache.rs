@@ -202,7 +202,7 @@ impl<'r> Cache<'r> {
         if outcome.results.is_claim() && !warm {
             return Ok(None);
         }
-        for result in outcome.results.iter_mut() {
+        for result in outcome.results.0.iter_mut() {
             result.cached = result.outcome != Outcome::Skipped;
         }
         logs.copy_from(&directory)?;

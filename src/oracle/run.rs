@@ -102,7 +102,7 @@ pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option
     let mut changed: Vec<TreePath> = Vec::new();
     for command in oracle {
         if results.iter().any(|r| !r.outcome.passed()) {
-            results.push(StageResult::new(command.stage, 0.0, Outcome::Skipped));
+            results.0.push(StageResult::new(command.stage, 0.0, Outcome::Skipped));
             continue;
         }
         let Some(mut result) = run_with_retries(command, context)? else {
@@ -118,7 +118,7 @@ pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option
             result.obstacle = Some(Obstacle::Download);
         }
         (context.on_end)(&result);
-        results.push(result);
+        results.0.push(result);
     }
     Ok(Some(results))
 }
@@ -294,9 +294,9 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
 /// The results for a tree that cannot be checked out completely: the first command could not start, and the
 /// rest were skipped.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Results {
-    let mut results: Results =
-        oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped)).collect();
-    if let Some(first) = results.first_mut() {
+    let skipped = oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped));
+    let mut results = Results(skipped.collect());
+    if let Some(first) = results.0.first_mut() {
         first.outcome = Outcome::CouldNotStart { reason: reason.to_owned() };
     }
     results

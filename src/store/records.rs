@@ -233,7 +233,7 @@ mod tests {
     use crate::model::cross::{CrossResult, CrossTest, Proof, ProofKind};
     use crate::model::flag::FlagKind;
     use crate::model::oracle::{CommandLine, OracleCommand};
-    use crate::model::outcome::{Outcome, Stage, StageResult};
+    use crate::model::outcome::{Outcome, Results, Stage, StageResult};
     use crate::model::rank::Rank;
     use crate::model::run::{Addition, GivenLimits, Parent};
     use crate::model::separation::Separation;
@@ -374,11 +374,11 @@ mod tests {
                     drew_on: vec![name("c2")],
                     dropped: names,
                     flags: vec![FlagKind::TestsSkipped { marker: reason.clone() }.at(reason)],
-                    results: vec![failed, ended.clone()].into(),
+                    results: Results(vec![failed, ended.clone()]),
                     stale: None,
                     base_tests: Some(BaseTestsResult {
                         tree,
-                        results: vec![ended].into(),
+                        results: Results(vec![ended]),
                         ..BaseTestsResult::default()
                     }),
                     usage: Some(UsageSum {

@@ -55,7 +55,7 @@ pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> 
 fn of_verdict(verdict: &Verdict) -> Case {
     let kind = verdict.decision.decision.into_str();
     let reason = format!("{kind}: {}", verdict.decision.rationale);
-    let seconds = verdict.candidates.iter().flat_map(|e| &e.results).map(|r| r.seconds).sum();
+    let seconds = verdict.candidates.iter().flat_map(|e| &e.results.0).map(|r| r.seconds).sum();
     let end =
         if verdict.verified() { CaseEnd::Passed } else { CaseEnd::Failed(reason.clone(), reason) };
     Case { name: "verdict".into(), seconds, end }
@@ -72,7 +72,7 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
         return vec![Case { name: "attempt".into(), seconds: 0.0, end: CaseEnd::Skipped(why) }];
     }
     let mut all: Vec<Case> = Vec::new();
-    for result in &entry.results {
+    for result in &entry.results.0 {
         all.push(of_result(result, "", &log_end(entry, result.stage, false)));
     }
     let kinds = base.and_then(|base| Comparison::of(base, entry));

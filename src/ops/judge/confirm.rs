@@ -105,9 +105,9 @@ fn same_among<'e>(entries: &'e [Entry], some: &[&Entry]) -> Vec<&'e Entry> {
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let mut entries = entries.to_vec();
     for entry in entries.iter_mut().filter(|entry| entry.is_claim()) {
-        entry.results.clear();
+        entry.results.0.clear();
         let second = entry.base_tests.iter_mut();
-        second.filter(|s| s.results.is_claim()).for_each(|second| second.results.clear());
+        second.filter(|s| s.results.is_claim()).for_each(|second| second.results.0.clear());
     }
     entries
 }
@@ -115,9 +115,9 @@ pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
 /// A copy of the entry without results, as if it was not run.
 pub fn without_results(entry: &Entry) -> Entry {
     let mut entry = entry.clone();
-    entry.results.clear();
+    entry.results.0.clear();
     if let Some(second) = &mut entry.base_tests {
-        second.results.clear();
+        second.results.0.clear();
     }
     entry
 }
@@ -352,7 +352,7 @@ pub(super) mod tests {
                 let warm = !self.cold && counts;
                 StageResult { warm, ..StageResult::new(Stage::Test, 0.0, end.clone()) }
             };
-            ends.iter().map(result).collect()
+            Results(ends.iter().map(result).collect())
         }
 
         /// Judges the entries without results.
@@ -469,7 +469,7 @@ pub(super) mod tests {
             let mut entry =
                 entry(1, 0, &Judgeable { lines: 1, second, over_layers, cold: ends.clone() });
             let [own, with_base_tests] =
-                ends.map(|[end, _]| Results::from_iter([StageResult::new(Stage::Test, 0.0, end)]));
+                ends.map(|[end, _]| Results(vec![StageResult::new(Stage::Test, 0.0, end)]));
             entry.results = own;
             if entry.results.passed() {
                 let second = entry.base_tests.as_mut().expect("a second judging");

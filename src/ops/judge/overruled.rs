@@ -55,7 +55,7 @@ pub fn overrule_results(
             is_test_path(&file) || decides_by_being_there(&file, &text, &project.scripts)
         };
         if repo.file(&tree, &file)?.is_some_and(decides)
-            && let Some(last) = results.last_mut()
+            && let Some(last) = results.0.last_mut()
         {
             last.outcome = Outcome::CannotTell;
             last.obstacle = Some(Obstacle::Rewritten { file });

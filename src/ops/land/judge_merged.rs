@@ -131,7 +131,7 @@ impl Plan {
         let trees: Vec<Oid> = second.trees().copied().collect();
         for tree in &trees {
             let mut results = self.judge_on_target(session, target, tree, (&who, &logs), false)?;
-            second.results.append(&mut results);
+            second.results.0.append(&mut results.0);
             if !second.passed() {
                 break;
             }

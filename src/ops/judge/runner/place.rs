@@ -65,7 +65,7 @@ fn place<'p>(
 
 /// Marks those results of commands in a sealed world that are claims.
 fn note_claims(checkout: &SealedCheckout, results: &mut Results) {
-    for result in results.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
+    for result in results.0.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
         // An overlay can cause a failure that does not happen in a plain directory, but it cannot cause a
         // pass.
         let may_be_refused = checkout.is_overlay && !result.outcome.passed();

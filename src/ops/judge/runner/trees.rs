@@ -546,7 +546,7 @@ mod tests {
     fn shown(results: &[Outcome], base_tests: &[Outcome]) -> (Standing, String, u64) {
         let all = |outcomes: &[Outcome]| {
             let result = |outcome: &Outcome| StageResult::new(Stage::Test, 1.0, outcome.clone());
-            outcomes.iter().map(result).collect::<Results>()
+            Results(outcomes.iter().map(result).collect())
         };
         let (results, base_tests) = (all(results), all(base_tests));
         let second = BaseTestsResult { results: base_tests, ..BaseTestsResult::default() };

@@ -459,7 +459,7 @@ impl Shared<'_> {
                 needs = Some(work(place, *tree, Some(beside.to_owned())));
                 return Some(Progress { own, second: None, needs });
             };
-            second.extend(more.iter().cloned());
+            second.0.extend(more.iter().cloned());
             if !more.passed() {
                 break;
             }

@@ -21,7 +21,7 @@ pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
 }
 
 pub(super) fn ended(outcome: Outcome) -> Result<Option<Results>> {
-    Ok(Some(vec![StageResult::new(Stage::Test, 0.0, outcome)].into()))
+    Ok(Some(Results(vec![StageResult::new(Stage::Test, 0.0, outcome)])))
 }
 
 fn wait_for_cancel(cancel: &Cancel) -> Result<Option<Results>> {

@@ -33,7 +33,7 @@ fn passing(tests: &[&str], names: bool) -> Results {
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
     report.finish();
     let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
-    vec![StageResult { tests: names.then_some(report), ..result }].into()
+    Results(vec![StageResult { tests: names.then_some(report), ..result }])
 }
 
 impl TestWorld {
@@ -56,7 +56,7 @@ impl TestWorld {
         let failed = ends_stage || !report.failing.is_empty();
         let outcome = if failed { Outcome::Failed { code: 1 } } else { Outcome::Passed };
         let tests = self.names.then_some(report).filter(|_| !ends_stage);
-        vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }].into()
+        Results(vec![StageResult { tests, ..StageResult::new(Stage::Test, 0.0, outcome) }])
     }
 
     /// The results of a candidate's tree with its own tests.
@@ -154,7 +154,7 @@ fn author_cannot_make_the_tests_of_others_fail() {
             let mut results = world.judge(tree);
             // The third author's files make the test of the first author fail.
             if tree.authors.contains(&0) && tree.authors.contains(&2) {
-                let report = results[0].tests.as_mut().expect("a report");
+                let report = results.0[0].tests.as_mut().expect("a report");
                 report.passing.retain(|name| name != "0:0");
                 report.failing = vec!["0:0".into()];
             }
@@ -179,7 +179,7 @@ fn changed_test_is_known_by_its_end_on_the_base() {
             list.push("old".into());
             report.finish();
             let result = StageResult::new(Stage::Test, 0.0, Outcome::Passed);
-            vec![StageResult { tests: Some(report), ..result }].into()
+            Results(vec![StageResult { tests: Some(report), ..result }])
         };
         Ok(wanted.iter().map(of).collect())
     });
