@@ -419,7 +419,7 @@ mod tests {
         let rest = (modes, oid(), oid(), any::<Option<(u64, u64)>>());
         btree_map(path, rest, 0..5).prop_map(move |all| {
             let change = |(path, ((status, old_mode, mode), old, new, lines))| Change {
-                path: TreePath::from(path),
+                path: TreePath::new(path),
                 status,
                 old_mode,
                 mode,

@@ -76,22 +76,10 @@ impl<'de> Deserialize<'de> for TreePath {
     }
 }
 
-impl From<Vec<u8>> for TreePath {
-    fn from(bytes: Vec<u8>) -> Self {
-        TreePath(bytes)
-    }
-}
-
 impl Deref for TreePath {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl AsRef<[u8]> for TreePath {
-    fn as_ref(&self) -> &[u8] {
         &self.0
     }
 }

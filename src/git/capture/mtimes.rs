@@ -117,7 +117,7 @@ fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
         .filter_map(|line| {
             let (time, path) = line.strip_prefix(MTIME)?.split_once(' ')?;
             let seconds = time.split('.').next()?.parse().ok()?;
-            Some((TreePath::from(Vec::unescape_bytes(path)), seconds))
+            Some((TreePath::new(Vec::unescape_bytes(path)), seconds))
         })
         .collect()
 }
