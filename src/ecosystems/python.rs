@@ -235,16 +235,20 @@ fn named_tests(project: &Project<'_>) -> FoundCommands {
             unittest.map_or(vec!["pytest"], |words| words.iter().map(String::as_str).collect());
         return Ok(project.by_module(&words, source));
     }
-    if let Some(directory) = tests_beside_requirements(files) {
+    let in_root = files.paths().iter().filter(|path| !path.contains('/'));
+    let mut in_root = in_root.filter(|path| path.starts_with("test") && path.ends_with(".py"));
+    let found = match tests_beside_requirements(files) {
+        Some(directory) => Some((directory, "requirements.txt")),
+        None => in_root.next().map(|name| ("", name.as_str())),
+    };
+    if let Some((directory, source)) = found {
         let unittest = ["unittest", "discover", "-s", directory];
-        let words: &[&str] = if needs_pytest(files, directory)? { &["pytest"] } else { &unittest };
-        return Ok(project.by_module(words, "requirements.txt"));
-    }
-    let mut in_root = files.paths().iter().filter(|path| !path.contains('/'));
-    if let Some(name) = in_root.find(|path| path.starts_with("test") && path.ends_with(".py")) {
-        let unittest = ["unittest", "discover"];
-        let words: &[&str] = if needs_pytest(files, "")? { &["pytest"] } else { &unittest };
-        return Ok(project.by_module(words, name));
+        let words = match directory {
+            _ if needs_pytest(files, directory)? => &["pytest"],
+            "" => &unittest[..2],
+            _ => &unittest[..],
+        };
+        return Ok(project.by_module(words, source));
     }
     if files.has("noxfile.py") {
         let mut found = project.by_tool(&["nox"], "noxfile.py");
