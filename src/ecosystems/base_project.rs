@@ -335,7 +335,7 @@ impl<'t> BaseProject<'t> {
             all.words.extend(paths.iter().map(|path| file_name(path).to_owned()));
             self.lines.find(all)?;
             let lines = self.lines.find(LineSearch {
-                pairs: files.iter().map(|file| file.module().to_owned()).collect(),
+                pairs: files.iter().map(|file| file.module.to_owned()).collect(),
                 beside: BESIDE_MODULES.to_vec(),
                 ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
@@ -368,7 +368,7 @@ impl<'t> BaseProject<'t> {
                 || self.commands.iter().any(|line| file.is_task_in(line))
                 || self.runs_directory_of(file)?
             {
-                found.insert(file.path());
+                found.insert(file.path);
             }
         }
         Ok(found)
@@ -381,7 +381,7 @@ impl<'t> BaseProject<'t> {
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
             return Ok(false);
         }
-        let others = self.code()?.files_beside(file.path());
+        let others = self.code()?.files_beside(file.path);
         let others: Vec<LoadedName<'_>> =
             others.filter_map(LoadedName::of).take(MOST_NAMES).collect();
         let number = others.len();
@@ -415,7 +415,7 @@ impl<'t> BaseProject<'t> {
             more = self.lines.find(search_for_loads(&sought))?;
             drop_found(&mut sought, &more);
         }
-        let constants = sought.iter().filter_map(LoadedName::constant).map(str::to_owned);
+        let constants = sought.iter().filter_map(|file| file.constant.clone());
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
@@ -674,7 +674,7 @@ impl<'t> BaseProject<'t> {
 
 /// The search for every line that may load one of these files.
 fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
-    let modules = files.iter().map(|file| file.module().to_owned());
+    let modules = files.iter().map(|file| file.module.to_owned());
     LineSearch {
         pairs: files.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
         beside: BESIDE_MODULES.to_vec(),

@@ -21,7 +21,8 @@ pub const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 fn justfile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
-    Ok(recipe_commands("just", &recipes(&text), name))
+    let recipes: Vec<&str> = text.lines().filter_map(recipe).collect();
+    Ok(recipe_commands("just", &recipes, name))
 }
 
 /// The recipes, as lines of a shell. The first one has no name: it has the variables and the imports.
@@ -37,11 +38,6 @@ fn all_recipes(justfile: &str) -> Vec<Recipe> {
     let mut found = indented_recipes(&lines, head);
     found.insert(0, others);
     found
-}
-
-/// The names of the recipes and aliases of a justfile that can be called without arguments.
-fn recipes(justfile: &str) -> Vec<&str> {
-    justfile.lines().filter_map(recipe).collect()
 }
 
 /// The name of the alias or the recipe that begins in a line; `None` if the recipe needs an argument.
@@ -74,6 +70,7 @@ mod tests {
         let text = "set shell := ['sh', '-c']\nversion := 'a:b'\n[private]\n@build: lint\n\
                     \x20 echo a:b\nlint flags='': \ntest name:\ncheck *args:\n# all: no\n\
                     alias t := check\nmany +names:\n";
-        assert_eq!(recipes(text), ["build", "lint", "check", "t"]);
+        let found: Vec<&str> = text.lines().filter_map(recipe).collect();
+        assert_eq!(found, ["build", "lint", "check", "t"]);
     }
 }

@@ -52,16 +52,17 @@ const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mo
 
 /// The names by which code can load a source file.
 pub struct LoadedName<'p> {
-    path: &'p str,
+    /// The path of the file.
+    pub path: &'p str,
     language: Language,
     /// The module name: the file name without extension, or the directory's name for files such as
-    /// `__init__.py`.
-    module: &'p str,
+    /// `__init__.py`. It names the file only in a line that also has one of [`BESIDE_MODULES`].
+    pub module: &'p str,
     /// The last directory and the file name without extension: `a/b`, `a.b` and `a::b`.
     with_directory: [String; 3],
     /// The name of the class or module that the file defines by convention, in lower case, if code can load
-    /// the file by this name.
-    constant: Option<String>,
+    /// the file by this name. A search for it must ignore case.
+    pub constant: Option<String>,
 }
 
 impl<'p> LoadedName<'p> {
@@ -96,21 +97,6 @@ impl<'p> LoadedName<'p> {
     /// The texts that name the file in a line, whatever else the line contains.
     fn words(&self) -> impl Iterator<Item = &str> {
         iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
-    }
-
-    /// The name of the constant, in lower case. A search for it must ignore case.
-    pub fn constant(&self) -> Option<&str> {
-        self.constant.as_deref()
-    }
-
-    /// The path of the file.
-    pub fn path(&self) -> &'p str {
-        self.path
-    }
-
-    /// The module name. It names the file only in a line that also has one of [`BESIDE_MODULES`].
-    pub fn module(&self) -> &'p str {
-        self.module
     }
 
     /// Search texts for lines that build the file's name at run time: such a line has one of them and one of
@@ -216,7 +202,7 @@ impl<'p> LoadedName<'p> {
 /// that of its directory where this is the module.
 pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
     let loads_by_name = language_of(path).is_some_and(|own| own.loads_files_by_name());
-    let module = LoadedName::of(path).map_or(bare_name(path), |file| file.module());
+    let module = LoadedName::of(path).map_or(bare_name(path), |file| file.module);
     let directory = file_name(directory_of(path));
     is_test_path(test)
         && have_same_language(path, test)

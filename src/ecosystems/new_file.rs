@@ -122,18 +122,14 @@ impl NewFile<'_> {
     /// directory in which tools look for libraries by name, such as `lib`.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.is_looked_up || file_name(self.nearest) == "lib";
-        self.is_in_directory_of_language() && (!is_looked_up || self.is_part_of_module())
+        self.is_in_directory_of_language()
+            && (!is_looked_up || NewModule::of(self.path, self.code).is_part)
     }
 
     /// True if the innermost directory of the base above the file has sources of its language, and is not the
     /// root.
     pub fn is_in_directory_of_language(&self) -> bool {
         !self.nearest.is_empty() && self.nearest_has_language()
-    }
-
-    /// True if the file's new directory belongs to a module of the base.
-    fn is_part_of_module(&self) -> bool {
-        NewModule::of(self.path, self.code).is_part
     }
 
     /// True if the file is in a package of the base, a directory with the file `marker`, and not also at the

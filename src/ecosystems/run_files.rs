@@ -102,11 +102,6 @@ impl<'a> TreeFiles<'a> {
         let is_below_link = directories_above(path).any(|above| self.links.contains(above));
         Ok(is_below_link && (self.text)(path)?.is_some())
     }
-
-    /// The paths in a directory, which may be the root.
-    fn in_directory(&self, directory: &str) -> impl Iterator<Item = &'a str> {
-        self.paths.iter().copied().filter(move |path| directory_of(path) == directory)
-    }
 }
 
 /// The files that commands name, as paths and as patterns with `*`.
@@ -129,10 +124,21 @@ pub struct NamedFiles {
 /// same reason, a file that runs does not count if another command reads its output. Comparisons in test
 /// files count.
 pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFiles> {
-    let mut search = Search::new(files);
     let lines = commands.iter().flat_map(|command| lines_of(command, &None)).collect();
     let commands = Text { lines, is_command: true, ..Text::default() };
-    search.texts.push(Rc::new(commands));
+    let mut search = Search {
+        files,
+        texts: vec![Rc::new(commands)],
+        read: BTreeSet::new(),
+        values: BTreeMap::new(),
+        used: BTreeSet::new(),
+        recipes: BTreeSet::new(),
+        directories: BTreeMap::new(),
+        entered: BTreeMap::new(),
+        copies: BTreeSet::new(),
+        depth: 0,
+        found: NamedFiles::default(),
+    };
     for _ in 0..MOST_ROUNDS {
         let before = search.size();
         let mut at = 0;
@@ -229,23 +235,7 @@ struct Search<'a> {
     found: NamedFiles,
 }
 
-impl<'a> Search<'a> {
-    fn new(files: &'a TreeFiles<'a>) -> Search<'a> {
-        Search {
-            files,
-            texts: Vec::new(),
-            read: BTreeSet::new(),
-            values: BTreeMap::new(),
-            used: BTreeSet::new(),
-            recipes: BTreeSet::new(),
-            directories: BTreeMap::new(),
-            entered: BTreeMap::new(),
-            copies: BTreeSet::new(),
-            depth: 0,
-            found: NamedFiles::default(),
-        }
-    }
-
+impl Search<'_> {
     /// A number that grows with everything that a search finds.
     fn size(&self) -> usize {
         let values: usize = self.values.values().flat_map(BTreeMap::values).map(Vec::len).sum();
@@ -343,11 +333,9 @@ impl<'a> Search<'a> {
                     let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
                     self.give(variable, values, place);
                 }
-                let defaults = word.text.match_indices('$');
-                for (variable, value) in defaults.filter_map(|(at, _)| default_in(&word.text[at..]))
-                {
-                    let value = Word { text: value.to_owned(), is_expanded: word.is_expanded };
-                    self.give(variable, [value], place);
+                let defaults = word.text.match_indices('$').map(|(at, _)| &word.text[at..]);
+                for (variable, value) in defaults.filter_map(default_in) {
+                    self.give(variable, [word.with(value)], place);
                 }
             }
             words.append(&mut piped);
@@ -460,8 +448,7 @@ impl<'a> Search<'a> {
         }
         let mut printed = Vec::new();
         for program in self.with_values(program, place) {
-            let parts = program.text.split_whitespace().map(str::to_owned);
-            let parts = parts.map(|text| Word { text, is_expanded: program.is_expanded });
+            let parts = program.text.split_whitespace().map(|part| program.with(part));
             let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
             printed.extend(self.plain_command(&words, is_read, place)?);
         }
@@ -545,8 +532,7 @@ impl<'a> Search<'a> {
                 }
             }
             if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
-                let module = Word { text: module.to_owned(), is_expanded: word.is_expanded };
-                self.module(&module, 1, place)?;
+                self.module(&word.with(module), 1, place)?;
             }
             // `-rall` loads a file from a directory that `-I` names.
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
@@ -597,7 +583,7 @@ impl<'a> Search<'a> {
         } else if let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) {
             self.assigned(rest, place)?;
             self.run_recipes(tool, rest, place)?;
-        } else if looks_only(name, next) && !self.is_file(program, place) {
+        } else if looks_only(name, next) && self.existing(program, place).is_empty() {
             self.settings(rest, place)?;
             return Ok(Some(rest.to_vec()));
         } else {
@@ -623,8 +609,7 @@ impl<'a> Search<'a> {
             let joined = word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f"));
             // npm passes these options on to the script.
             if runner != "npm" && (is_file || joined.is_some()) {
-                let text = joined.unwrap_or(&word.text).to_owned();
-                for path in self.existing(&Word { text, is_expanded: word.is_expanded }, place) {
+                for path in self.existing(&word.with(joined.unwrap_or(&word.text)), place) {
                     self.found.run.insert(path.clone());
                     self.recipe_file(tool, &path)?;
                 }
@@ -702,8 +687,7 @@ impl<'a> Search<'a> {
                 // A value that uses its own variable is not expanded again.
                 for text in value.text.split_whitespace() {
                     let is_program = part.is_program && text.contains('/');
-                    let word = Word { text: text.to_owned(), is_expanded: value.is_expanded };
-                    self.plain_word(&word, Part { is_program, ..part }, place)?;
+                    self.plain_word(&value.with(text), Part { is_program, ..part }, place)?;
                 }
             }
             return Ok(());
@@ -730,8 +714,8 @@ impl<'a> Search<'a> {
             // A value may directly follow the letter of an option.
             let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
             if piece.contains(['/', '.']) && !piece.contains('*') {
-                let word = Word { text: piece.to_owned(), is_expanded: word.is_expanded };
-                self.name(&word, Part { by_shell: part.by_shell, ..Part::default() }, place)?;
+                let part = Part { by_shell: part.by_shell, ..Part::default() };
+                self.name(&word.with(piece), part, place)?;
             }
         }
         Ok(())
@@ -857,8 +841,8 @@ impl<'a> Search<'a> {
 
     /// Adds the main files of a directory: they run if a command names the directory.
     fn main_files(&mut self, directory: &str, place: &Place) -> Result<()> {
-        let paths: Vec<&str> = self.files.in_directory(directory).collect();
-        for path in paths {
+        let files = self.files;
+        for path in files.paths.iter().filter(|path| directory_of(path) == directory) {
             let name = file_name(path);
             let is_index = name.starts_with("index.") && have_same_language(name, "a.js");
             let is_go = name.ends_with(".go") && !is_test_path(path);
@@ -868,7 +852,7 @@ impl<'a> Search<'a> {
                 if let Some(main) = json["main"].as_str() {
                     let word = Word { text: inside(directory, main), is_expanded: false };
                     self.name(&word, Part { takes_missing: true, ..Part::default() }, place)?;
-                    self.found.run.insert(path.to_owned());
+                    self.found.run.insert((*path).to_owned());
                 }
             } else if name == "__main__.py" || is_index {
                 self.file(path, false, place)?;
@@ -876,7 +860,7 @@ impl<'a> Search<'a> {
                 && let Some(text) = (self.files.text)(path)?
                 && text.lines().any(|line| line.trim_end() == "package main")
             {
-                self.found.run.insert(path.to_owned());
+                self.found.run.insert((*path).to_owned());
             }
         }
         let main = inside(directory, "src/main.rs");
@@ -931,11 +915,6 @@ impl<'a> Search<'a> {
             }
         }
         Ok(())
-    }
-
-    /// True if a word is the name of a file in the tree.
-    fn is_file(&self, word: &Word, place: &Place) -> bool {
-        !self.existing(word, place).is_empty()
     }
 
     /// Adds a file, and its text if it is a shell script.
@@ -1112,7 +1091,7 @@ pub fn without_prefixes(words: &[Word]) -> &[Word] {
 /// The variable and the value of a word such as `CC=gcc`.
 pub fn assignment(word: &Word) -> Option<(&str, Word)> {
     let (variable, value) = word.text.split_once('=')?;
-    Some((variable, Word { text: value.to_owned(), is_expanded: word.is_expanded }))
+    Some((variable, word.with(value)))
 }
 
 /// The name of the variable that a word consists of: `f` for `$f`, `./$f` and `${f}`.

@@ -12,15 +12,10 @@ pub fn is_test_path(path: &str) -> bool {
     let name = file_name(path).rsplit_once('.');
     is_in_test_directory(path)
         || ALL.iter().any(|ecosystem| ecosystem.is_test_path(path, name))
-        || is_in_expectations(path)
+        // Directories in `src` or `lib` do not count, because they may be part of the product.
+        || is_expectation(directory_of(path))
+            && !directory_of(path).split('/').any(|part| matches!(part, "src" | "lib"))
         || (is_expectation(path) && source_of(path).is_none())
-}
-
-/// True if the file is in a directory whose name means expected output of tests (`golden`). Directories in
-/// `src` or `lib` do not count, because they may be part of the product.
-fn is_in_expectations(path: &str) -> bool {
-    let directory = directory_of(path);
-    is_expectation(directory) && !directory.split('/').any(|part| matches!(part, "src" | "lib"))
 }
 
 /// True if a word in the path means expected output of tests: files with which tests compare.

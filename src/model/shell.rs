@@ -98,6 +98,11 @@ impl Word {
         !self.is_expanded && self.text == text
     }
 
+    /// A word of this text, which the shell expands if it expands this word.
+    pub fn with(&self, text: impl Into<String>) -> Word {
+        Word { text: text.into(), is_expanded: self.is_expanded }
+    }
+
     /// True if the word contains the substitution with this index in the list that [`without_substitutions`]
     /// returns.
     pub fn holds_substitution(&self, at: usize) -> bool {
@@ -223,8 +228,7 @@ fn alternatives(word: &Word) -> Vec<Word> {
         // A range: `{1..9}`.
         let inner = if inner.contains(',') { inner } else { "*" };
         for inner in inner.split(',') {
-            let text = format!("{before}{inner}{rest}");
-            found.push(Word { text, is_expanded: word.is_expanded });
+            found.push(word.with(format!("{before}{inner}{rest}")));
         }
     }
     found
