@@ -365,7 +365,8 @@ impl<'t> BaseProject<'t> {
                     || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
             });
             if is_run
-                || self.commands.iter().any(|line| file.is_task_in(line))
+                // The name of a module may be that of a task: `mix verify`.
+                || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
                 || self.runs_directory_of(file)?
             {
                 found.insert(file.path);
@@ -513,9 +514,9 @@ impl<'t> BaseProject<'t> {
 
     /// True if the base has tests in the directory of this path, or below it.
     pub fn has_tests_beside(&self, path: &str) -> Result<bool> {
-        let files = self.repo.paths_and_modes_of(&self.commit)?;
-        let directory = directory_of(path);
-        Ok(files.iter().any(|(file, _)| below(file, directory).is_some() && is_test_path(file)))
+        let code = self.code()?;
+        let mut paths = code.files.iter().chain(&code.submodules);
+        Ok(paths.any(|file| below(file, directory_of(path)).is_some() && is_test_path(file)))
     }
 
     /// True if a file is a document that neither a file of the base nor a command uses. A new document in a
@@ -609,11 +610,11 @@ impl<'t> BaseProject<'t> {
     /// ecosystem, and tests, their settings or the commands name the file or list its directory.
     pub fn is_manifest_as_data(&self, path: &str) -> Result<bool> {
         let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
-        let directory = self.code()?.nearest_directory(path);
-        let files = self.repo.paths_and_modes_of(&self.commit)?;
-        let has_source = files
-            .iter()
-            .any(|(file, _)| below(file, directory).is_some() && ecosystem.has_source(file));
+        let code = self.code()?;
+        let directory = code.nearest_directory(path);
+        let is_source =
+            |file: &String| below(file, directory).is_some() && ecosystem.has_source(file);
+        let has_source = code.files.iter().chain(&code.submodules).any(is_source);
         Ok(!directory.is_empty() && !has_source && self.is_used(path, true)?)
     }
 

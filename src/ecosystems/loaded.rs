@@ -132,11 +132,6 @@ impl<'p> LoadedName<'p> {
             && self.words().any(|word| place_of_word(line, word).is_some())
     }
 
-    /// True if a line of a command has the name of the file's module as a word: `mix verify`.
-    pub fn is_task_in(&self, line: &str) -> bool {
-        line.split_whitespace().any(|word| word == self.module)
-    }
-
     /// True if a word of a line is the file's directory or a path below that directory.
     pub fn has_directory_in(&self, line: &str) -> bool {
         let directory = directory_of(self.path);

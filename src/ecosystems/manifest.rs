@@ -155,8 +155,9 @@ pub fn all_but_sections(
     (start, end): (&str, &str),
     names_package: fn(&str) -> bool,
 ) -> Option<String> {
-    let (wanted, kept) = (sections(base?, start, end), sections(own, start, end));
-    if wanted.inside.len() != kept.inside.len() {
+    let (outside, wanted) = sections(base?, start, end);
+    let (_, kept) = sections(own, start, end);
+    if wanted.len() != kept.len() {
         return None;
     }
     let code = |section: &str| -> Vec<String> {
@@ -164,9 +165,9 @@ pub fn all_but_sections(
         lines.map(without_versions).collect()
     };
     let mut text = String::new();
-    for (at, part) in wanted.outside.iter().enumerate() {
+    for (at, part) in outside.into_iter().enumerate() {
         text.push_str(part);
-        let (Some(old), Some(new)) = (wanted.inside.get(at), kept.inside.get(at)) else { continue };
+        let (Some(old), Some(new)) = (wanted.get(at), kept.get(at)) else { continue };
         text.push_str(if code(old) == code(new) { new } else { old });
     }
     Some(text)
@@ -204,14 +205,10 @@ pub fn is_quoted_list(mut text: &str) -> bool {
     text.chars().all(is_sign)
 }
 
-/// A text in pieces: its sections, and the texts before, between and after them.
-struct Sections<'t> {
-    outside: Vec<&'t str>,
-    inside: Vec<&'t str>,
-}
-
-fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
-    let mut found = Sections { outside: Vec::new(), inside: Vec::new() };
+/// A text in pieces: the texts before, between and after its sections, and the sections.
+fn sections<'t>(text: &'t str, start: &str, end: &str) -> (Vec<&'t str>, Vec<&'t str>) {
+    let mut outside = Vec::new();
+    let mut inside = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find(start) {
         let body = at + start.len();
@@ -220,12 +217,12 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> Sections<'t> {
             _ => rest[body..].find(end).map(|at| at + end.len()),
         };
         let stop = length.map_or(rest.len(), |length| body + length);
-        found.outside.push(&rest[..at]);
-        found.inside.push(&rest[at..stop]);
+        outside.push(&rest[..at]);
+        inside.push(&rest[at..stop]);
         rest = &rest[stop..];
     }
-    found.outside.push(rest);
-    found
+    outside.push(rest);
+    (outside, inside)
 }
 
 /// The length of a text up to the brace that closes the one before the text.
