@@ -10,11 +10,6 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str) -> Strin
     format!("{n} {one}{s}")
 }
 
-/// True for the number of nothing, which records leave out.
-pub fn is_zero<N: PartialEq + From<u8>>(n: &N) -> bool {
-    *n == N::from(0)
-}
-
 /// The first few names, and how many more there are.
 pub fn some_of(names: &[String]) -> String {
     let first = &names[..names.len().min(NAMES)];

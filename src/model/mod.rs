@@ -52,3 +52,8 @@ pub mod world;
 /// The version of every record that this program writes. A record with a newer version can be read, but not
 /// written.
 pub const FORMAT: u32 = 1;
+
+/// True for the value that a record leaves out.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::is_default;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -48,7 +49,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<Name, String>,
     /// The time limits that were given for the commands, for further rounds and `--resume`.
-    #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: GivenLimits,
     /// The arguments of `git frites run`, for `--resume`; empty if another command made the run. Bytes that are
     /// not UTF-8 are replaced, and such arguments are not used.
@@ -67,13 +68,6 @@ pub struct GivenLimits {
     pub timeout: Option<u64>,
     /// `--idle-timeout`.
     pub idle_timeout: Option<u64>,
-}
-
-impl GivenLimits {
-    /// True if no limit was given.
-    pub fn is_empty(&self) -> bool {
-        *self == GivenLimits::default()
-    }
 }
 
 /// The candidate from which a run inherits: the run's base is a capture of it.
@@ -123,7 +117,7 @@ pub struct Addition {
     /// The prompt, if it is not the run's: a blob, which the record's tree holds.
     pub prompt: Option<Oid>,
     /// The time limits that were given for its command.
-    #[serde(default, skip_serializing_if = "GivenLimits::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: GivenLimits,
 }
 

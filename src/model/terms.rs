@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::base_tests::BaseTests;
-use crate::model::count::is_zero;
+use crate::model::is_default;
 use crate::model::name::Name;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
@@ -73,7 +73,7 @@ pub struct CommandSettings {
     /// The kind of world in which the commands ran, i.e. how they were confined.
     pub world: WorldKind,
     /// The number of further attempts after a failure.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub retries: u32,
     /// True if a pass after a failure counted as a failure.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -6,8 +6,8 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::count::{NAMES, count, is_zero, some_of};
-use crate::model::plain;
+use crate::model::count::{NAMES, count, some_of};
+use crate::model::{is_default, plain};
 
 /// The maximum number of names in each list of a report.
 const MOST_NAMES: usize = 20_000;
@@ -38,13 +38,13 @@ pub struct TestReport {
     /// The reason why the report is missing or incomplete.
     pub problem: Option<String>,
     /// The number of tests that did not run, or whose failure was declared as expected.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub skipped: u64,
     /// The names of the skipped tests, as far as the report has them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipping: Vec<String>,
     /// The number of doctests that ran. These are tests in source, so a change of the source may drop them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
     #[serde(default)]
