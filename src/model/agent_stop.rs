@@ -91,17 +91,14 @@ impl StopPatterns {
     }
 }
 
-fn any(line: &str, patterns: &[String]) -> bool {
-    patterns.iter().any(|pattern| is_in(line, pattern))
-}
-
 fn plain(text: &str) -> String {
     text.to_lowercase().replace('’', "'")
 }
 
-/// True if a pattern stands for a part of a line.
-fn is_in(line: &str, pattern: &str) -> bool {
-    !pattern.trim().is_empty() && matches(&format!("*{}*", plain(pattern)), &plain(line))
+/// True if one of the patterns stands for a part of a line.
+fn any(line: &str, patterns: &[String]) -> bool {
+    let mut patterns = patterns.iter().filter(|pattern| !pattern.trim().is_empty());
+    patterns.any(|pattern| matches(&format!("*{}*", plain(pattern)), &plain(line)))
 }
 
 /// The time at which a limit ends, if a line says it.

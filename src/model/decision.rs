@@ -174,7 +174,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
                 "of {} lines, {} {} times the {} that it drew on",
                 synthesis.blast.lines,
                 if fits { "at most" } else { "more than" },
-                rules.ceiling,
+                rules.ceiling(),
                 combined_lines(synthesis, &passing).unwrap_or_default(),
             ),
         };
@@ -699,7 +699,7 @@ mod tests {
         assert_eq!(steps(&equal, Rules::default())[0], step);
         // A ceiling below 1 refuses a synthesis that is smaller than each original.
         let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
-        let decision = decide(&entries, None, Rules { ceiling: 0.1, ..Rules::default() });
+        let decision = decide(&entries, None, Rules { ceiling: Some(0.1), ..Rules::default() });
         assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
         // The verdict is made from the originals, even if none of them passed.
         let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
@@ -961,7 +961,7 @@ mod tests {
             ceiling in prop::sample::select(vec![0.5, 1.0, 1.5]),
             order in prop::collection::vec(any::<prop::sample::Index>(), 16),
         ) {
-            let rules = Rules { ceiling, rank, ..Rules::default() };
+            let rules = Rules { ceiling: Some(ceiling), rank, ..Rules::default() };
             let mut full: Vec<Entry> = Vec::new();
             for ((lines, files, ends, agreement, drawn, (tree, second)), i) in raw.iter().zip(1u32..) {
                 let mut e = entry(&format!("c{i}"), i, *lines, *files, ends);

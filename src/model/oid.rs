@@ -21,11 +21,7 @@ const LONGEST: usize = 64;
 impl Oid {
     /// Takes `hex` if it is a full lowercase object id (SHA-1 or SHA-256).
     pub fn parse(hex: &str) -> Option<Self> {
-        let len = match hex.len() {
-            40 => 40,
-            64 => 64,
-            _ => return None,
-        };
+        let len = u8::try_from(hex.len()).ok().filter(|len| [40, 64].contains(len))?;
         if !hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
             return None;
         }

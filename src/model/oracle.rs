@@ -24,9 +24,7 @@ impl CommandLine {
             CommandLine::Argv(words) => words.iter().map(OsString::from).collect(),
         }
     }
-}
 
-impl CommandLine {
     /// The words of the command, without directories, as far as they are known without a shell.
     pub fn words(&self) -> Vec<String> {
         let word = |text: &str| text.rsplit('/').next().unwrap_or(text).to_owned();

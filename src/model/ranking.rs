@@ -13,11 +13,10 @@ use crate::model::terms::Terms;
 use crate::model::verdict::Entry;
 
 /// The rules of the decision, as the terms of the judging set them.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rules {
-    /// `synthesis.ceiling`: the largest size of a synthesised winner, as a multiple of the combined
-    /// size of the passing candidates that it drew on.
-    pub ceiling: f64,
+    /// `synthesis.ceiling`, if the terms record it.
+    pub ceiling: Option<f64>,
     /// The ranking of the candidates that passed.
     pub rank: Rank,
     /// True if no command tests the change.
@@ -34,7 +33,7 @@ impl Rules {
     /// The rules by which a verdict on these terms is decided.
     pub fn of(terms: &Terms) -> Rules {
         Rules {
-            ceiling: terms.settings.ceiling.unwrap_or(Rules::default().ceiling),
+            ceiling: terms.settings.ceiling,
             rank: terms.settings.rank,
             tests_nothing: terms.settings.tests_nothing,
             runs_nothing: terms.oracle.is_empty(),
@@ -60,6 +59,12 @@ impl Rules {
         Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
     }
 
+    /// The largest size of a synthesised winner, as a multiple of the combined size of the passing candidates that it
+    /// drew on.
+    pub fn ceiling(&self) -> f64 {
+        self.ceiling.unwrap_or(1.5)
+    }
+
     /// The ranking for `auto` if it is not `cross`.
     fn without_tests(self, entries: &[Entry]) -> Rank {
         let attempts = entries.iter().filter(|e| e.usable() && e.drew_on.is_empty());
@@ -67,46 +72,7 @@ impl Rules {
         let agrees = self.runs_nothing || makers.len() > 1;
         if agrees { Rank::Agreement } else { Rank::BlastRadius }
     }
-}
 
-impl Default for Rules {
-    fn default() -> Self {
-        Rules {
-            ceiling: 1.5,
-            rank: Rank::default(),
-            tests_nothing: false,
-            runs_nothing: false,
-            needs_base: false,
-            neutral: 0.0,
-        }
-    }
-}
-
-/// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is better.
-type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
-
-/// The number of attempts that made each tree. It depends only on the trees, not on outcomes.
-pub(super) struct MakerCounts<'a>(BTreeMap<&'a Oid, usize>);
-
-impl<'a> MakerCounts<'a> {
-    /// Counts the usable attempts. A synthesis does not count: it was made from attempts.
-    pub(super) fn of(entries: impl IntoIterator<Item = &'a Entry>) -> MakerCounts<'a> {
-        let mut counts = BTreeMap::new();
-        for entry in entries.into_iter().filter(|e| e.usable() && e.drew_on.is_empty()) {
-            if let Some(tree) = entry.judged() {
-                *counts.entry(tree).or_insert(0) += 1;
-            }
-        }
-        MakerCounts(counts)
-    }
-
-    /// The number of attempts that made the entry's tree.
-    pub(super) fn makers(&self, entry: &Entry) -> usize {
-        entry.judged().and_then(|tree| self.0.get(tree)).copied().unwrap_or_default()
-    }
-}
-
-impl Rules {
     fn rank_key(&self, entry: &Entry, counts: &MakerCounts<'_>) -> RankKey {
         let score = self.score(entry).map_or(0, agreement::comparable);
         (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
@@ -142,6 +108,30 @@ impl Rules {
     /// and as a pass with the base's tests unless it is known to fail with them.
     fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
         (entry.own_tests_only_at_best(), entry.flaky(), self.rank_key(entry, counts))
+    }
+}
+
+/// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is better.
+type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
+
+/// The number of attempts that made each tree. It depends only on the trees, not on outcomes.
+pub(super) struct MakerCounts<'a>(BTreeMap<&'a Oid, usize>);
+
+impl<'a> MakerCounts<'a> {
+    /// Counts the usable attempts. A synthesis does not count: it was made from attempts.
+    pub(super) fn of(entries: impl IntoIterator<Item = &'a Entry>) -> MakerCounts<'a> {
+        let mut counts = BTreeMap::new();
+        for entry in entries.into_iter().filter(|e| e.usable() && e.drew_on.is_empty()) {
+            if let Some(tree) = entry.judged() {
+                *counts.entry(tree).or_insert(0) += 1;
+            }
+        }
+        MakerCounts(counts)
+    }
+
+    /// The number of attempts that made the entry's tree.
+    pub(super) fn makers(&self, entry: &Entry) -> usize {
+        entry.judged().and_then(|tree| self.0.get(tree)).copied().unwrap_or_default()
     }
 }
 
@@ -202,7 +192,7 @@ pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) 
         return false;
     }
     combined_lines(synthesis, drawn)
-        .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling * lines as f64)
+        .is_some_and(|lines| synthesis.blast.lines as f64 <= rules.ceiling() * lines as f64)
 }
 
 /// All candidates that passed, including syntheses that are out of the ranking.

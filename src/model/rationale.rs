@@ -47,7 +47,12 @@ impl DecisionInputs<'_> {
             DecisionKind::BrokenBase => self.broken_base(winner),
             DecisionKind::NearMiss => self.near_miss(winner),
             DecisionKind::Synthesis => self.synthesised(winner),
-            DecisionKind::Single => single(winner),
+            DecisionKind::Single => format!(
+                "{} is the only usable candidate, and it passed {}: {}",
+                winner.candidate,
+                stages(winner),
+                winner.blast
+            ),
             DecisionKind::Tests => self.only_one(winner),
             _ if self.passing.len() == 1 => {
                 format!("{} passed {}: {}", winner.candidate, stages(winner), winner.blast)
@@ -155,7 +160,8 @@ impl DecisionInputs<'_> {
                 None | Some(0) => "none of those that it drew on passed".into(),
                 Some(combined) => format!(
                     "its {} lines are more than {} times the {combined} that it drew on",
-                    blast.lines, self.rules.ceiling
+                    blast.lines,
+                    self.rules.ceiling()
                 ),
             },
         }
@@ -336,7 +342,7 @@ impl DecisionInputs<'_> {
             from.join(", "),
             stages(winner),
             winner.blast,
-            self.rules.ceiling
+            self.rules.ceiling()
         )
     }
 
@@ -545,15 +551,6 @@ fn what_was_put_back(second: &BaseTestsResult) -> String {
         terms.push(format!("without {}", some_of(&second.taken_out)));
     }
     terms.join(" and ")
-}
-
-fn single(winner: &Entry) -> String {
-    format!(
-        "{} is the only usable candidate, and it passed {}: {}",
-        winner.candidate,
-        stages(winner),
-        winner.blast
-    )
 }
 
 /// The advantage of the best candidate by a rule over the others, in words.

@@ -510,7 +510,7 @@ pub(super) mod tests {
             rank in prop::sample::select(vec![Rank::BlastRadius, Rank::Cross]),
             scores in prop::collection::vec(prop::sample::select(vec![None, Some(0.0), Some(0.5), Some(1.0)]), 5),
         ) {
-            let rules = Rules { ceiling, rank, ..Rules::default() };
+            let rules = Rules { ceiling: Some(ceiling), rank, ..Rules::default() };
             let mut entries: Vec<Entry> = Vec::new();
             for ((which, drawn), index) in made.iter().zip(1u32..) {
                 let number = which.index(trees.len());
