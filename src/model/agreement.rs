@@ -4,7 +4,9 @@
 //! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
 //! its own way.
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::hash::{DefaultHasher, Hasher};
+
+use rustc_hash::FxHashMap;
 
 use crate::model::changed_file::{ChangedFile, FileContent};
 
@@ -13,25 +15,7 @@ const RUN: usize = 4;
 
 /// Runs of tokens, by their hashes. The number says how often an edit adds the run; it is negative if the
 /// edit removes the run.
-type Runs = HashMap<u64, i64, BuildHasherDefault<Hashed>>;
-
-/// The hasher for keys that are already hashes.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
+type Runs = FxHashMap<u64, i64>;
 
 /// The token that fills up the only run of a text with fewer than [`RUN`] tokens.
 const NOTHING: u64 = 0;
@@ -189,8 +173,7 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     }
     let mut groups: HashMap<Vec<(usize, i64)>, u64> = HashMap::new();
     for runs_of_file in files.into_values().filter(|runs| runs.len() > 1) {
-        let mut holders: HashMap<u64, Vec<(usize, i64)>, BuildHasherDefault<Hashed>> =
-            HashMap::default();
+        let mut holders: FxHashMap<u64, Vec<(usize, i64)>> = FxHashMap::default();
         for (at, runs) in runs_of_file {
             for (run, times) in runs {
                 holders.entry(*run).or_default().push((at, *times));
