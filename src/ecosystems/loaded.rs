@@ -9,6 +9,7 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::{
     Language, have_same_language, is_hidden_or_installed, language_of,
 };
+use crate::ecosystems::manifest::words;
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path,
@@ -30,19 +31,8 @@ const IMPORTS: &str = "
     alias from import import_module include package require require_relative use using";
 
 /// Words in a line of the product that loads a module by its name.
-const LOADS: [&str; 11] = [
-    "alias",
-    "autoload",
-    "from",
-    "import",
-    "import_module",
-    "include",
-    "load",
-    "mod",
-    "require",
-    "require_relative",
-    "use",
-];
+const LOADS: &str = "
+    alias autoload from import import_module include load mod require require_relative use";
 
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -223,7 +213,7 @@ pub fn search_for_tests<'p>(paths: impl Iterator<Item = &'p str>) -> LineSearch 
     let names: BTreeSet<String> =
         paths.flat_map(parts_named_as_tests).map(|part| file_name(part).to_owned()).collect();
     let (types, modules) = names.into_iter().partition(|name| name.starts_with(char::is_uppercase));
-    LineSearch { words: types, pairs: modules, beside: LOADS.to_vec(), ..LineSearch::default() }
+    LineSearch { words: types, pairs: modules, beside: words(LOADS), ..LineSearch::default() }
 }
 
 /// True if these lines of the product load a file whose name means a test: each part of its path whose name does
@@ -255,7 +245,7 @@ fn loads_part(part: &str, other: &str, line: &str) -> bool {
         return place_of_word(line, name).is_some();
     }
     let Some(at) = place_of_word(line, name) else { return false };
-    if !LOADS.iter().any(|word| place_of_word(line, word).is_some()) {
+    if !LOADS.split_whitespace().any(|word| place_of_word(line, word).is_some()) {
         return false;
     }
     let before = line[..at].trim_end_matches(['/', '.', ':']);

@@ -129,6 +129,8 @@ fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
 /// of CMake switches them on.
 fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     const LISTS: &str = "CMakeLists.txt";
+    /// The ends of the names of options that build tests.
+    const ENDS: [&str; 3] = ["_TESTS", "_TESTING", "_TEST"];
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
     let directories = ["build", "cmake-build", "build-frites"];
     let free = directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name));
@@ -138,7 +140,7 @@ fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     let options: String = text
         .lines()
         .filter_map(option_that_is_off)
-        .filter(|name| is_for_tests(name) || is_on_in_ci(name))
+        .filter(|name| ENDS.iter().any(|end| name.ends_with(end)) || is_on_in_ci(name))
         .map(|name| format!(" -D{name}=ON"))
         .collect();
     let line = format!("cmake -S . -B {directory}{options} && cmake --build {directory}");
@@ -158,10 +160,6 @@ fn option_that_is_off(line: &str) -> Option<&str> {
     let name = rest.split_whitespace().next()?;
     let is_off = rest.trim_end().trim_end_matches(')').trim_end().ends_with("OFF");
     (call.eq_ignore_ascii_case("option") && name.chars().all(is_in_name) && is_off).then_some(name)
-}
-
-fn is_for_tests(option: &str) -> bool {
-    ["_TESTS", "_TESTING", "_TEST"].iter().any(|end| option.ends_with(end))
 }
 
 /// Builds with `./configure` and make, and tests with the author's target `test`, or else with Automake's

@@ -91,12 +91,11 @@ const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
 /// The words of a command, or the words with which it begins.
 type Words = &'static [&'static str];
 
-/// The environment in which a checkout's tools run.
+/// The environment in which a checkout's tools run. The default is the machine's own Python, without a lock file.
+#[derive(Default)]
 struct Environment {
     /// The words before the name of a tool: `uv run --locked`.
     run: Words,
-    /// The words that start the interpreter.
-    python: Words,
     /// The command that installs the packages.
     setup: Option<OracleCommand>,
     /// The text of the lock file; empty if there is none.
@@ -110,7 +109,6 @@ impl Environment {
         Ok(if files.has("uv.lock") {
             Environment {
                 run: &["uv", "run", "--locked"],
-                python: &["uv", "run", "--locked", "python"],
                 setup: Some(command(Stage::Setup, &["uv", "sync", "--locked"], "uv.lock")),
                 lock: text("uv.lock")?,
             }
@@ -118,18 +116,12 @@ impl Environment {
             let words = ["poetry", "install", "--no-interaction"];
             Environment {
                 run: &["poetry", "run"],
-                python: &["poetry", "run", "python"],
                 setup: Some(command(Stage::Setup, &words, "poetry.lock")),
                 lock: text("poetry.lock")?,
             }
         } else {
-            Environment::of_machine()
+            Environment::default()
         })
-    }
-
-    /// The machine's own Python, without a lock file.
-    fn of_machine() -> Environment {
-        Environment { run: &[], python: &["python3"], setup: None, lock: String::new() }
     }
 }
 
@@ -192,11 +184,13 @@ impl<'a> Project<'a> {
             None => virtual_environment_of(self, words),
             Some(_) => None,
         };
-        let python: &[&str] = match own {
-            Some(_) => &[".venv/bin/python"],
-            None => environment.python,
+        let python = match (&own, environment.run) {
+            (Some(_), _) => ".venv/bin/python",
+            (None, []) => "python3",
+            (None, _) => "python",
         };
-        let test = command(Stage::Test, &[python, &["-m"], words].concat(), source);
+        let test = [environment.run, &[python, "-m"], words].concat();
+        let test = command(Stage::Test, &test, source);
         self.with_lint(Some(test), own.or_else(|| environment.setup.clone()))
     }
 }
@@ -266,7 +260,7 @@ fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
     if tool.is_none_or(|tool| process::on_path(tool.as_ref())) {
         return Ok(Vec::new());
     }
-    project.environment = Environment::of_machine();
+    project.environment = Environment::default();
     let configured = configured_pytest(&project)?;
     let has_test = configured.iter().any(|command| command.stage == Stage::Test);
     if has_test { Ok(configured) } else { named_tests(&project) }

@@ -59,16 +59,15 @@ fn is_plugin_by_name(path: &str) -> bool {
 fn configured(files: &RootFiles<'_>) -> FoundCommands {
     let rakefile = files.text("Rakefile")?;
     let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
-    if files.has(".rspec") {
-        return Ok(with_gems(files, &["rspec"], ".rspec"));
-    }
-    Ok(match rakefile {
+    let (test, source): (&[&str], _) = match rakefile {
+        _ if files.has(".rspec") => (&["rspec"], ".rspec"),
         Some(text) if tests.iter().any(|mark| text.contains(mark)) => {
-            with_gems(files, &["rake", "test"], "Rakefile")
+            (&["rake", "test"], "Rakefile")
         }
-        Some(_) if !has_specs(files) => with_gems(files, &["rake"], "Rakefile"),
-        _ => with_gems(files, &[], "Rakefile"),
-    })
+        Some(_) if !has_specs(files) => (&["rake"], "Rakefile"),
+        _ => (&[], "Rakefile"),
+    };
+    Ok(with_gems(files, test, source))
 }
 
 /// RSpec, if there is a directory of specs.

@@ -54,13 +54,9 @@ fn cargo(files: &RootFiles<'_>) -> FoundCommands {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
     let workspace = manifest.get("workspace").and_then(toml::Value::as_table);
-    let mut options: Vec<&str> = Vec::new();
-    if files.has("Cargo.lock") {
-        options.push("--locked");
-    }
-    if workspace.is_some() {
-        options.push("--workspace");
-    }
+    let locked = files.has("Cargo.lock").then_some("--locked");
+    let mut options: Vec<&str> =
+        locked.into_iter().chain(workspace.map(|_| "--workspace")).collect();
     let with_options = |words: &[&'static str]| [words, &options].concat();
     let mut found = vec![command(Stage::Build, &with_options(&["cargo", "build"]), "Cargo.toml")];
     let has_lints =
