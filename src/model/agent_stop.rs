@@ -1,7 +1,5 @@
 //! Recognises by an agent's output that the agent cannot go on: its account has reached a limit, or its
 //! environment lacks something.
-use std::fmt;
-
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
@@ -14,30 +12,23 @@ const BEFORE_RESET: [&str; 5] = ["try again ", "resets ", "reset at ", "reset af
 /// The maximum length of an agent's description of the time at which it can go on, in characters.
 const LONGEST: usize = 60;
 
-/// A fault of an agent's environment. No attempt of that agent can work until a person corrects the fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A fault of an agent's environment. No attempt of that agent can work until a person corrects the fault. It is
+/// displayed as a clause about the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentFault {
     /// The agent has no valid login.
+    #[strum(serialize = "is not logged in")]
     NotLoggedIn,
     /// The agent refuses to run as root.
+    #[strum(serialize = "refuses to run as root")]
     RefusesRoot,
     /// The agent refuses to work in a directory that was not declared as trusted.
+    #[strum(serialize = "does not trust its directory")]
     Distrusts,
     /// The agent does not reach its service.
+    #[strum(serialize = "has no network")]
     NoNetwork,
-}
-
-/// Written as a clause about the agent: `is not logged in`.
-impl fmt::Display for AgentFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            AgentFault::NotLoggedIn => "is not logged in",
-            AgentFault::RefusesRoot => "refuses to run as root",
-            AgentFault::Distrusts => "does not trust its directory",
-            AgentFault::NoNetwork => "has no network",
-        })
-    }
 }
 
 /// The patterns of lines with which an agent says that it cannot go on. In a pattern `*` stands for anything;

@@ -15,37 +15,29 @@ use crate::model::verdict::{Baseline, Entry, Verdict};
 /// The maximum number of tests of one kind, and of undone changes, that a prompt names.
 const MOST_NAMED: usize = 30;
 
-/// The end of a round of repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The end of a round of repair. It is displayed as a clause without its subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepairEnd {
     /// The candidate passes now.
+    #[strum(serialize = "passes now")]
     Passed,
     /// The candidate got further than before.
+    #[strum(serialize = "got further")]
     Further,
     /// The candidate changed, and got no further.
+    #[strum(serialize = "got no further")]
     NoFurther,
     /// The candidate got less far, so its earlier files were restored.
+    #[strum(serialize = "got worse, and is as it was before")]
     Worse,
     /// The round changed nothing.
+    #[strum(serialize = "changed nothing")]
     Unchanged,
     /// The round's command was not started: while other candidates worked, the run or the agent reached a
     /// limit, or enough candidates passed.
+    #[strum(serialize = "was not started")]
     NotStarted,
-}
-
-impl RepairEnd {
-    /// The end in words, as a clause without its subject.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            RepairEnd::Passed => "passes now",
-            RepairEnd::Further => "got further",
-            RepairEnd::NoFurther => "got no further",
-            RepairEnd::Worse => "got worse, and is as it was before",
-            RepairEnd::Unchanged => "changed nothing",
-            RepairEnd::NotStarted => "was not started",
-        }
-    }
 }
 
 /// A round of repair of one candidate.

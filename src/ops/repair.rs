@@ -106,9 +106,7 @@ impl<'a> Rounds<'a> {
             let no_more = if is_given_up { "; it gets no further round" } else { "" };
             let StartedRound { before: Entry { candidate, .. }, round, .. } = started;
             let run = &self.run.run;
-            self.session
-                .ui
-                .note(format!("{run}/{candidate}: round {round} {}{no_more}", end.in_words()));
+            self.session.ui.note(format!("{run}/{candidate}: round {round} {end}{no_more}"));
             state.ended.push(RepairRound { round, candidate, iteration: entry.iteration, end });
         }
         took_back
