@@ -246,7 +246,7 @@ mod tests {
 
     fn winner(entries: &[Entry], rank: Rank) -> String {
         let rules = Rules { rank, ..Rules::default() };
-        decide(entries, None, rules).recommended.map(String::from).unwrap_or_default()
+        decide(entries, None, rules).recommended.map(|name| name.to_string()).unwrap_or_default()
     }
 
     #[test]

@@ -309,7 +309,7 @@ mod tests {
 
     fn decided(entries: &[Entry]) -> (DecisionKind, String, String) {
         let d = decide(entries, None, Rules::default());
-        (d.decision, d.recommended.map(String::from).unwrap_or_default(), d.rationale)
+        (d.decision, d.recommended.map(|name| name.to_string()).unwrap_or_default(), d.rationale)
     }
 
     #[test]
@@ -367,7 +367,8 @@ mod tests {
         let open = |name: &str, index, lines| entry(name, index, lines, 1, &[]);
         let undecided = |entries: &[Entry]| {
             let d = decide(entries, None, Rules::default());
-            let missing: Vec<String> = d.undecided.into_iter().map(String::from).collect();
+            let missing: Vec<String> =
+                d.undecided.into_iter().map(|name| name.to_string()).collect();
             assert_eq!(d.decision.verified(), missing.is_empty());
             (d.decision, missing.join(" "), d.rationale)
         };
@@ -838,7 +839,7 @@ mod tests {
             entries[2].blast.lines = 900;
             let decision = decide(&entries, None, rules);
             let picks: Vec<String> = decision.other_picks.iter().map(ToString::to_string).collect();
-            (String::from(decision.recommended.expect("one")), picks.join("; "))
+            (decision.recommended.expect("one").to_string(), picks.join("; "))
         };
         let (one, other) = (Some("claude"), Some("codex"));
         let by_size =

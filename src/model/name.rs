@@ -17,7 +17,7 @@ pub const BASE: &str = "@base";
 /// `run` and `apply` are reserved because `frites/apply/1` would name two refs at once
 /// (GIT-FACTS, "Landing").
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct Name(String);
 
 /// A text that is not a name. Whoever reports it shows [`RULE`] in a hint.
@@ -95,12 +95,6 @@ impl TryFrom<String> for Name {
     type Error = InvalidName;
     fn try_from(text: String) -> Result<Self, InvalidName> {
         text.parse()
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> String {
-        name.0
     }
 }
 
