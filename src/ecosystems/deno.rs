@@ -27,14 +27,11 @@ fn deno(files: &RootFiles<'_>) -> FoundCommands {
         (Stage::Lint, &["deno", "lint"]),
         (Stage::Test, &["deno", "test"]),
     ];
-    let mut found = Vec::new();
-    for (stage, default) in defaults {
-        found.push(match settings["tasks"].get(stage.as_str()) {
-            Some(_) => command(stage, &["deno", "task", stage.as_str()], format!("{name} (tasks)")),
-            None => command(stage, default, name),
-        });
-    }
-    Ok(found)
+    let found = defaults.map(|(stage, default)| match settings["tasks"].get(stage.as_str()) {
+        Some(_) => command(stage, &["deno", "task", stage.as_str()], format!("{name} (tasks)")),
+        None => command(stage, default, name),
+    });
+    Ok(found.into())
 }
 
 /// Restores the base's settings file, but keeps the attempt's description of the package and its

@@ -130,13 +130,11 @@ pub fn recipe_commands(tool: &str, recipes: &[&str], source: &str) -> Vec<Oracle
         (Stage::Lint, &["lint"]),
         (Stage::Test, &["test", "check"]),
     ];
-    let mut found = Vec::new();
-    for (stage, names) in stages {
-        if let Some(name) = names.iter().find(|name| recipes.contains(name)) {
-            found.push(command(stage, &[tool, name], source));
-        }
-    }
-    found
+    let found = stages.into_iter().filter_map(|(stage, names)| {
+        let name = names.iter().find(|name| recipes.contains(name))?;
+        Some(command(stage, &[tool, name], source))
+    });
+    found.collect()
 }
 
 /// The error for a file of the base that cannot be parsed.

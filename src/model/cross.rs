@@ -129,21 +129,15 @@ pub enum ProofKind {
 impl Proof {
     /// The proof by these tests, each with its result on the base; `None` if there are no tests.
     pub fn of<'t>(tests: impl IntoIterator<Item = (&'t str, Cell)>) -> Option<Proof> {
-        let mut failing = Vec::new();
-        let mut others = Vec::new();
-        for (name, cell) in tests {
-            match cell {
-                Cell::Fail => failing.push(name.to_owned()),
-                Cell::Pass | Cell::Unknown => others.push(cell),
-            }
-        }
+        let (failing, others): (Vec<_>, Vec<_>) =
+            tests.into_iter().partition(|(_, cell)| *cell == Cell::Fail);
         let shows = match others.as_slice() {
             _ if !failing.is_empty() => ProofKind::Change,
             [] => return None,
-            others if others.contains(&Cell::Unknown) => ProofKind::Weak,
+            others if others.iter().any(|(_, cell)| *cell == Cell::Unknown) => ProofKind::Weak,
             _ => ProofKind::Nothing,
         };
-        Some(Proof { shows, tests: failing })
+        Some(Proof { shows, tests: failing.into_iter().map(|(name, _)| name.to_owned()).collect() })
     }
 
     /// The conclusion, as a clause without its subject.

@@ -164,12 +164,11 @@ fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     // Only the last part of a path is compared, because the base's checkout may have been at another path.
     let of_base: BTreeSet<Option<&str>> =
         base.passing.iter().chain(&base.failing).map(|name| name.rsplit('/').next()).collect();
-    let mut files = 0;
-    for name in &own.passing {
-        let is_file = ENDINGS.iter().any(|ending| name.ends_with(ending));
-        files += u64::from(is_file && !of_base.contains(&name.rsplit('/').next()));
-    }
-    files.min(own.ran_in_files())
+    let files = own.passing.iter().filter(|name| {
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
+            && !of_base.contains(&name.rsplit('/').next())
+    });
+    own.ran_in_files().min(files.count() as u64)
 }
 
 /// The number of passing tests, without doctests, whose names no test of the base has; 0 if the base's report

@@ -32,7 +32,8 @@ impl RunCosts {
     fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let all = candidates as f64;
-        Some([all * warm + confirmed(candidates) * cold, all * cold])
+        // At least the winner is confirmed, and all of them if none passes. The mean of the two numbers is expected.
+        Some([all * warm + f64::midpoint(all, 1.0) * cold, all * cold])
     }
 
     /// Both times, and which way is expected to cost less; `None` unless both times are known and there is a
@@ -53,12 +54,6 @@ impl RunCosts {
              results that decide are confirmed without outputs (see oracle.warm)"
         ))
     }
-}
-
-/// The expected number of candidates that are confirmed without outputs: at least one, the winner, and all of
-/// them if none passes. The mean of these two numbers is expected.
-fn confirmed(candidates: usize) -> f64 {
-    f64::midpoint(candidates as f64, 1.0)
 }
 
 #[cfg(test)]

@@ -194,14 +194,9 @@ impl Terms {
     }
 
     fn different_world(&self, ours: &Terms) -> Option<String> {
-        let world = |terms: &Terms| terms.settings.commands.world;
-        (world(self) != world(ours)).then(|| {
-            format!(
-                "its commands ran {}, and those of other outcomes {}",
-                world(self).in_words(),
-                world(ours).in_words()
-            )
-        })
+        let [theirs, here] = [self, ours].map(|terms| terms.settings.commands.world.in_words());
+        let differ = format!("its commands ran {theirs}, and those of other outcomes {here}");
+        (theirs != here).then_some(differ)
     }
 
     fn different_command(&self, ours: &Terms) -> Option<String> {
