@@ -241,18 +241,12 @@ pub fn pairs(typed: &str) -> Option<Offers> {
 
 /// Candidates with their runs, and the tasks of candidates.
 pub fn pairs_and_tasks(typed: &str) -> Option<Offers> {
-    match typed.starts_with(TASK) {
-        true => addresses(Scope::Candidate, typed),
-        false => pairs(typed),
-    }
+    if typed.starts_with(TASK) { addresses(Scope::Candidate, typed) } else { pairs(typed) }
 }
 
 /// Runs and their parts: candidates and `RUN/@base`.
 pub fn parts(typed: &str) -> Option<Offers> {
-    match typed.contains('/') {
-        true => with_base(pairs(typed), typed),
-        false => runs(typed),
-    }
+    if typed.contains('/') { with_base(pairs(typed), typed) } else { runs(typed) }
 }
 
 /// Addresses, and `RUN/@base` for the run that was typed, or else for the newest run.

@@ -409,10 +409,7 @@ pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
 }
 
 fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
-    match with_base_tests {
-        true => place.base_tests(),
-        false => place.clone(),
-    }
+    if with_base_tests { place.base_tests() } else { place.clone() }
 }
 
 /// The names of the logs of judging in a directory, sorted, including the logs of earlier tries. Only regular

@@ -215,10 +215,7 @@ fn untracked(
     let mut ignored = Vec::new();
     loop {
         for (path, mode) in files.drain(..) {
-            match is_ignored(&path, mode)? {
-                true => ignored.push(path),
-                false => found.push(path),
-            }
+            if is_ignored(&path, mode)? { ignored.push(path) } else { found.push(path) }
         }
         let Some(directory) = waiting.pop() else { break };
         if is_ignored(&directory, Mode::DIR)? {

@@ -55,10 +55,7 @@ pub(super) fn run(
         }
         let end = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let is_ours = is_ended && end.cancelled && interrupt::signal().is_none();
-        Ok(match is_ours {
-            true => End { outcome: Outcome::TimedOut, cancelled: false, ..end },
-            false => end,
-        })
+        Ok(if is_ours { End { outcome: Outcome::TimedOut, cancelled: false, ..end } } else { end })
     })
 }
 
