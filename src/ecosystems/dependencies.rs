@@ -629,12 +629,9 @@ fn add(list: &Value, found: &mut Vec<(String, String)>) {
 fn first_name(text: &str) -> Option<String> {
     let text = text.trim().trim_start_matches(['"', '\'', '/']);
     // The first character is skipped, because a scope begins with `@`.
-    let end = text
-        .char_indices()
-        .skip(1)
-        .find(|(_, c)| c.is_whitespace() || "@:;=<>!~^([{,\"'".contains(*c))
-        .map_or(text.len(), |(at, _)| at);
-    let name = &text[..end];
+    let mut rest = text.char_indices().skip(1);
+    let end = rest.find(|(_, c)| c.is_whitespace() || "@:;=<>!~^([{,\"'".contains(*c));
+    let name = &text[..end.map_or(text.len(), |(at, _)| at)];
     name.chars().any(char::is_alphanumeric).then(|| name.to_owned())
 }
 

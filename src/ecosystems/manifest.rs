@@ -99,10 +99,8 @@ pub fn toml_values(base: &Table, own: &Table, kept: &[&str]) -> Table {
     let mut table = base.clone();
     for key in base.keys().chain(own.keys()).collect::<BTreeSet<_>>() {
         let paths = kept.iter().map(|path| path.split_once('.').unwrap_or((path, "")));
-        let inner: Vec<&str> = paths
-            .filter(|(first, _)| *first == "*" || first == key)
-            .map(|(_, rest)| rest)
-            .collect();
+        let inside = paths.filter(|(first, _)| *first == "*" || first == key);
+        let inner: Vec<&str> = inside.map(|(_, rest)| rest).collect();
         let value = if inner.iter().any(|path| path.is_empty()) {
             own.get(key).cloned()
         } else if let (Some(base), Some(own)) = (inner_table(base, key), inner_table(own, key)) {

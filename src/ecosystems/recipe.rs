@@ -29,17 +29,13 @@ pub fn indented_recipes<'t>(
             found[open..].iter_mut().for_each(|recipe| recipe.lines.push(text.to_owned()));
         } else if let Some((names, rest)) = head(line) {
             let (needs, first) = rest.split_once(';').unwrap_or((rest, ""));
+            let needs =
+                needs.split_whitespace().map(|need| need.trim_matches(['(', ')']).to_owned());
+            let lines = vec![first.trim().trim_start_matches(['@', '-', '+']).to_owned()];
+            let recipe = Recipe { name: String::new(), needs: needs.collect(), lines };
             open = found.len();
-            found.extend(names.split_whitespace().map(|name| {
-                Recipe {
-                    name: name.to_owned(),
-                    needs: needs
-                        .split_whitespace()
-                        .map(|n| n.trim_matches(['(', ')']).to_owned())
-                        .collect(),
-                    lines: vec![first.trim().trim_start_matches(['@', '-', '+']).to_owned()],
-                }
-            }));
+            let names = names.split_whitespace().map(str::to_owned);
+            found.extend(names.map(|name| Recipe { name, ..recipe.clone() }));
         } else if line.contains(':') && !line.starts_with('#') {
             // Other lines, such as conditions of make, do not end a recipe.
             open = found.len();

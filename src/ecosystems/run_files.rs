@@ -569,11 +569,8 @@ impl Search<'_> {
         let name = if program.text == "${MAKE}" { "make" } else { program.text.as_str() };
         if COMPARERS.contains(&file_name(name)) {
             // A setting of git may name a program: `git -c diff.external=F diff`.
-            let set: Vec<Word> = rest
-                .windows(2)
-                .filter(|pair| pair[0].text == "-c")
-                .map(|pair| pair[1].clone())
-                .collect();
+            let settings = rest.windows(2).filter(|pair| pair[0].text == "-c");
+            let set: Vec<Word> = settings.map(|pair| pair[1].clone()).collect();
             self.assigned(&set, place)?;
             self.compared(program, rest, place);
             if matches!(next, "show" | "cat-file" | "ls-files") {

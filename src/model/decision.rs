@@ -58,10 +58,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         ranking.insert(0, name);
     }
     let names = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<Name> {
-        rationale::in_spawn_order(&all_usable)
-            .filter(|e| wanted(e))
-            .map(|e| e.candidate.clone())
-            .collect()
+        let wanted = rationale::in_spawn_order(&all_usable).filter(|e| wanted(e));
+        wanted.map(|e| e.candidate.clone()).collect()
     };
     let rationale = case.sentence(decision, winner);
     let decision =

@@ -237,10 +237,8 @@ impl DecisionInputs<'_> {
     }
 
     fn only_one(&self, winner: &Entry) -> String {
-        let others: Vec<String> = in_spawn_order(self.usable)
-            .filter(|e| e.candidate != winner.candidate)
-            .map(stopped)
-            .collect();
+        let others = in_spawn_order(self.usable).filter(|e| e.candidate != winner.candidate);
+        let others: Vec<String> = others.map(stopped).collect();
         format!(
             "only {} of {} passed {}: {}; {}",
             winner.candidate,
@@ -395,12 +393,8 @@ impl DecisionInputs<'_> {
                 format!("none of {usable} passed, and {why}; {candidate} came closest: it")
             }
         };
-        let before: Vec<&str> = closest
-            .results
-            .iter()
-            .take_while(|r| r.outcome.passed())
-            .map(|r| r.stage.as_str())
-            .collect();
+        let passed = closest.results.iter().take_while(|r| r.outcome.passed());
+        let before: Vec<&str> = passed.map(|r| r.stage.as_str()).collect();
         let got = if before.is_empty() {
             String::new()
         } else {
@@ -665,13 +659,8 @@ pub fn no_failure(tests: u64) -> String {
 
 /// The stages of the oracle that were run, in words: `build, lint and test`.
 fn stages(entry: &Entry) -> String {
-    let names: Vec<&str> = entry
-        .results
-        .iter()
-        .filter(|r| r.stage != Stage::Setup)
-        .map(|r| r.stage.as_str())
-        .collect();
-    and(&names)
+    let of_oracle = entry.results.iter().filter(|r| r.stage != Stage::Setup);
+    and(&of_oracle.map(|r| r.stage.as_str()).collect::<Vec<_>>())
 }
 
 pub fn and<S: AsRef<str>>(words: &[S]) -> String {

@@ -170,10 +170,8 @@ impl Run {
 
     /// The prompt of the candidate's command: a blob.
     pub fn prompt(&self, candidate: &Name) -> Option<&Oid> {
-        self.own_prompts()
-            .find(|(name, _)| *name == candidate)
-            .map(|(_, blob)| blob)
-            .or(self.prompt.as_ref())
+        let own = self.own_prompts().find(|(name, _)| *name == candidate);
+        own.map(|(_, blob)| blob).or(self.prompt.as_ref())
     }
 
     /// The prompts of the candidates that have a prompt of their own.

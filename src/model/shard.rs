@@ -44,12 +44,10 @@ impl FromStr for Shard {
             None if text == "auto" => Some(Shard::Auto),
             None => None,
             Some(("auto", of)) => of.parse().ok().filter(|of| *of > 0).map(Shard::AutoOf),
-            Some((number, of)) => number
-                .parse()
-                .ok()
-                .zip(of.parse().ok())
-                .and_then(|(number, of)| Share::new(number, of))
-                .map(Shard::Fixed),
+            Some((number, of)) => {
+                let share = number.parse().ok().zip(of.parse().ok());
+                share.and_then(|(number, of)| Share::new(number, of)).map(Shard::Fixed)
+            }
         };
         shard.ok_or(SHARD_RULE)
     }

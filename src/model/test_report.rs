@@ -186,12 +186,8 @@ fn push(names: &mut Vec<String>, name: &str) {
     if names.len() > 4 * MOST_NAMES {
         return;
     }
-    let mut shown: String = name
-        .chars()
-        .filter(|c| !plain::is_hidden(*c))
-        .take(LONGEST_NAME + 1)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
+    let visible = name.chars().filter(|c| !plain::is_hidden(*c)).take(LONGEST_NAME + 1);
+    let mut shown: String = visible.map(|c| if c.is_control() { ' ' } else { c }).collect();
     if let Some((at, _)) = shown.char_indices().nth(LONGEST_NAME) {
         let digest = Sha256::digest(name);
         shown.truncate(at);

@@ -93,12 +93,9 @@ pub fn body(message: &str) -> Option<&str> {
 /// The paragraphs of a message that git-frites did not write, without its trailers, without lines that look
 /// like our trailers, and without control characters; empty if nothing is left.
 pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
-    let text: Vec<String> = message
-        .lines()
-        .map(plain::line)
-        .filter(|line| !line.trim_start().starts_with("Frites-"))
-        .map(|line| line.trim_end().to_owned())
-        .collect();
+    let lines = message.lines().map(plain::line);
+    let lines = lines.filter(|line| !line.trim_start().starts_with("Frites-"));
+    let text: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
     let paragraphs = text.split(String::is_empty).filter(|lines| !lines.is_empty());
     let mut paragraphs: Vec<&[String]> = paragraphs.collect();
     // The first paragraph is the subject, even if it looks like `fix: …`.

@@ -304,11 +304,9 @@ impl Baseline {
     /// this command: its outcomes say nothing about the candidates. `None` if no candidate got that far.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
-        let mut there = entries
-            .iter()
-            .flat_map(|entry| &entry.results.0)
-            .filter(|r| r.stage == stopped.stage && r.outcome != Outcome::Skipped)
-            .peekable();
+        let all = entries.iter().flat_map(|entry| &entry.results.0);
+        let there = all.filter(|r| r.stage == stopped.stage && r.outcome != Outcome::Skipped);
+        let mut there = there.peekable();
         there.peek()?;
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
     }
