@@ -2,11 +2,10 @@
 //! description of the manifest's own package. A new dependency does not change the tests, but any setting,
 //! script or code in a manifest may.
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use gix_imara_diff::sources::lines;
 use gix_imara_diff::{Algorithm, Diff, InternedInput};
-use jsonc_parser::ast::Value;
+use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
@@ -21,66 +20,46 @@ pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 /// Puts back all members at the top of a JSON document except those with these keys.
 pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<String> {
     let base = base.unwrap_or("{}");
-    let wanted = members(base)?.all;
-    let wanted = wanted.iter().filter(|member| !kept.contains(&member.key.as_str()));
+    let wanted = document(base)?.properties;
+    let wanted = wanted.iter().filter(|member| !kept.contains(&member.name.as_str()));
     let wanted: BTreeMap<&str, &str> =
-        wanted.map(|member| (member.key.as_str(), &base[member.value.clone()])).collect();
-    let Members { start, all } = members(own)?;
-    let stays = |member: &Member| {
-        kept.contains(&member.key.as_str()) || wanted.contains_key(member.key.as_str())
+        wanted.map(|member| (member.name.as_str(), member.value.text(base))).collect();
+    let document = document(own)?;
+    let (start, all) = (document.start() + 1, &document.properties);
+    let stays = |member: &ObjectProp<'_>| {
+        kept.contains(&member.name.as_str()) || wanted.contains_key(member.name.as_str())
     };
     let last = all.iter().rposition(stays);
-    let keys: BTreeSet<&str> = all.iter().map(|member| member.key.as_str()).collect();
+    let keys: BTreeSet<&str> = all.iter().map(|member| member.name.as_str()).collect();
     let lost = wanted.iter().filter(|(key, _)| !keys.contains(**key));
     let lost: Vec<String> = lost.map(|(key, value)| format!("\n  \"{key}\": {value}")).collect();
     let mut text = own[..start].to_owned() + &lost.join(",");
     if !lost.is_empty() && last.is_some() {
         text.push(',');
     }
-    text.push_str(&own[start..all.first().map_or(start, |member| member.place.start)]);
+    text.push_str(&own[start..all.first().map_or(start, Ranged::start)]);
     for (at, member) in all.iter().enumerate().filter(|(_, member)| stays(member)) {
-        let value = &own[member.value.clone()];
-        text.push_str(&own[member.place.start..member.value.start]);
-        text.push_str(match wanted.get(member.key.as_str()) {
+        let value = member.value.text(own);
+        text.push_str(&own[member.start()..member.value.start()]);
+        text.push_str(match wanted.get(member.name.as_str()) {
             Some(wanted) if json(wanted)? != json(value)? => wanted,
             _ => value,
         });
         if Some(at) != last {
-            text.push_str(&own[member.value.end..all[at + 1].place.start]);
+            text.push_str(&own[member.value.end()..all[at + 1].start()]);
         }
     }
-    text.push_str(&own[all.last().map_or(start, |member| member.place.end)..]);
+    text.push_str(&own[all.last().map_or(start, Ranged::end)..]);
     Some(text)
 }
 
-/// The members at the top of a JSON document.
-struct Members {
-    /// The position after the opening brace of the document.
-    start: usize,
-    all: Vec<Member>,
-}
-
-/// A member of a JSON document: its key, and the positions of the member and of its value.
-struct Member {
-    key: String,
-    place: Range<usize>,
-    value: Range<usize>,
-}
-
-/// The members at the top of a JSON document; `None` if the document is not an object, or if two members have
-/// the same name.
-fn members(text: &str) -> Option<Members> {
+/// A JSON document; `None` if it is not an object, or if two members at its top have the same name.
+fn document(text: &str) -> Option<Object<'_>> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default()).ok()?;
-    let Some(Value::Object(object)) = &parsed.value else { return None };
-    let properties = object.properties.iter();
-    let all = properties.map(|property| Member {
-        key: property.name.as_str().to_owned(),
-        place: property.start()..property.end(),
-        value: property.value.start()..property.value.end(),
-    });
-    let all: Vec<Member> = all.collect();
-    let keys: BTreeSet<&str> = all.iter().map(|member| member.key.as_str()).collect();
-    (keys.len() == all.len()).then_some(Members { start: object.start() + 1, all })
+    let Some(Value::Object(object)) = parsed.value else { return None };
+    let keys: BTreeSet<&str> =
+        object.properties.iter().map(|member| member.name.as_str()).collect();
+    (keys.len() == object.properties.len()).then_some(object)
 }
 
 /// A text as JSON, with the comments and trailing commas that some tools allow.
