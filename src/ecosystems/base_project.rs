@@ -622,22 +622,16 @@ impl<'t> BaseProject<'t> {
     /// `path` as data (`is_manifest`).
     fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
-        let lines = self.lines.find(LineSearch::of(words.clone()))?;
-        let of_commands = self.markers()?.lines.iter().map(|(_, line)| line);
-        let of_commands = of_commands.filter(|l| words.iter().any(|w| l.contains(w)));
-        // A line of the commands has `None` in place of a file.
-        let lines = lines.iter().filter(|(file, _)| !documents::is_only_read(file));
-        let lines = lines.map(|(file, line)| (Some(file.as_str()), line));
-        let mut lines = lines.chain(of_commands.map(|line| (None, line)));
-        Ok(lines.any(|(file, line)| {
+        self.any_line(words.clone(), |file, line| {
             // A line of a settings file counts as a test's if it contains `test`, e.g. in the name of the
             // tests' directory.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
-            !(is_manifest && dependencies::are_installed_in(line))
+            words.iter().any(|word| line.contains(word.as_str()))
+                && !(is_manifest && dependencies::are_installed_in(line))
                 && (documents::is_use(line, &words, runs) || tests && documents::lists(line, path))
-        }))
+        })
     }
 
     /// The code of the base, as far as its paths show.
