@@ -272,7 +272,8 @@ impl<'t> BaseProject<'t> {
         if !jvm::ECOSYSTEM.has_source(path) {
             return Ok(false);
         }
-        let (before, after) = (file.before.text(), file.after.text());
+        let before = file.before.text();
+        let after = file.after.text();
         let mut types = jvm::declared_types(after.as_deref().unwrap_or_default());
         for old in jvm::declared_types(before.as_deref().unwrap_or_default()) {
             types.remove(old);

@@ -25,7 +25,8 @@ pub fn json_members(base: Option<&str>, own: &str, kept: &[&str]) -> Option<Stri
     let wanted: BTreeMap<&str, &str> =
         wanted.map(|member| (member.name.as_str(), member.value.text(base))).collect();
     let document = document(own)?;
-    let (start, all) = (document.start() + 1, &document.properties);
+    let start = document.start() + 1;
+    let all = &document.properties;
     let stays = |member: &ObjectProp<'_>| {
         kept.contains(&member.name.as_str()) || wanted.contains_key(member.name.as_str())
     };

@@ -208,7 +208,8 @@ pub fn has_fewer_tests(
 
 /// True if a source file that is not a test by its name has more tests than before.
 pub fn adds_inner_tests(file: &ChangedFile, path: &str) -> bool {
-    let (before, after) = (file.before.text(), file.after.text());
+    let before = file.before.text();
+    let after = file.after.text();
     source_of(path)
         .is_some_and(|source| has_fewer_tests(source, path, after.as_deref(), before.as_deref()))
 }

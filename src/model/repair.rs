@@ -145,7 +145,7 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
 /// The stage whose log shows why a candidate failed, and true if the log is of the second judging, with the
 /// base's tests; `None` if the candidate cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
-    failure(entry).filter(|_| entry.usable() && !entry.skipped())
+    if entry.usable() && !entry.skipped() { failure(entry) } else { None }
 }
 
 /// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of the failed
