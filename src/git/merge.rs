@@ -1,7 +1,5 @@
 //! Three-way merges that write only objects, and touch no checkout and no index.
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 use gix::bstr::ByteSlice;
 
@@ -153,25 +151,10 @@ impl Conflicts {
     }
 }
 
-/// The files below a directory in `tree`, which is a tree or a commit.
-pub fn files_below(repo: &Repo, tree: &Oid, directory: &[u8]) -> Result<Vec<TreePath>> {
-    let call = repo.git().call("--literal-pathspecs").words("ls-tree -r -z --name-only");
-    call.args([tree.as_str(), "--"]).arg(OsStr::from_bytes(directory)).paths()
-}
-
-/// The mode and object of each of these paths in `tree`, which is a tree or a commit. Paths that `tree` does
-/// not have are left out.
-pub fn entries(
-    repo: &Repo,
-    tree: &Oid,
-    paths: &[TreePath],
-) -> Result<BTreeMap<TreePath, (EntryMode, Oid)>> {
-    let mut found = BTreeMap::new();
-    for path in paths {
-        let entry = repo.entry(tree, path.as_bstr())?;
-        found.extend(entry.map(|(mode, id)| (path.clone(), (mode, to_oid(id)))));
-    }
-    Ok(found)
+/// The mode and object of a path in `tree`, which is a tree or a commit; `None` if `tree` does not have it.
+pub fn entry(repo: &Repo, tree: &Oid, path: &TreePath) -> Result<Option<(EntryMode, Oid)>> {
+    let found = repo.entry(tree, path.as_bstr())?;
+    Ok(found.map(|(mode, id)| (mode, to_oid(id))))
 }
 
 #[cfg(test)]

@@ -83,9 +83,11 @@ impl Session {
         let seeds = self.seeds(&candidate.run.base)?;
         let mut rebuilt = seeds.as_if_placed()?;
         if let Some(previous) = previous {
-            let paths: Vec<TreePath> = rebuilt.paths().cloned().collect();
-            let captured = merge::entries(&self.repo, &previous.tree, &paths)?;
-            rebuilt.retain(|path| !captured.contains_key(path));
+            for path in rebuilt.paths().cloned().collect::<Vec<TreePath>>() {
+                if merge::entry(&self.repo, &previous.tree, &path)?.is_some() {
+                    rebuilt.forget(&path);
+                }
+            }
         }
         Ok(rebuilt)
     }

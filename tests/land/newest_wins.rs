@@ -15,7 +15,7 @@ struct Case {
 }
 
 /// All in one repository: each has a file of its own.
-const CASES: [Case; 7] = [
+const CASES: [Case; 6] = [
     Case {
         path: "text",
         child: "printf 'one\\nCHILD\\n' > text",
@@ -45,13 +45,6 @@ const CASES: [Case; 7] = [
         parent_has: "120000 link parent",
     },
     Case {
-        path: "directory",
-        child: "rm directory; mkdir directory; echo in > directory/file",
-        parent: "echo PARENT > directory",
-        child_has: "100644 directory/file in,",
-        parent_has: "100644 directory PARENT,",
-    },
-    Case {
         path: "removed",
         child: "rm removed",
         parent: "echo kept > removed",
@@ -69,7 +62,7 @@ const CASES: [Case; 7] = [
 
 /// The cases in which both sides have the file. A removed file has no time, so only commits can
 /// decide there.
-const WITH_FILES: &[Case] = CASES.split_at(5).0;
+const WITH_FILES: &[Case] = CASES.split_at(4).0;
 
 fn show(world: &World, revision: &str, case: &Case) -> String {
     let list = world.git(["ls-tree", "-r", revision, "--", case.path]);
@@ -245,8 +238,8 @@ fn capture_message_holds_no_file_times() {
 }
 
 /// A judged child and a `main` that each did something with `old` or `dir`, written at these times
-/// (seconds from [`THEN`]). Merges, and gives the merge's choices.
-fn choices_of(child: (&str, i64), parent: (&str, i64)) -> (World, Vec<serde_json::Value>) {
+/// (seconds from [`THEN`]).
+fn both_changed(child: (&str, i64), parent: (&str, i64)) -> World {
     let mut world = World::new();
     let lines: String = (1..20).map(|n| format!("line {n}\n")).collect();
     world.write("old", &lines);
@@ -262,65 +255,46 @@ fn choices_of(child: (&str, i64), parent: (&str, i64)) -> (World, Vec<serde_json
     world.set_env("GIT_COMMITTER_DATE", format!("@{} +0000", at(parent.1)));
     world.commit("parent");
     world.set_env("GIT_COMMITTER_DATE", THEN);
-    let merge = ["apply", "--merge", "--strategy", "newest-file-wins", "--json"];
-    let json = world.frites(merge).expect(0).json();
-    let choices = json["choices"].as_array().cloned().unwrap_or_default();
-    for choice in &choices {
-        assert_eq!(choice["child_time"], at(child.1), "{json:#}");
-        assert_eq!(choice["parent_time"], at(parent.1), "{json:#}");
-    }
-    (world, choices)
+    world
 }
 
-/// As [`choices_of`], where there is one choice.
+/// Merges, and gives the only choice of the merge.
 fn merge_of(child: (&str, i64), parent: (&str, i64)) -> (World, serde_json::Value) {
-    let (world, choices) = choices_of(child, parent);
-    let [choice] = choices.as_slice() else { panic!("{choices:#?}") };
+    let world = both_changed(child, parent);
+    let merge = ["apply", "--merge", "--strategy", "newest-file-wins", "--json"];
+    let json = world.frites(merge).expect(0).json();
+    let [choice] = json["choices"].as_array().unwrap().as_slice() else { panic!("{json:#}") };
+    assert_eq!(choice["child_time"], 1_767_323_045 + child.1, "{json:#}");
+    assert_eq!(choice["parent_time"], 1_767_323_045 + parent.1, "{json:#}");
     (world, choice.clone())
 }
 
 #[test]
-fn file_that_both_sides_renamed_is_whole_however_far_apart_their_edits_are() {
-    for (child, parent) in [(-100, -50), (-50, -100)] {
-        for line in [9, 15] {
-            let (world, _) = merge_of(
-                ("git mv old child && sed -i 's/line 9$/CHILD/' child", child),
-                (&format!("git mv old parent && sed -i 's/line {line}$/PARENT/' parent"), parent),
-            );
-            let winner = if child > parent { "refs/frites/1/c1:child" } else { "HEAD^1:parent" };
-            let name = winner.split_once(':').unwrap().1;
-            assert_eq!(
-                world.git(["show", &format!("HEAD:{name}")]),
-                world.git(["show", winner]),
-                "{winner}"
-            );
-        }
-    }
-}
-
-#[test]
-fn new_file_of_one_side_stays_where_the_other_side_renamed_its_directory() {
+fn conflict_about_more_than_one_path_is_refused_and_changes_nothing() {
+    let edit = |who: &str| format!("git mv old {who} && sed -i 's/line 9$/{who}/' {who}");
+    let (one, other) = (edit("one"), edit("other"));
+    let (move_directory, add) = ("git mv dir moved", "echo new > dir/new");
+    let (replace, file) =
+        ("git rm -rq dir && echo file > dir", "rm old; mkdir old; echo in > old/in");
+    let edit_old = "sed -i 's/line 9$/PARENT/' old";
+    let renamed = "git mv old new && sed -i 's/line 9$/CHILD/' new";
     for (child, parent) in [
-        (("git mv dir moved", -50), ("echo new > dir/new", -100)),
-        (("echo new > dir/new", -100), ("git mv dir moved", -50)),
+        (one.as_str(), other.as_str()),
+        (move_directory, add),
+        (add, move_directory),
+        (replace, add),
+        (add, replace),
+        (file, edit_old),
+        (renamed, "git rm -q old"),
     ] {
-        let (world, choices) = choices_of(child, parent);
-        assert_eq!(choices, [serde_json::Value::Null; 0], "nothing was in dispute");
-        let files = world.git(["ls-tree", "-r", "--name-only", "HEAD", "dir", "moved"]);
-        assert_eq!(files, "dir/new\nmoved/1\nmoved/2");
-    }
-}
-
-#[test]
-fn files_that_lose_their_directory_to_a_newer_file_are_named() {
-    let (replace, add) = ("git rm -rq dir && echo file > dir", "echo new > dir/new");
-    for (child, parent, side) in
-        [((replace, -50), (add, -100), "child"), ((add, -100), (replace, -50), "parent")]
-    {
-        let (world, choices) = choices_of(child, parent);
-        let named: Vec<_> = choices.iter().map(|c| (c["path"].as_str(), &c["side"])).collect();
-        assert_eq!(named, [(Some("dir/new"), &side.into()), (Some("dir"), &side.into())]);
-        assert_eq!(world.git(["show", "HEAD:dir"]), "file");
+        let world = both_changed((child, -50), (parent, -100));
+        let head = world.git(["rev-parse", "HEAD"]);
+        let merge = ["apply", "--merge", "--strategy", "newest-file-wins"];
+        let refused = world.frites(merge).refuses(1, "conflicts with main");
+        assert!(refused.stderr.contains("takes no side where both sides renamed a file"));
+        assert!(refused.stderr.contains("apply --conflicts 1/c1"), "{}", refused.stderr);
+        assert_eq!(world.git(["rev-parse", "HEAD"]), head);
+        world.assert_clean();
     }
 }
 
@@ -340,24 +314,8 @@ fn time_of_a_renamed_file_is_that_of_its_name_on_each_side() {
         assert_eq!(world.git(["ls-tree", "--name-only", "HEAD"]), "README\ndir\nnew\nsrc");
         assert!(world.git(["show", "HEAD:new"]).contains(winner), "{choice:#}");
         assert_eq!((&choice["path"], &choice["child_path"]), (&"new".into(), &"old".into()));
-        // Both rename it: it ends under the newer side's name.
-        let move_to = |who: &str| format!("git mv old {who} && {}", edit(who, who));
-        let (world, choice) = merge_of((&move_to("child"), child), (&move_to("parent"), parent));
-        let (wins, loses) = if child > parent { ("child", "parent") } else { ("parent", "child") };
-        assert_eq!(
-            world.git(["ls-tree", "--name-only", "HEAD"]),
-            ["README", "dir", "src", wins]
-                .into_iter()
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
-                .join("\n")
-        );
-        assert!(world.git(["show", &format!("HEAD:{wins}")]).contains(wins), "{choice:#}");
-        assert_eq!(choice["path"], wins);
-        assert_eq!(choice[format!("{loses}_path")], loses, "{choice:#}");
         let message = world.git(["log", "-1", "--format=%(trailers:key=Frites-Choice,valueonly)"]);
-        assert!(message.contains(&format!("the other as {loses} ")), "{message}");
+        assert_eq!(message.contains("the other as old "), parent > child, "{message}");
         world.assert_clean();
     }
 }

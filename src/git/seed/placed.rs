@@ -68,9 +68,9 @@ impl PlacedSeeds {
         self.0.keys()
     }
 
-    /// Forgets the seeds at paths for which `keeps` is false.
-    pub fn retain(&mut self, keeps: impl Fn(&TreePath) -> bool) {
-        self.0.retain(|path, _| keeps(path));
+    /// Forgets the seed at this path.
+    pub fn forget(&mut self, path: &TreePath) {
+        self.0.remove(path);
     }
 
     /// True if a seed was placed at this path.

@@ -84,7 +84,7 @@ pub fn land(
     let conflicts = plan.merge_into(session, &head, &base, options)?;
     if let Some(conflicts) = &conflicts {
         if !fresh.conflicts {
-            return Err(plan.conflict_error(&head, &base, conflicts));
+            return Err(plan.conflict_error(&head, &base, conflicts, options));
         }
         plan.tree = conflicts.tree;
         plan.distrust("the conflicts are not resolved");

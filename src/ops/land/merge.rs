@@ -89,7 +89,7 @@ fn merge_plan(
     let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
-        return Err(plan.conflict_error(target, &base, &conflicts));
+        return Err(plan.conflict_error(target, &base, &conflicts, options));
     }
     target.refuse_overwrite(session, &plan.tree, "move them away and merge again")?;
     let state = target.state();

@@ -1,8 +1,8 @@
 //! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote it later.
 //! If both sides wrote it at the same time, `merge.tie` says from which side it is taken. No file gets
-//! conflict markers or parts of both sides.
+//! conflict markers or parts of both sides. A conflict about more than one path is not resolved.
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -10,9 +10,8 @@ use crate::config::value::Tie;
 use crate::error::Result;
 use crate::git::diff;
 use crate::git::index::{IndexEdits, edited_tree};
-use crate::git::merge::{self, ConflictGroup, Conflicts};
+use crate::git::merge::{self, Conflicts};
 use crate::git::mode::EntryMode;
-use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::ops::land::sides::{BySide, Side, SideTimes, Sides};
@@ -79,183 +78,75 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
     Value::Array(list)
 }
 
-/// The mode and the object of a path in a tree.
-type Entry = (EntryMode, Oid);
+/// The hint after [`resolve`] has found a conflict that it does not resolve.
+pub const WHY_REFUSED: &str = "newest-file-wins takes no side where both sides renamed a file, one renamed a \
+                               directory, or one has a file in the place of a directory";
 
-/// A path and its new entry in the merged tree; with `None`, the path is removed.
-type PathEdit = (TreePath, Option<Entry>);
-
-/// Resolves every conflict. Returns the merged tree and the choices.
+/// Resolves every conflict. Returns the merged tree and the choices; `None` if a conflict is about more than one
+/// path, e.g. because both sides renamed a file, or one side has a file where the other has a directory.
 ///
-/// Each conflicted file comes from the tree of one side, never from git's attempt to merge it. git also
-/// reports conflicts in files that only one side has changed, for example in a new file in a directory that
-/// the other side has renamed. Such a file comes from the side that has changed it.
-pub fn resolve(sides: &Sides<'_>, conflicts: &Conflicts, tie: Tie) -> Result<(Oid, Vec<Choice>)> {
-    let times = SideTimes::of(sides)?;
-    let renames = RenamedFiles::of(sides)?;
-    let mut choices = Vec::new();
-    let mut edits: Vec<PathEdit> = Vec::new();
-    for group in &conflicts.groups {
-        let in_stages = group.paths.iter().filter(|path| conflicts.stages.contains_key(*path));
-        edits.extend(in_stages.map(|path| (path.clone(), None)));
-        let mut disputed = Vec::new();
-        for file in renames.files(sides, &original_names(sides, group)?)? {
-            match file.changed_by_one_side() {
-                Some(side) => edits.extend(file.edit(side)),
-                None => disputed.push(file),
-            }
-        }
-        let written = BySide::new(|side| {
-            let mut newest = None;
-            for file in &disputed {
-                let time = times.of_path(sides, side, file.names.by_side.on(side))?;
-                newest = newest.max(time);
-            }
-            Ok(newest)
-        })?;
-        let winner = newer(&written, tie);
-        for file in disputed {
-            edits.extend(file.edit(winner));
-            choices.extend(choices_in_lost_directory(sides, &times, &file, winner)?);
-            choices.push(Choice {
-                path: file.names.merged(winner).clone(),
-                names: file.names.by_side,
-                winner,
-                times: written.clone(),
-            });
-        }
-    }
-    // Removals come first, because a new file may have the path of a directory whose files are removed.
-    edits.sort_by_key(|(_, entry)| entry.is_some());
-    let tree = edit_tree(&sides.session.repo, &conflicts.tree, &edits)?;
-    Ok((tree, choices))
-}
-
-/// The choices for files that are lost because the winning side has a file where the losing side has a
-/// directory: one for each file that the losing side has changed in that directory. Empty in other cases.
-fn choices_in_lost_directory(
+/// Each conflicted file comes from the tree of one side, never from git's attempt to merge it.
+pub fn resolve(
     sides: &Sides<'_>,
-    times: &SideTimes,
-    file: &ConflictedFile,
-    winner: Side,
-) -> Result<Vec<Choice>> {
-    let loser = winner.other();
-    if !is_directory(file.entries.on(loser)) || is_directory(file.entries.on(winner)) {
-        return Ok(Vec::new());
+    conflicts: &Conflicts,
+    tie: Tie,
+) -> Result<Option<(Oid, Vec<Choice>)>> {
+    let times = SideTimes::of(sides)?;
+    let renamed = names_before_renames(sides)?;
+    let mut edits = IndexEdits::default();
+    let mut choices = Vec::new();
+    for group in &conflicts.groups {
+        let [path] = group.paths.as_slice() else { return Ok(None) };
+        let before = renamed.get(path).unwrap_or(path);
+        let Some(file) = conflicted_file(sides, conflicts, path, before)? else { return Ok(None) };
+        let ConflictedFile { names, entries } = file;
+        let written = BySide::new(|side| times.of_path(sides, side, names.on(side)))?;
+        let winner = newer(&written, tie);
+        match entries.on(winner) {
+            Some((mode, blob)) => edits.set(mode, blob, path),
+            None => edits.remove(path, &conflicts.tree),
+        }
+        choices.push(Choice { path: path.clone(), names, winner, times: written });
     }
-    let tree = sides.tree(loser);
-    let below = merge::files_below(&sides.session.repo, tree, file.names.by_side.on(loser))?;
-    let before = merge::entries(&sides.session.repo, sides.base, &below)?;
-    let after = merge::entries(&sides.session.repo, tree, &below)?;
-    let of_file = times.of_path(sides, winner, file.names.by_side.on(winner))?;
-    let mut lost = Vec::new();
-    for path in below.into_iter().filter(|path| before.get(path) != after.get(path)) {
-        let of_lost = times.of_path(sides, loser, &path)?;
-        let times = BySide::new(|side| Ok(if side == winner { of_file } else { of_lost }))?;
-        let names = BySide { landing: path.clone(), target: path.clone() };
-        lost.push(Choice { path, names, winner, times });
-    }
-    Ok(lost)
+    Ok(Some((edited_tree(&sides.session.repo, &conflicts.tree, edits)?, choices)))
 }
 
-fn is_directory(entry: &Option<Entry>) -> bool {
-    matches!(entry, Some((EntryMode::Directory, _)))
+/// The files that one of the sides has renamed since the base: from the new name to the name in the base.
+fn names_before_renames(sides: &Sides<'_>) -> Result<BTreeMap<TreePath, TreePath>> {
+    let mut renamed = BTreeMap::new();
+    for side in [Side::Landing, Side::Target] {
+        let since = diff::since(&sides.session.repo, sides.base, sides.tree(side));
+        let renames = since.renames(diff::MOST_MERGED)?.into_iter();
+        renamed.extend(renames.map(|rename| (rename.change.path, rename.from)));
+    }
+    Ok(renamed)
 }
 
-/// One conflicted file, with its entries in the trees of the base and of both sides.
+/// A conflicted file: its names and its entries on both sides.
 struct ConflictedFile {
-    names: FileNames,
-    base: Option<Entry>,
-    entries: BySide<Option<Entry>>,
+    names: BySide<TreePath>,
+    entries: BySide<Option<(EntryMode, Oid)>>,
 }
 
-impl ConflictedFile {
-    /// The only side that has changed or renamed the file; `None` if both sides have.
-    fn changed_by_one_side(&self) -> Option<Side> {
-        let FileNames { base, by_side } = &self.names;
-        let unchanged = |side| *self.entries.on(side) == self.base && by_side.on(side) == base;
-        [Side::Landing, Side::Target].into_iter().find(|side| unchanged(side.other()))
-    }
-
-    /// The edit that puts one side's version of the file into the merged tree. `None` if this version is a
-    /// directory: git has already put the directory's files into the merged tree.
-    fn edit(&self, side: Side) -> Option<PathEdit> {
-        let entry = self.entries.on(side).filter(|(mode, _)| *mode != EntryMode::Directory)?;
-        Some((self.names.merged(side).clone(), Some(entry)))
-    }
-}
-
-/// For each side, the files that it has renamed since the base: from the name in the base to the new name.
-struct RenamedFiles(BySide<BTreeMap<TreePath, TreePath>>);
-
-/// The names of one file in the base and on both sides.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FileNames {
-    base: TreePath,
-    by_side: BySide<TreePath>,
-}
-
-impl RenamedFiles {
-    fn of(sides: &Sides<'_>) -> Result<RenamedFiles> {
-        let base = sides.base;
-        Ok(RenamedFiles(BySide::new(|side| {
-            let renames = diff::since(&sides.session.repo, base, sides.tree(side))
-                .renames(diff::MOST_MERGED)?;
-            Ok(renames.into_iter().map(|rename| (rename.from, rename.change.path)).collect())
-        })?))
-    }
-
-    /// The files that have one of these conflicted paths in any of the three trees, without duplicates.
-    fn files(&self, sides: &Sides<'_>, paths: &BTreeSet<TreePath>) -> Result<Vec<ConflictedFile>> {
-        let entries =
-            |tree: &Oid, paths: &[TreePath]| merge::entries(&sides.session.repo, tree, paths);
-        let list: Vec<TreePath> = paths.iter().cloned().collect();
-        let there = BySide::new(|side| entries(sides.tree(side), &list))?;
-        let mut names = BTreeSet::new();
-        for path in &list {
-            let base = self.name_in_base(path);
-            let by_side = BySide::new(|side| {
-                let renamed = self.0.on(side).get(base).unwrap_or(base);
-                Ok(if there.on(side).contains_key(path) { path } else { renamed }.clone())
-            })?;
-            names.insert(FileNames { base: base.clone(), by_side });
-        }
-        let in_base: Vec<TreePath> = names.iter().map(|names| names.base.clone()).collect();
-        let base = entries(sides.base, &in_base)?;
-        let found = BySide::new(|side| {
-            let paths: Vec<TreePath> =
-                names.iter().map(|names| names.by_side.on(side).clone()).collect();
-            entries(sides.tree(side), &paths)
-        })?;
-        let mut files = Vec::new();
-        for names in names {
-            let entry = |side| Ok(found.on(side).get(names.by_side.on(side)).copied());
-            let base = base.get(&names.base).copied();
-            files.push(ConflictedFile { base, entries: BySide::new(entry)?, names });
-        }
-        Ok(files)
-    }
-
-    /// The name in the base of the file that a side has at this path.
-    fn name_in_base<'a>(&'a self, path: &'a TreePath) -> &'a TreePath {
-        let mut renames = self.0.landing.iter().chain(&self.0.target);
-        renames.find(|(_, new)| *new == path).map_or(path, |(old, _)| old)
-    }
-}
-
-impl FileNames {
-    /// The name of the file in the merged tree. If only one side has renamed the file, it is the new name. If
-    /// both have, it is the winning side's name.
-    fn merged(&self, winner: Side) -> &TreePath {
-        let BySide { landing, target } = &self.by_side;
-        if *landing == self.base {
-            target
-        } else if *target == self.base {
-            landing
-        } else {
-            self.by_side.on(winner)
-        }
-    }
+/// The conflicted file at `path` in the merged tree. A side that has not renamed the file has it at `before`, as
+/// the base has. `None` if git's three versions of the file are not those of the base and of both sides.
+fn conflicted_file(
+    sides: &Sides<'_>,
+    conflicts: &Conflicts,
+    path: &TreePath,
+    before: &TreePath,
+) -> Result<Option<ConflictedFile>> {
+    let entry = |tree: &Oid, path: &TreePath| merge::entry(&sides.session.repo, tree, path);
+    let names = BySide::new(|side| {
+        let has_it = entry(sides.tree(side), path)?.is_some();
+        Ok(if has_it { path } else { before }.clone())
+    })?;
+    let entries = BySide::new(|side| entry(sides.tree(side), names.on(side)))?;
+    let versions = [entry(sides.base, before)?, entries.target, entries.landing];
+    let stages = conflicts.stages.get(path).map_or(&[][..], Vec::as_slice);
+    let stage = |number| stages.iter().find(|stage| stage.number == number);
+    let is_plain = [1, 2, 3].map(|number| stage(number).map(|it| (it.mode, it.blob))) == versions;
+    Ok(is_plain.then_some(ConflictedFile { names, entries }))
 }
 
 /// The side that wrote last. A side whose time is unknown loses.
@@ -264,36 +155,6 @@ fn newer(times: &BySide<Option<i64>>, tie: Tie) -> Side {
         (Ordering::Greater, _) | (Ordering::Equal, Tie::Child) => Side::Landing,
         (Ordering::Less, _) | (Ordering::Equal, Tie::Parent) => Side::Target,
     }
-}
-
-/// The names that a group's paths have in the three trees. If one side has a file where the other has a
-/// directory, git calls the file `path~SIDE` in the merged tree; in the tree of its side, the file is called
-/// `path`.
-fn original_names(sides: &Sides<'_>, group: &ConflictGroup) -> Result<BTreeSet<TreePath>> {
-    let mut existing = BTreeMap::new();
-    for tree in [sides.target.state(), sides.landing, sides.base] {
-        existing.extend(merge::entries(&sides.session.repo, tree, &group.paths)?);
-    }
-    Ok(group
-        .paths
-        .iter()
-        .map(|path| match path.iter().rposition(|byte| *byte == b'~') {
-            Some(at) if !existing.contains_key(path) => TreePath::new(&path[..at]),
-            _ => path.clone(),
-        })
-        .collect())
-}
-
-/// A copy of the tree with some entries replaced or removed. A file can replace a directory.
-fn edit_tree(repo: &Repo, tree: &Oid, edits: &[PathEdit]) -> Result<Oid> {
-    let mut index = IndexEdits::default();
-    for (path, entry) in edits {
-        match entry {
-            Some((mode, blob)) => index.set(mode, blob, path),
-            None => index.remove(path, tree),
-        }
-    }
-    edited_tree(repo, tree, index)
 }
 
 #[cfg(test)]

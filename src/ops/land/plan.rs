@@ -257,7 +257,9 @@ impl Plan {
                         target,
                         base,
                     };
-                    (self.tree, self.choices) = newest_wins::resolve(&sides, &conflicts, tie)?;
+                    let resolved = newest_wins::resolve(&sides, &conflicts, tie)?;
+                    let Some((tree, choices)) = resolved else { return Ok(Some(conflicts)) };
+                    (self.tree, self.choices) = (tree, choices);
                     self.resolution = Some(began.elapsed());
                 }
             }
@@ -297,6 +299,7 @@ impl Plan {
         target: &ResolvedTarget,
         base: &Oid,
         conflicts: &Conflicts,
+        options: &LandOptions,
     ) -> Error {
         let name = target.name();
         let error = Error::no(format!(
@@ -325,10 +328,13 @@ impl Plan {
                 target.tip.short(),
                 self.address()
             ))
-            .hint(
-                "or take each conflicted file whole from the side that wrote it later, which discards the \
-                 other side's version: `--merge --strategy newest-file-wins`",
-            )
+            .hint(match options.newest_file_wins {
+                Some(_) => newest_wins::WHY_REFUSED,
+                None => {
+                    "or take each conflicted file whole from the side that wrote it later, which discards the \
+                     other side's version: `--merge --strategy newest-file-wins`"
+                }
+            })
     }
 
     /// The message of the commit that puts the change on a branch: the user's message, else the message of

@@ -6,7 +6,6 @@ use crate::git::capture;
 use crate::git::capture::mtimes;
 use crate::git::commit::STAGED;
 use crate::git::merge;
-use crate::git::mode::EntryMode;
 use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::model::candidate::Capture;
@@ -159,27 +158,12 @@ impl WriteTimes {
     /// time, so the time is at most that of the first capture with this content. A deleted file that no commit
     /// deleted has the time of that capture.
     fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
-        let at = |commit: &Oid| -> Result<Option<(EntryMode, Oid)>> {
-            Ok(merge::entries(repo, commit, std::slice::from_ref(path))?.into_values().next())
-        };
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
-        let entry = at(newest)?;
-        if entry.as_ref().is_some_and(|(mode, _)| *mode == EntryMode::Directory) {
-            // The other side has a file at the path of this directory. The directory's time is the time of
-            // the newest file in it that the attempt has written.
-            let below = merge::files_below(repo, newest, path)?;
-            let before = merge::entries(repo, &self.base, &below)?;
-            let after = merge::entries(repo, newest, &below)?;
-            let mut time = None;
-            for file in below.iter().filter(|file| before.get(*file) != after.get(*file)) {
-                time = time.max(self.of_path(repo, file)?);
-            }
-            return Ok(time);
-        }
+        let entry = merge::entry(repo, newest, path)?;
         let blob = entry.as_ref().map(|(_, blob)| blob);
         let mut first_seen = None;
         for (commit, time) in &self.captures {
-            if at(commit)? != entry {
+            if merge::entry(repo, commit, path)? != entry {
                 break;
             }
             first_seen = Some(*time);

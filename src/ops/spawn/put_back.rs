@@ -28,8 +28,8 @@ pub fn put_back(
     // git would overwrite ignored files, and would delete the directory of a nested repository that has no
     // files.
     let is_file = |path: &TreePath| {
-        let entry = merge::entries(&session.repo, wanted, std::slice::from_ref(path));
-        entry.map_or(true, |it| it.into_values().any(|(mode, _)| mode != EntryMode::Directory))
+        let entry = merge::entry(&session.repo, wanted, path);
+        entry.map_or(true, |it| it.is_some_and(|(mode, _)| mode != EntryMode::Directory))
     };
     let in_the_way = |path: &&TreePath| is_file(path) || path.parents().any(|p| is_file(&p));
     let lost = omissions.unholdable.keys().find(|path| path.on_disk(&worktree).is_dir());
