@@ -17,25 +17,9 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::Phase;
 
-/// The way in which `run --resume` goes on with one candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Resumption {
-    /// The candidate stays as it is: it has no command, or its command has ended or is not needed.
-    Ended,
-    /// The candidate's command runs again in a fresh worktree.
-    Repeat,
-    /// A later round (`retry`, `run --rounds`) was interrupted. The round is taken back. It does not run
-    /// again in a fresh worktree, which would lack the work of the earlier rounds.
-    LaterRound,
-}
-
-fn resumption(record: &Candidate) -> Resumption {
-    match (record.state, record.again) {
-        _ if record.is_stopped() => Resumption::Ended,
-        (State::Cancelled | State::Limited, true) => Resumption::LaterRound,
-        (State::Cancelled | State::Limited, false) => Resumption::Repeat,
-        _ => Resumption::Ended,
-    }
+/// True if `run --resume` goes on with a candidate that has a command.
+fn is_unfinished(record: &Candidate) -> bool {
+    matches!(record.state, State::Cancelled | State::Limited) && !record.is_stopped()
 }
 
 /// The commands that [`resume`] would start now.
@@ -47,7 +31,7 @@ pub fn to_start(
     let mut pending = Vec::new();
     for (name, command) in commands {
         let record = session.store.candidate(run, name).record()?;
-        if resumption(&record) == Resumption::Repeat {
+        if is_unfinished(&record) && !record.again {
             pending.push((name.clone(), command.clone()));
         }
     }
@@ -70,16 +54,15 @@ pub fn resume(
     let store = &session.store;
     trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
-    let mut pending = Vec::new();
-    for (name, command) in commands {
+    let pending = to_start(session, run, commands)?;
+    pending.iter().try_for_each(|(_, command)| command.require_program())?;
+    for (name, _) in commands {
         let candidate = store.candidate(run, name);
-        match resumption(&candidate.record()?) {
-            Resumption::Ended => {}
-            Resumption::Repeat => {
-                command.require_program()?;
-                pending.push((name.clone(), command.clone()));
-            }
-            Resumption::LaterRound => take_back_round(session, candidate)?,
+        let record = candidate.record()?;
+        // A later round (`retry`, `run --rounds`) does not run again in a fresh worktree, which would lack the
+        // work of the earlier rounds.
+        if is_unfinished(&record) && record.again {
+            take_back_round(session, candidate)?;
         }
     }
     if pending.is_empty() {
@@ -161,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_cancelled_and_limited_candidates_are_repeated_and_no_later_round() {
+    fn only_cancelled_and_limited_candidates_are_unfinished() {
         let name: Name = "c1".parse().expect("a name");
         let mut record = Candidate::new(&name, &name, 1, State::Open);
         for state in [
@@ -173,13 +156,11 @@ mod tests {
             State::TimedOut,
         ] {
             record.state = state;
-            assert_eq!(resumption(&record), Resumption::Ended, "{state}");
+            assert!(!is_unfinished(&record), "{state}");
         }
         for state in [State::Cancelled, State::Limited] {
-            (record.state, record.again) = (state, false);
-            assert_eq!(resumption(&record), Resumption::Repeat);
-            record.again = true;
-            assert_eq!(resumption(&record), Resumption::LaterRound);
+            record.state = state;
+            assert!(is_unfinished(&record), "{state}");
         }
     }
 }
