@@ -61,6 +61,20 @@ pub struct StateDirectory {
     pub conversations_left: Option<&'static str>,
 }
 
+/// The directory that `variable` names, or else `default` below HOME, with nothing in it that is known.
+const fn directory(variable: &'static str, default: &'static str) -> StateDirectory {
+    StateDirectory {
+        variable,
+        default,
+        own: None,
+        logins: &[],
+        settings: &[],
+        settings_in_home: &[],
+        conversations: &[],
+        conversations_left: None,
+    }
+}
+
 impl StateDirectory {
     /// The paths of the logins in the directory.
     pub fn paths_of_logins(&self) -> impl Iterator<Item = &'static str> {
@@ -68,8 +82,11 @@ impl StateDirectory {
     }
 }
 
-/// The remedy for a missing network.
-const CONNECT: &str = "connect this machine to the network";
+/// The words that an agent prints if it has no network.
+const fn no_network(words: &'static [&'static str]) -> FaultWording {
+    let remedy = "connect this machine to the network";
+    FaultWording { fault: AgentFault::NoNetwork, words, remedy }
+}
 
 /// The names of tokens in the files of OAuth libraries in JavaScript.
 const CAMEL_CASE: &[&str] = &["accessToken", "refreshToken", "expiresAt"];
@@ -94,11 +111,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
             words: &["cannot be used with root/sudo privileges"],
             remedy: "be an ordinary user, or set IS_SANDBOX=1 on a machine that is a sandbox itself",
         },
-        FaultWording {
-            fault: AgentFault::NoNetwork,
-            words: &["unable to connect to api"],
-            remedy: CONNECT,
-        },
+        no_network(&["unable to connect to api"]),
     ],
     root_variable: Some("IS_SANDBOX"),
     login_variables: &[
@@ -114,9 +127,6 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
         &[]
     } else {
         &[StateDirectory {
-            variable: "CLAUDE_CONFIG_DIR",
-            default: ".claude",
-            own: None,
             logins: &[(".credentials.json", CAMEL_CASE)],
             settings: &[
                 "settings.json",
@@ -137,7 +147,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
                 ".claude.json",
             ],
             conversations: &["projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"],
-            conversations_left: None,
+            ..directory("CLAUDE_CONFIG_DIR", ".claude")
         }]
     },
 };
@@ -164,19 +174,12 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             words: &["not inside a trusted directory"],
             remedy: "give its command `--skip-git-repo-check`",
         },
-        FaultWording {
-            fault: AgentFault::NoNetwork,
-            words: &["waiting for network"],
-            remedy: CONNECT,
-        },
+        no_network(&["waiting for network"]),
     ],
     root_variable: None,
     login_variables: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     usage: Some("codex"),
     state: &[StateDirectory {
-        variable: "CODEX_HOME",
-        default: ".codex",
-        own: None,
         logins: &[
             ("auth.json", &["id_token", "access_token", "refresh_token", "last_refresh"]),
             (".credentials.json", &["access_token", "refresh_token", "expires_at"]),
@@ -192,10 +195,9 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             "rules",
             "skills",
         ],
-        settings_in_home: &[],
         // Codex makes its databases anew from these files.
         conversations: &["sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"],
-        conversations_left: None,
+        ..directory("CODEX_HOME", ".codex")
     }],
 };
 
@@ -225,19 +227,12 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             words: &["not running in a trusted directory"],
             remedy: "give its command `--skip-trust`",
         },
-        FaultWording {
-            fault: AgentFault::NoNetwork,
-            words: &["fetch failed sending request"],
-            remedy: CONNECT,
-        },
+        no_network(&["fetch failed sending request"]),
     ],
     root_variable: None,
     login_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
     usage: Some("gemini"),
     state: &[StateDirectory {
-        variable: "GEMINI_CLI_HOME",
-        default: "",
-        own: None,
         logins: &[
             (
                 ".gemini/oauth_creds.json",
@@ -260,7 +255,6 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             ".gemini/policies",
             ".gemini/skills",
         ],
-        settings_in_home: &[],
         // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again. A copy
         // could lead it to any directory.
         conversations: &[
@@ -268,7 +262,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             ".gemini/tmp/*/chats/*.jsonl",
             ".gemini/tmp/*/chats/*/*.jsonl",
         ],
-        conversations_left: None,
+        ..directory("GEMINI_CLI_HOME", "")
     }],
 };
 
@@ -301,6 +295,11 @@ const AIDER: BuiltInAgent = BuiltInAgent {
     state: &[],
 };
 
+/// A general directory, in which OpenCode has a subdirectory.
+const fn xdg(variable: &'static str, default: &'static str) -> StateDirectory {
+    StateDirectory { own: Some("opencode"), ..directory(variable, default) }
+}
+
 /// OpenCode 1.18.33.
 const OPENCODE: BuiltInAgent = BuiltInAgent {
     name: "opencode",
@@ -317,51 +316,22 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
     usage: Some("opencode"),
     // OpenCode has no variable of its own that moves all of its state, so these general variables are used.
     state: &[
+        StateDirectory { settings: &["opencode"], ..xdg("XDG_CONFIG_HOME", ".config") },
         StateDirectory {
-            variable: "XDG_CONFIG_HOME",
-            default: ".config",
-            own: Some("opencode"),
-            logins: &[],
-            settings: &["opencode"],
-            settings_in_home: &[],
-            conversations: &[],
-            conversations_left: None,
-        },
-        StateDirectory {
-            variable: "XDG_DATA_HOME",
-            default: ".local/share",
-            own: Some("opencode"),
             logins: &[
                 // An entry of the type `wellknown` names a server whose configuration OpenCode obeys.
                 ("opencode/auth.json", &["access", "refresh", "expires"]),
                 ("opencode/mcp-auth.json", CAMEL_CASE),
             ],
-            settings: &[],
-            settings_in_home: &[],
-            conversations: &[],
             // The database also has accounts, permissions and commands, and can have triggers. In the files of
             // older versions (`storage/session`), each conversation has permissions, too.
             conversations_left: Some("opencode"),
+            ..xdg("XDG_DATA_HOME", ".local/share")
         },
         StateDirectory {
-            variable: "XDG_STATE_HOME",
-            default: ".local/state",
-            own: Some("opencode"),
-            logins: &[],
             settings: &["opencode/model.json"],
-            settings_in_home: &[],
-            conversations: &[],
-            conversations_left: None,
+            ..xdg("XDG_STATE_HOME", ".local/state")
         },
-        StateDirectory {
-            variable: "XDG_CACHE_HOME",
-            default: ".cache",
-            own: Some("opencode"),
-            logins: &[],
-            settings: &["opencode/models.json"],
-            settings_in_home: &[],
-            conversations: &[],
-            conversations_left: None,
-        },
+        StateDirectory { settings: &["opencode/models.json"], ..xdg("XDG_CACHE_HOME", ".cache") },
     ],
 };
