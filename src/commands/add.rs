@@ -1,13 +1,11 @@
 //! `git frites add`: adds candidates to an existing run.
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::commands::attempts::{AnswerArgs, run_new};
-use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs};
+use crate::commands::spawn_args::{AttemptArgs, CandidateArgs, CommandArgs, read_input};
 use crate::commands::values;
 use crate::complete;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Error, Result};
 use crate::model::address::Address;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
@@ -105,22 +103,18 @@ fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
 
 /// Reads the patch that `--patch` names.
 fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
-    if file.as_os_str() != "-" {
-        let name = format!("'{}'", file.display());
-        let bytes = fs::read(file).context(|| format!("could not read the patch {name}"));
-        let bytes =
-            bytes.map_err(|e| e.hint("check the file name, or read it with `--patch -`"))?;
-        return Ok(ChangeSource::Patch(bytes, name));
-    }
-    if command.reads_standard_input() {
+    let is_stdin = file.as_os_str() == "-";
+    if is_stdin && command.reads_standard_input() {
         return Err(Error::usage("the patch and the prompt cannot both be standard input")
             .hint("write one of them to a file"));
     }
-    let mut bytes = Vec::new();
-    io::stdin()
-        .read_to_end(&mut bytes)
-        .context(|| "could not read the patch from standard input".into())?;
-    Ok(ChangeSource::Patch(bytes, "on standard input".into()))
+    let hint = "check the file name, or read it with `--patch -`";
+    let bytes = read_input(file, "patch", hint)?;
+    let name = match is_stdin {
+        true => "on standard input".to_owned(),
+        false => format!("'{}'", file.display()),
+    };
+    Ok(ChangeSource::Patch(bytes, name))
 }
 
 /// The agent or command that makes the synthesis: the one that the options name, or else `synthesis.agent`.

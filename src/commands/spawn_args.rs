@@ -1,9 +1,9 @@
 //! Options that several commands share: the candidates, their commands, and how the commands run.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -205,16 +205,11 @@ impl CommandArgs {
         let bytes = match (&self.prompt, &self.prompt_file) {
             (None, None) => return Ok(None),
             (Some(text), _) if text != "-" => text.clone().into_bytes(),
-            (None, Some(path)) if path.as_os_str() != "-" => {
-                let what = format!("'{}'", path.display());
-                let file = File::open(path)
-                    .context(|| format!("could not read the prompt from {what}"))
-                    .map_err(|e| {
-                        e.hint("check the file name, or give the prompt itself with `-p TEXT`")
-                    })?;
-                read_prompt(file, &what)?
+            (_, file) => {
+                let file = file.as_deref().unwrap_or(Path::new("-"));
+                let hint = "check the file name, or give the prompt itself with `-p TEXT`";
+                read_input(file, "prompt", hint)?
             }
-            _ => read_prompt(io::stdin(), "standard input")?,
         };
         if bytes.trim_ascii().is_empty() {
             return Err(Error::usage("the prompt is empty").hint("describe the task: `-p TEXT`"));
@@ -223,10 +218,19 @@ impl CommandArgs {
     }
 }
 
-fn read_prompt(mut from: impl Read, what: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.read_to_end(&mut bytes).context(|| format!("could not read the prompt from {what}"))?;
-    Ok(bytes)
+/// Reads `what` from a file, or from standard input if the file is `-`. `hint` is about a file that cannot be
+/// read.
+pub fn read_input(file: &Path, what: &str, hint: &str) -> Result<Vec<u8>> {
+    if file.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        io::stdin()
+            .read_to_end(&mut bytes)
+            .context(|| format!("could not read the {what} from standard input"))?;
+        return Ok(bytes);
+    }
+    fs::read(file)
+        .context(|| format!("could not read the {what} from '{}'", file.display()))
+        .map_err(|e| e.hint(hint))
 }
 
 // How the commands of attempts run.

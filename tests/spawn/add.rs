@@ -200,7 +200,7 @@ fn impossible_additions_are_refused_before_anything_is_made() {
         (&["1", "-c", "a", "A"], 2, "the same name on file systems"),
         (&["1", "-c", "stray"], 128, "the branch 'frites/run/1/stray' has a name"),
         (&["1", "-n", "63"], 128, "65 candidates are more than limits.candidates = 64"),
-        (&["1", "--patch", "absent"], 128, "could not read the patch 'absent'"),
+        (&["1", "--patch", "absent"], 128, "could not read the patch from 'absent'"),
         (
             &["1", "--patch", bad],
             1,
