@@ -11,9 +11,7 @@ use crate::complete;
 use crate::error::{Error, IoContext, Result, exit};
 use crate::model::address::Address;
 use crate::model::candidate::State;
-use crate::model::name::Name;
 use crate::model::plain;
-use crate::model::run::Run;
 use crate::ops::corrected;
 use crate::ops::session::ReadSession;
 use crate::process::{Follower, running};
@@ -167,27 +165,14 @@ fn of_address(
         };
     }
     let mut all = Vec::new();
-    for name in &run.candidates {
-        all.extend(find(session, &run, name, command)?);
+    for candidate in session.store.candidates(&run) {
+        let shown = choose(session, &candidate.address(), &candidate.logs(), None, command);
+        all.extend(shown.into_iter().flatten());
     }
     if all.is_empty() {
         return Err(no_output_error(&run.run.to_string(), command));
     }
     Ok(all)
-}
-
-/// The log to show for one of several candidates; `None` if the candidate has none.
-fn find(
-    session: &ReadSession,
-    run: &Run,
-    name: &Name,
-    command: Option<&'static str>,
-) -> Result<Option<Shown>> {
-    let candidate = session.store.candidate(run, name);
-    let place = candidate.logs();
-    let Some(command) = command.or_else(|| place.telling(None)) else { return Ok(None) };
-    let newest = place.all(command, None).into_iter().next();
-    Ok(newest.map(|log| Shown { title: format!("{candidate} {command}"), path: log.path }))
 }
 
 /// The newest log of a command in `place`. Without a command, the log of the running command, or else of the
