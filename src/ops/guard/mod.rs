@@ -42,32 +42,10 @@ pub struct Guard {
     /// The user's directories over which each candidate has its own layers. The candidate's commands write to
     /// these layers. Empty if the commands of all candidates write to the user's own files.
     private: Vec<PathBuf>,
-    /// The files that were downloaded while the base was judged. The layers of these files are between the
-    /// private layers and the user's files.
-    downloads: Option<KeptDownloads>,
+    /// The layers of the files that were downloaded while the base was judged, which are between the private
+    /// layers and the user's files; and the lock that keeps other processes from removing them.
+    downloads: Option<(PathBuf, Lock)>,
     access: AttemptAccess,
-}
-
-/// The files that the setup command downloaded into the user's directories while the base was judged.
-#[derive(Debug)]
-struct KeptDownloads {
-    /// The directory with the layers that hold these files.
-    layers: PathBuf,
-    /// Keeps other processes from removing the layers.
-    _lock: Lock,
-}
-
-impl KeptDownloads {
-    /// The downloads from judging `base`, or else its nearest ancestor with kept layers; `None` if nothing
-    /// was downloaded.
-    fn find(session: &Session, base: &Oid) -> Result<Option<KeptDownloads>> {
-        let root = pool::home(&session.repo)?.join(LAYERS);
-        let distrusted = when_attempts_ran(session)?;
-        let found = kept::of_nearest(&root, &session.repo, base, &distrusted)?;
-        Ok(found.and_then(|(layer, lock)| {
-            Some(KeptDownloads { layers: layer.fetched()?, _lock: lock })
-        }))
-    }
 }
 
 /// The confinement of a guarded command.
@@ -107,11 +85,14 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
 }
 
 /// As [`choose`], for candidates with this base. If candidates have layers of their own, the downloads from
-/// judging the base are put below these layers.
+/// judging the base, or else its nearest ancestor with kept layers, are put below these layers.
 pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     let mut guard = choose(session)?;
     if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
-        guard.downloads = KeptDownloads::find(session, base)?;
+        let root = pool::home(&session.repo)?.join(LAYERS);
+        let distrusted = when_attempts_ran(session)?;
+        let found = kept::of_nearest(&root, &session.repo, base, &distrusted)?;
+        guard.downloads = found.and_then(|(layer, lock)| Some((layer.fetched()?, lock)));
     }
     Ok(guard)
 }
@@ -257,8 +238,8 @@ impl Guard {
         let home = candidate.directory().own_home();
         make_room(&self.private, &home)
             .context(|| format!("could not make '{}'", home.display()))?;
-        let downloads = self.downloads.iter().map(|kept| kept.layers.clone());
-        mounts.extend(overlays(&self.private, &home, &downloads.collect::<Vec<_>>()));
+        let downloads: Vec<PathBuf> = self.downloads.iter().map(|(dir, _)| dir.clone()).collect();
+        mounts.extend(overlays(&self.private, &home, &downloads));
         replaced.extend(self.private.iter().map(PathBuf::as_path));
         let own = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
         mounts.extend(own.mounts(common)?);
