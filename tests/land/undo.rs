@@ -278,9 +278,7 @@ fn undo_finds_a_named_branch_without_records() {
     world.commit("more");
     world.git(["switch", "-q", "main"]);
     lose();
-    world
-        .frites(["apply", "--undo"])
-        .refuses(1, "on which branch 1/c1 landed, and 'mine' holds it");
+    world.frites(["apply", "--undo"]).refuses(1, "'mine' has the commit of 1/c1, too");
     assert_eq!(landing(&world, "1"), "landed");
 }
 

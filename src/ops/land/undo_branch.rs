@@ -25,16 +25,11 @@ pub(super) fn delete_branch(
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let intent = store.landed(candidate);
-    let recorded = match &intent {
-        Some(intent) => Some(intent.branch.clone()),
-        None => candidate.landing_branch.clone(),
-    };
-    let branch = recorded.clone().unwrap_or_else(|| refs::apply_branch(&run.run));
+    let recorded = intent.as_ref().map(|intent| &intent.branch);
+    let recorded = recorded.or(candidate.landing_branch.as_ref()).cloned();
+    let branch = recorded.unwrap_or_else(|| refs::apply_branch(&run.run));
     let short = branch.short().to_owned();
     let tip = repo.read_ref(&branch)?;
-    if let (None, None, Some(commit)) = (tip, &recorded, &candidate.landing_commit) {
-        refuse_unknown_branch(session, &address, commit)?;
-    }
     refuse_merged(session, candidate, &branch, tip.is_some())?;
     let Some(tip) = tip else {
         session.ui.note(format!("the branch '{short}' is gone already"));
@@ -155,16 +150,6 @@ fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool
     let range = format!("{commit}..{}", branch.as_str());
     let call = session.repo.git().call("rev-list").args(["-1", "--fixed-strings", &words, &range]);
     Ok(!call.bytes()?.is_empty())
-}
-
-/// Fails if any branch still has the commit of a landing whose own branch no record names.
-fn refuse_unknown_branch(session: &Session, address: &str, commit: &Oid) -> Result<()> {
-    let found = session.repo.refs_that_contain(commit, "refs/heads/")?;
-    let Some(short) = found.first().map(RefName::short) else { return Ok(()) };
-    Err(Error::no(format!(
-        "no record says on which branch {address} landed, and '{short}' holds it"
-    ))
-    .hint(format!("look at it with `git log {short}`; `git branch -D {short}` deletes it")))
 }
 
 /// Switches the checkout back to where it was before the landing. Fails if the checkout has changes that are
