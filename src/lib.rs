@@ -33,7 +33,7 @@ use clap::{ColorChoice, CommandFactory};
 use cli::{Cli, Command};
 use error::{Error, Result, exit};
 use fs::trash;
-use ops::auto_clean;
+use ops::clean;
 use ops::session::{ReadSession, Session};
 use process::{interrupt, protocol, supervisor};
 use ui::Ui;
@@ -89,7 +89,7 @@ fn dispatch(cli: Cli, ui: &Ui) -> Result<u8> {
     let session = || Session::open(ui.clone());
     let work_in = |session: Session, command: &dyn Fn(&Session) -> Result<u8>| {
         let done = command(&session);
-        auto_clean::start_if_due(&session);
+        clean::start_if_due(&session);
         done
     };
     let work = |command: &dyn Fn(&Session) -> Result<u8>| work_in(session()?, command);

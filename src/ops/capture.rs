@@ -96,19 +96,12 @@ impl Session {
     /// is damaged, deletes the index and tries once more. If the second try fails as well, its error has the
     /// first error as its source.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
-        self.capture_with(candidate, None)
+        self.capture_locked(candidate, None, &candidate.lock()?)
     }
 
-    fn capture_with(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
-        self.capture_under_lock(candidate, message, &candidate.lock()?)
-    }
-
-    /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock.
-    pub fn capture_locked(&self, candidate: CandidateRef<'_>, lock: &Lock) -> Result<Captured> {
-        self.capture_under_lock(candidate, None, lock)
-    }
-
-    fn capture_under_lock(
+    /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock. With a message, a
+    /// candidate that differs from the base gets a new iteration, even if its last capture has the same files.
+    pub fn capture_locked(
         &self,
         candidate: CandidateRef<'_>,
         message: Option<&str>,
@@ -141,23 +134,17 @@ impl Session {
     /// directory, unless something in it could not be read. Returns a warning if that directory has entries
     /// that are not files. The caller holds the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
-        let own = own_git(candidate)?;
-        let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
-        if candidate.record()?.state != State::Running {
-            self.leave_own_git(candidate, own.as_ref())?;
-        }
-        Ok(special)
+        let has_ended = candidate.record()?.state != State::Running;
+        self.take_over(candidate, has_ended)
     }
 
     /// Does the same as [`Session::bring_back`] after the attempt's command has certainly ended, whatever its
     /// record says. Prints the warning instead of returning it.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
-        let own = own_git(candidate)?;
-        let special = own.as_ref().map_or(Ok(None), |own| self.take_over(candidate, own))?;
-        if let Some(line) = special {
+        if let Some(line) = self.take_over(candidate, true)? {
             self.ui.warn(format!("{candidate}: {line}"));
         }
-        self.leave_own_git(candidate, own.as_ref())
+        Ok(())
     }
 
     /// Connects the worktree with the repository again after a command has ended. Deletes the attempt's own
@@ -178,10 +165,17 @@ impl Session {
         own_dir::delete(&room)
     }
 
-    fn take_over(&self, candidate: CandidateRef<'_>, own: &OwnGitDir) -> Result<Option<String>> {
-        let special = own.special_files();
-        let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
-        own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())?;
+    fn take_over(&self, candidate: CandidateRef<'_>, has_ended: bool) -> Result<Option<String>> {
+        let own = own_git(candidate)?;
+        let mut special = None;
+        if let Some(own) = &own {
+            special = own.special_files();
+            let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
+            own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())?;
+        }
+        if has_ended {
+            self.leave_own_git(candidate, own.as_ref())?;
+        }
         Ok(special)
     }
 
@@ -201,7 +195,8 @@ impl Session {
     ) -> Result<Vec<Captured>> {
         process::in_parallel(CAPTURED_AT_ONCE, names, |name| {
             let candidate = self.store.candidate(run, name);
-            let captured = self.capture_with(candidate, message);
+            let lock = candidate.lock();
+            let captured = lock.and_then(|lock| self.capture_locked(candidate, message, &lock));
             captured.or_else(|error| self.not_captured(candidate, error))
         })
     }
@@ -331,7 +326,8 @@ impl Session {
         self.store.record_event(&candidate.run.run, &event(candidate, &capture, blast, words))?;
         // This comes last: while the patch is missing, the next capture makes up for it and for the event.
         atomic::write(&candidate.directory().patch(), &patch.bytes)?;
-        let problem = self.damage(&record, base, &tree);
+        let damage = trees::damage(&self.repo, base, &tree);
+        let problem = damage.map(|damage| problem_of(&record, &damage));
         Ok(Captured {
             candidate: record,
             capture: Some(capture),
@@ -471,12 +467,6 @@ impl Session {
         let gone = self.store.candidate(run, &candidate.candidate).has_lost_worktree(&candidate);
         let fresh = false;
         Ok(Captured { candidate, capture, fresh, changes, blast, gone, omissions, problem })
-    }
-
-    /// The reason why a captured tree that can be read is not used.
-    fn damage(&self, candidate: &Candidate, base: &Oid, tree: &Oid) -> Option<String> {
-        let damage = trees::damage(&self.repo, base, tree)?;
-        Some(problem_of(candidate, &damage))
     }
 
     /// Prints the parts that a capture left out, or the reason why there is no capture.

@@ -1,11 +1,13 @@
 //! Removes a candidate's worktree and branch, or a whole run.
+use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::config::keys;
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::tree;
+use crate::fs::{regular, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::own_dir;
 use crate::git::refs;
@@ -151,7 +153,7 @@ fn begin_removal<'a>(
     let captured = if discard {
         None
     } else {
-        Some(require_captured(candidate, session.capture_locked(candidate, &lock))?)
+        Some(require_captured(candidate, session.capture_locked(candidate, None, &lock))?)
     };
     let mut bytes = None;
     match &worktree {
@@ -197,8 +199,8 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     {
         session.repo.update_ref(branch, None, Some(tip), "clean")?;
     }
-    let _ = std::fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
-    let _ = std::fs::remove_file(candidate.directory().index());
+    let _ = fs::remove_dir(candidate.worktree_root().join(candidate.run.run.as_str()));
+    let _ = fs::remove_file(candidate.directory().index());
     let _ = own_dir::delete(&candidate.directory().own_git());
     agent_state::settle_for_removal(session, *candidate);
     let mut record = candidate.record()?;
@@ -400,4 +402,37 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     repo.delete_refs(&found, "forget")?;
     repo.delete_refs(&last, "forget")?;
     store.record_last_event(run, &Event::Forgotten { by: caller(&store.dir().runs()) })
+}
+
+/// Starts `clean --expired` in the background, unless it was last started less than `clean.auto` ago. Does
+/// nothing if a command of an attempt called git-frites: when that command ends, git-frites would end the
+/// background process, too.
+pub fn start_if_due(session: &Session) {
+    if let Err(error) = try_start(session) {
+        session.ui.warn(format!("clean.auto: {}", error.message));
+    }
+}
+
+fn try_start(session: &Session) -> Result<()> {
+    let Some(interval) = session.config.get(keys::CLEAN_AUTO).0 else { return Ok(()) };
+    let store = &session.store;
+    let log = store.dir().auto_clean_log();
+    if !is_due(&log, interval) || caller(&store.dir().runs()).is_some() {
+        return Ok(());
+    }
+    let Some(_lock) = store.try_lock_auto_clean()? else { return Ok(()) };
+    if !is_due(&log, interval) {
+        return Ok(());
+    }
+    let failed = || format!("could not write '{}'", log.display());
+    let mut file = regular::create_own(&log).context(failed)?;
+    writeln!(file, "{}: git frites clean --expired", jiff::Timestamp::now()).context(failed)?;
+    process::start_in_background(&["clean", "--expired"], file)
+}
+
+/// True if the last `clean --expired` started at least `interval` ago, according to the modification time of
+/// its log. Also true if the log does not exist, or if its time is in the future.
+fn is_due(log: &Path, interval: Duration) -> bool {
+    let written = fs::symlink_metadata(log).and_then(|meta| meta.modified()).ok();
+    written.and_then(|time| time.elapsed().ok()).is_none_or(|age| age >= interval)
 }

@@ -2,7 +2,6 @@
 //! landing and cleaning.
 pub mod agent_state;
 pub mod attempt_times;
-pub mod auto_clean;
 pub mod beside;
 pub mod board;
 pub mod capture;
