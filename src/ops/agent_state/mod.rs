@@ -28,21 +28,18 @@ use crate::store::candidate::CandidateRef;
 use crate::store::records::{read_toml, write_toml};
 
 /// `agent.toml`: the record of the state directories. Guarded commands cannot write to it.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 struct AgentStateRecord {
     /// The record's format.
     version: u32,
     /// The agents that have state directories, in the order of their first commands.
     agents: Vec<Name>,
     /// The copied logins that are in the attempt's state directories now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins: Vec<CopiedLogin>,
     /// The copied logins that are in a person's state directories now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     logins_of_person: Vec<CopiedLogin>,
     /// The moment at which a person's directories were made; `None` if there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     made_for_person: Option<AttemptMoment>,
 }
 
@@ -341,11 +338,5 @@ fn make_private(directory: &Path) -> io::Result<()> {
 /// write to the record, so a damaged record is not an error.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let record = read_toml(&candidate.directory().agent_record());
-    record.unwrap_or(AgentStateRecord {
-        version: FORMAT,
-        agents: Vec::new(),
-        logins: Vec::new(),
-        logins_of_person: Vec::new(),
-        made_for_person: None,
-    })
+    record.unwrap_or(AgentStateRecord { version: FORMAT, ..AgentStateRecord::default() })
 }
