@@ -53,7 +53,7 @@ pub fn merge(
     let mut plan = Plan::new(session, selection, options)?;
     let mark = refs::landing(&plan.run.run, &plan.candidate);
     let marked = session.repo.read_ref(&mark)?;
-    match merge_plan(session, &mut plan, options, &target, into) {
+    match merge_plan(session, &mut plan, options, &target) {
         Ok((commit, landed)) => {
             let branch = target.branch;
             let previous = target.tip;
@@ -81,12 +81,11 @@ fn merge_plan(
     plan: &mut Plan,
     options: &LandOptions,
     target: &ResolvedTarget,
-    into: &MergeTarget,
 ) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
     // If the target is a candidate (the parent), only the change of this run is merged, because the parent
     // already has the changes of its own run.
-    let start = if matches!(into, MergeTarget::Candidate(..)) { plan.run.base } else { root };
+    let start = if target.candidate.is_some() { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {
         return Err(plan.conflict_error(target, &base, &conflicts, options));
