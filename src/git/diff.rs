@@ -34,9 +34,6 @@ const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--di
 /// content.
 const MOST_COMPARED: u32 = 1000;
 
-/// The limit for renames in a merge (`merge.renameLimit`).
-pub const MOST_MERGED: u32 = 7000;
-
 /// The largest binary file whose content is put into a patch, in bytes: git's default of
 /// `core.bigFileThreshold`. To print the content, git must read the whole file, and git fails if the file has
 /// 2 GiB or more.
@@ -204,7 +201,7 @@ impl TreeComparison<'_> {
     pub fn blast(self, changes: &[Change]) -> Result<Blast> {
         let has = |status| changes.iter().any(|change| change.status == status);
         let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
-            self.renames(MOST_COMPARED)?
+            self.renames()?
         } else {
             Vec::new()
         };
@@ -217,10 +214,9 @@ impl TreeComparison<'_> {
         }))
     }
 
-    /// The files that were renamed. If there are more than `limit` files, git pairs only files with equal
-    /// content.
-    pub fn renames(self, limit: u32) -> Result<Vec<Rename>> {
-        let call = self.counting().args(DETECT_RENAMES).arg(format!("-l{limit}"));
+    /// The files that were renamed.
+    pub fn renames(self) -> Result<Vec<Rename>> {
+        let call = self.counting().args(DETECT_RENAMES).arg(format!("-l{MOST_COMPARED}"));
         parse_renames(&self.answer(call)?).ok_or_else(unknown_answer)
     }
 

@@ -116,7 +116,7 @@ fn names_before_renames(sides: &Sides<'_>) -> Result<BTreeMap<TreePath, TreePath
     let mut renamed = BTreeMap::new();
     for side in [Side::Landing, Side::Target] {
         let since = diff::since(&sides.session.repo, sides.base, sides.tree(side));
-        let renames = since.renames(diff::MOST_MERGED)?.into_iter();
+        let renames = since.renames()?.into_iter();
         renamed.extend(renames.map(|rename| (rename.change.path, rename.from)));
     }
     Ok(renamed)
