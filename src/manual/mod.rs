@@ -16,37 +16,17 @@ use crate::error::exit;
 /// The date of the release, at the foot of every page.
 const DATE: &str = "2026-11-20";
 
-/// The hand-written parts, each with the name of its page.
-const PARTS: &[(&str, &str)] = &[
-    ("git-frites", include_str!("git-frites.txt")),
-    ("git-frites-add", include_str!("add.txt")),
-    ("git-frites-apply", include_str!("apply.txt")),
-    ("git-frites-capture", include_str!("capture.txt")),
-    ("git-frites-clean", include_str!("clean.txt")),
-    ("git-frites-completions", include_str!("completions.txt")),
-    ("git-frites-config", include_str!("config.txt")),
-    ("git-frites-diff", include_str!("diff.txt")),
-    ("git-frites-doctor", include_str!("doctor.txt")),
-    ("git-frites-exec", include_str!("exec.txt")),
-    ("git-frites-explain", include_str!("explain.txt")),
-    ("git-frites-judge", include_str!("judge.txt")),
-    ("git-frites-log", include_str!("log.txt")),
-    ("git-frites-man", include_str!("man.txt")),
-    ("git-frites-output", include_str!("output.txt")),
-    ("git-frites-path", include_str!("path.txt")),
-    ("git-frites-report", include_str!("report.txt")),
-    ("git-frites-retry", include_str!("retry.txt")),
-    ("git-frites-run", include_str!("run.txt")),
-    ("git-frites-shard", include_str!("shard.txt")),
-    ("git-frites-shard-collect", include_str!("shard-collect.txt")),
-    ("git-frites-shard-judge", include_str!("shard-judge.txt")),
-    ("git-frites-shard-list", include_str!("shard-list.txt")),
-    ("git-frites-shard-open", include_str!("shard-open.txt")),
-    ("git-frites-shard-run", include_str!("shard-run.txt")),
-    ("git-frites-spawn", include_str!("spawn.txt")),
-    ("git-frites-status", include_str!("status.txt")),
-    ("git-frites-task", include_str!("task.txt")),
-];
+/// The hand-written parts of these pages, each with the page's short name.
+macro_rules! parts {
+    ($($name:literal),+ $(,)?) => { &[$(($name, include_str!(concat!($name, ".txt")))),+] };
+}
+
+const PARTS: &[(&str, &str)] = parts! {
+    "git-frites", "add", "apply", "capture", "clean", "completions", "config", "diff", "doctor",
+    "exec", "explain", "judge", "log", "man", "output", "path", "report", "retry", "run",
+    "shard", "shard-collect", "shard-judge", "shard-list", "shard-open", "shard-run", "spawn",
+    "status", "task",
+};
 
 const TUTORIAL: &str = include_str!("tutorial.txt");
 
@@ -66,7 +46,7 @@ const TOPICS: [&str; 5] = ["tutorial", "sandbox", "spread", "agents", "json"];
 
 /// The short names of all pages, as the user types them after `git frites man`.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    PARTS.iter().map(|(name, _)| name.trim_start_matches("git-frites-")).chain(TOPICS)
+    PARTS.iter().map(|(name, _)| *name).chain(TOPICS)
 }
 
 /// A page of the manual.
@@ -142,7 +122,8 @@ fn of_command(command: &Command, name: &str) -> Page {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let (status, paragraphs): (Vec<&str>, Vec<&str>) =
         help.split("\n\n").partition(|p| p.starts_with("Exit status: "));
-    let hand = PARTS.iter().find(|(page, _)| *page == name).map_or("", |(_, text)| text);
+    let short = name.trim_start_matches("git-frites-");
+    let hand = PARTS.iter().find(|(part, _)| *part == short).map_or("", |(_, text)| text);
     // If the hand-written text begins with examples, they come before DESCRIPTION.
     let (examples, hand) = match hand.split_once("\n# DESCRIPTION\n") {
         Some((examples, rest)) => (examples, rest),
