@@ -4,7 +4,8 @@ use clap::ColorChoice;
 use owo_colors::Style;
 
 /// The meaning of a cell, which decides its color.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Tone {
     /// The cell has no special meaning.
     Plain,

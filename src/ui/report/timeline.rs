@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::model::candidate::State;
 use crate::model::outcome::{Outcome, Results, StageResult};
+use crate::ui::comparison::stop;
 use crate::ui::local_time;
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::{class, visible};
@@ -104,11 +105,8 @@ fn pieces(results: &[StageResult], longest: f64) -> Vec<Piece> {
         let length = taken(result) / longest;
         let tone = match result.outcome {
             Outcome::Passed => Tone::Good,
-            Outcome::Flaky { .. }
-            | Outcome::CannotTell
-            | Outcome::ReportedFailures { .. }
-            | Outcome::MissingTests { .. } => Tone::Caution,
-            _ => Tone::Bad,
+            Outcome::Flaky { .. } => Tone::Caution,
+            _ => stop(result).1,
         };
         pieces.push(Piece { from, length, tone, words: in_words(result) });
         from += length;

@@ -4,13 +4,7 @@ use crate::ui::style::Tone;
 
 /// The CSS class of a tone.
 pub fn class(tone: Tone) -> &'static str {
-    match tone {
-        Tone::Plain => "plain",
-        Tone::Good => "good",
-        Tone::Bad => "bad",
-        Tone::Caution => "caution",
-        Tone::Dim => "dim",
-    }
+    tone.into()
 }
 
 /// A text in which control characters are replaced by Unicode's pictures of them, and hidden characters by
