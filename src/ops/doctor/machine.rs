@@ -52,7 +52,6 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
         ),
     }
     found.push(landlock());
-    found.push(cgroup());
     found.push(completion::finding());
     found.push(manual());
     found.extend(agents::findings());
@@ -150,37 +149,6 @@ fn landlock() -> Finding {
             "Linux 6.2 or newer has it, if `lsm=` on the kernel's command line names landlock",
         ),
     }
-}
-
-/// The finding that says whether this process may make a control group to limit its child processes.
-fn cgroup() -> Finding {
-    let what = "cgroup";
-    let Some(dir) = own_cgroup() else {
-        return Finding::missing(what, "no control groups of version 2 are mounted")
-            .advise("`sandbox.processes` and `sandbox.memory` are then limits of each process");
-    };
-    let controllers = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
-    let has = |name: &str| controllers.split_whitespace().any(|other| other == name);
-    let access = rustix::fs::access(dir.join("cgroup.procs"), rustix::fs::Access::WRITE_OK);
-    if access.is_ok() && has("memory") && has("pids") {
-        return Finding::good(what, format!("'{}' is delegated to you", dir.display()));
-    }
-    let lacks = if access.is_err() { "not writable" } else { "without memory and pids" };
-    Finding::missing(what, format!("'{}' is {lacks}", dir.display()))
-        .advise("start from a delegated one: `systemd-run --user --scope -p Delegate=yes $SHELL`")
-}
-
-/// The directory of this process's control group of version 2.
-fn own_cgroup() -> Option<PathBuf> {
-    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = text.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-    let mount = mounts.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split(' ').collect();
-        (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned())
-    })?;
-    let dir = Path::new(&mount).join(path.trim_start_matches('/'));
-    dir.join("cgroup.controllers").exists().then_some(dir)
 }
 
 /// The finding that says whether a copy of a file in `dir` can share the file's blocks (a reflink).
