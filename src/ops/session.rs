@@ -213,8 +213,10 @@ impl Session {
 
     /// The seeds that the configuration selects for worktrees that start from `base`.
     pub fn seeds(&self, base: &Oid) -> Result<Seeds> {
-        let copy = self.config.get(keys::SEED_COPY);
-        self.seeds_by(&copy, &self.config.get(keys::SEED_LINK), base)
+        match self.seed_patterns() {
+            Some(patterns) => Seeds::find(&self.repo, &patterns, base),
+            None => Ok(Seeds::default()),
+        }
     }
 
     /// As [`Session::seeds`], but with these patterns instead of those of the configuration.
