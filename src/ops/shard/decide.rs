@@ -80,7 +80,7 @@ fn take_all(run: &Run, exchange: &Exchange<'_>, is_first_look: bool) -> Result<V
     let (_lock, run) = &store.lock_and_read(&run.run)?;
     let terms = store.terms(&run.run)?;
     if lacks_capture(session, run, terms.as_ref(), is_first_look)? {
-        exchange.fetch_whole_run(run)?;
+        exchange.fetch_captures(&run.candidates)?;
     }
     exchange.take_outcomes(terms.as_ref(), ExchangeSide::There)?;
     terms.map_or(Ok(Vec::new()), |terms| part_storage(session, run, None).pending(&terms))

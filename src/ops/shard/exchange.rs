@@ -123,19 +123,14 @@ impl<'a> Exchange<'a> {
         ))
     }
 
-    /// Fetches the captures of these candidates, and takes over the new ones.
+    /// Fetches the captures of these candidates if the remote has them, and takes over the new ones.
     pub fn fetch_captures(&self, candidates: &[Name]) -> Result<()> {
         if candidates.is_empty() {
             return Ok(());
         }
-        self.fetch_refs(candidates.iter().map(Name::to_string))?;
+        // A pattern also matches other names with the same ending, which is harmless.
+        self.fetch_refs(candidates.iter().map(|name| format!("*{name}")))?;
         candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
-    }
-
-    /// Fetches all refs of the run, and takes over the new captures.
-    pub fn fetch_whole_run(&self, run: &Run) -> Result<()> {
-        self.fetch_refs(["*".to_owned()])?;
-        run.candidates.iter().try_for_each(|name| self.take(&refs::capture(&self.run, name)))
     }
 
     /// Takes over the run's record if it is newer than the one here. Returns the run.
