@@ -162,15 +162,11 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
 /// doubts.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
-    remarks_beside(verdict, total_usage(used))
+    remarks_with_usage(verdict, total_usage(used))
 }
 
-/// The [`remarks`] without the usage of agents, for an answer that shows the usage elsewhere.
-pub fn remarks_beside_usage(verdict: &Verdict) -> Vec<String> {
-    remarks_beside(verdict, None)
-}
-
-fn remarks_beside(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
+/// The [`remarks`] with this line about the usage of agents, or with none.
+pub fn remarks_with_usage(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     let effort = effort_words::line(verdict.effort).into_iter();
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
 }

@@ -100,7 +100,7 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, verdict)));
         // The agents' usage is left out here, because it was already shown above, including the usage
         // since the verdict.
-        for line in comparison::remarks_beside_usage(verdict) {
+        for line in comparison::remarks_with_usage(verdict, None) {
             text.push_str(&format!("{}\n", table::printable(&line)));
         }
     }
