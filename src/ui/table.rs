@@ -3,9 +3,13 @@
 pub use crate::model::size::size;
 use console::{measure_text_width, truncate_str};
 use owo_colors::Style;
+use textwrap::{Options, WordSplitter, WrapAlgorithm};
 
 use crate::model::plain;
 use crate::ui::style::{Styles, Tone};
+
+/// A blank at which no line is broken.
+const NO_BREAK: &str = "\u{a0}";
 
 /// The number of blanks between two columns.
 const GAP: usize = 2;
@@ -97,34 +101,17 @@ pub fn brief(text: &str) -> String {
 /// is broken between its words, and a word that is wider than a line is broken anywhere. Nothing is cut off,
 /// because two names may differ only at their ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for (at, text) in texts.iter().enumerate() {
-        let comma = if at + 1 < texts.len() { "," } else { "" };
-        let is_wide = measure_text_width(text) + comma.len() > width;
-        let mut pieces = if is_wide { text.split(' ').collect() } else { vec![text.as_str()] };
-        let last = pieces.pop().into_iter().map(|piece| (piece, comma));
-        for (mut piece, comma) in pieces.into_iter().map(|piece| (piece, "")).chain(last) {
-            let most = width.saturating_sub(comma.len());
-            while measure_text_width(piece) > most {
-                let head = truncate_str(piece, most, "").len();
-                // A single letter that is wider than the line is not broken.
-                let (head, rest) = piece.split_at(head);
-                if head.is_empty() {
-                    break;
-                }
-                lines.push(head.to_owned());
-                piece = rest;
-            }
-            let columns = measure_text_width(piece) + comma.len();
-            match lines.last_mut() {
-                Some(line) if measure_text_width(line) + 1 + columns <= width => {
-                    line.push_str(&format!(" {piece}{comma}"));
-                }
-                _ => lines.push(format!("{piece}{comma}")),
-            }
-        }
-    }
-    lines
+    // Lines are not broken at the blanks of a text that fits into one.
+    let whole = |text: &String| match measure_text_width(text) < width {
+        true => text.replace(' ', NO_BREAK),
+        false => text.clone(),
+    };
+    let joined = texts.iter().map(whole).collect::<Vec<_>>().join(", ");
+    let options = Options::new(width)
+        .wrap_algorithm(WrapAlgorithm::FirstFit)
+        .word_splitter(WordSplitter::NoHyphenation);
+    let lines = textwrap::wrap(&joined, options).into_iter().filter(|line| !line.is_empty());
+    lines.map(|line| line.replace(NO_BREAK, " ")).collect()
 }
 
 /// A time span in words: `0.4s`, `12s`, `3m05s`, `2h10m`.
@@ -203,7 +190,7 @@ mod tests {
         assert_eq!(lines(&["äö", "üßé"], 7), ["äö, üßé"], "by columns, not by bytes");
         assert_eq!(lines(&["日本", "日本"], 9), ["日本,", "日本"]);
         assert_eq!(lines(&["a::long::name"], 8), ["a::long:", ":name"]);
-        assert_eq!(lines(&["a", "b::long::name", "c"], 8), ["a,", "b::long", "::name,", "c"]);
+        assert_eq!(lines(&["a", "b::long::name", "c"], 8), ["a,", "b::long:", ":name, c"]);
         for width in 3..12 {
             let cut = lines(&["日本語日本語", "e\u{301}", "", "abcdefghijklm"], width);
             assert!(cut.iter().all(|line| measure_text_width(line) <= width), "{cut:?}");
