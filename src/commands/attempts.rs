@@ -10,7 +10,7 @@ use crate::model::name::Name;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 use crate::ops::spawn::SpawnedRun;
-use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{AttemptOptions, AttemptReport, Attempts};
 use crate::process::interrupt;
 use crate::ui::json;
 
@@ -124,7 +124,8 @@ pub fn run_new(
 ) -> Result<u8> {
     let report = match commands.as_slice() {
         [] => AttemptReport::default(),
-        _ => attempts::run_attempts(session, &run, &commands, options, &())
+        _ => Attempts { session, run: &run, options, beside: &() }
+            .run(&commands)
             .map_err(|e| e.hint(resume_hint(&run)))?,
     };
     drop(lock);

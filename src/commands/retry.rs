@@ -10,7 +10,7 @@ use crate::model::name::Name;
 use crate::ops::beside::NextAttempt;
 use crate::ops::repair;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempts;
+use crate::ops::spawn::attempts::Attempts;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::store::candidate::CandidateRef;
 
@@ -72,7 +72,8 @@ pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
         require_yes(session, candidate, &command, args.yes)?;
     }
     let round = NextAttempt { candidate: name.clone(), command, is_further_round: true };
-    let report = attempts::rerun_all(session, &run, vec![round], &options, &())?;
+    let report =
+        Attempts { session, run: &run, options: &options, beside: &() }.rerun(vec![round])?;
     let typed = if args.command.command.is_empty() { "" } else { " -- …" };
     let go_on = format!("continue with another `git frites retry {candidate}{typed}`");
     let candidates = std::slice::from_ref(&name);

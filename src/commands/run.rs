@@ -39,7 +39,7 @@ use crate::ops::land::plan::LandOptions;
 use crate::ops::land::target::{MergeTarget, ResolvedTarget};
 use crate::ops::repair::{self, Repaired, Rounds};
 use crate::ops::session::Session;
-use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{AttemptOptions, AttemptReport, Attempts};
 use crate::ops::spawn::command::{self, CandidateCommand, is_exact};
 use crate::ops::spawn::recover::lock_recovered;
 use crate::ops::spawn::resume;
@@ -155,8 +155,9 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
     session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
-    plan.finish(&run, &run.candidates, lock, |eager| {
-        attempts::run_attempts(session, &run, &commands, &plan.options, eager)
+    plan.finish(&run, &run.candidates, lock, |beside| {
+        Attempts { session, run: &run, options: &plan.options, beside }
+            .run(&commands)
             .map_err(|e| e.hint(resume_hint(&run)))
     })
 }
@@ -200,8 +201,8 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     again.iter().try_for_each(|(_, command)| command.require_exact())?;
     plan.check(run.root(), &starting)?;
     let starting: Vec<Name> = starting.into_iter().map(|(name, _)| name).collect();
-    plan.finish(&run, &starting, lock, |eager| {
-        resume::resume(session, &run, &commands, &plan.options, eager)
+    plan.finish(&run, &starting, lock, |beside| {
+        resume::resume(&Attempts { session, run: &run, options: &plan.options, beside }, &commands)
     })
 }
 
@@ -399,7 +400,8 @@ fn integrate(
     session.ui.note(format!("run {}: {why}", run.run));
     let options = synthesis::options(session, options);
     let integrated = synthesis::add(session, run, assignment).and_then(|made| {
-        let report = attempts::run_attempts(session, &made.run, &made.commands, &options, &())?;
+        let attempts = Attempts { session, run: &made.run, options: &options, beside: &() };
+        let report = attempts.run(&made.commands)?;
         Ok((made.run, report))
     });
     match integrated {

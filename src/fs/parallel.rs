@@ -2,8 +2,9 @@
 //! threads, which nested calls share. If the system allows no more threads, e.g. because an attempt has started as
 //! many as it may, the caller does the work alone.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope, sleep};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -30,6 +31,27 @@ pub fn start<'scope, 'env, T: Send + 'scope>(
             Err(_) => sleep(BETWEEN_TRIES),
         }
     }
+}
+
+/// Does `work`. Meanwhile, calls `tick` again and again: first after `pause`, and then each time after the pause
+/// that it has returned.
+pub fn beside<T>(
+    mut pause: Duration,
+    mut tick: impl FnMut() -> Duration + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    scope(|scope| {
+        let (done, waiting) = channel::<()>();
+        start(scope, move || {
+            // The loop ends when `done` is dropped.
+            while waiting.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                pause = tick();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 /// The pool of the process; `None` if its threads could not be started.

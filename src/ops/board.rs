@@ -3,8 +3,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -282,6 +280,27 @@ impl Board {
         words
     }
 
+    /// Counts the lines that candidates have changed: in judging once, in their captures; else in the worktrees in
+    /// which commands run. Returns the pause before the next look.
+    fn look(&self, session: &Session, run: &Run, names: &[Name]) -> Duration {
+        if self.kind == WorkKind::Judging {
+            for name in names {
+                let lines = session.captured_lines(session.store.candidate(run, name));
+                self.counted_lines(name, lines);
+            }
+            return Duration::MAX;
+        }
+        let began = Instant::now();
+        for name in self.changing() {
+            let lines = session.peek(session.store.candidate(run, &name));
+            // Counts that began before the attempt ended are out of date.
+            if self.changing().contains(&name) {
+                self.counted_lines(&name, lines);
+            }
+        }
+        BETWEEN_LOOKS.max(began.elapsed() * REST)
+    }
+
     /// The candidates whose own commands run now, and so may change their worktrees.
     fn changing(&self) -> Vec<Name> {
         if self.kind != WorkKind::Attempts {
@@ -316,40 +335,12 @@ pub fn live<T>(
     if !session.ui.begin_live() {
         return work();
     }
-    let result = thread::scope(|scope| {
-        let (done, waiting) = channel::<()>();
-        let (peeked, looks) = channel::<()>();
-        parallel::start(scope, move || {
-            // The loop ends when `done` is dropped.
-            while let Err(RecvTimeoutError::Timeout) = waiting.recv_timeout(REDRAW) {
-                session.ui.show_live(&board.view(session, run, names), interrupt::requests());
-            }
-        });
-        parallel::start(scope, move || {
-            if board.kind == WorkKind::Judging {
-                for name in names {
-                    let lines = session.captured_lines(session.store.candidate(run, name));
-                    board.counted_lines(name, lines);
-                }
-                return;
-            }
-            let mut rest = BETWEEN_LOOKS;
-            while let Err(RecvTimeoutError::Timeout) = looks.recv_timeout(rest) {
-                let began = Instant::now();
-                for name in board.changing() {
-                    let lines = session.peek(session.store.candidate(run, &name));
-                    // Counts that began before the attempt ended are out of date.
-                    if board.changing().contains(&name) {
-                        board.counted_lines(&name, lines);
-                    }
-                }
-                rest = BETWEEN_LOOKS.max(began.elapsed() * REST);
-            }
-        });
-        let result = work();
-        drop((done, peeked));
-        result
-    });
+    let draw = || {
+        session.ui.show_live(&board.view(session, run, names), interrupt::requests());
+        REDRAW
+    };
+    let look = || board.look(session, run, names);
+    let result = parallel::beside(REDRAW, draw, || parallel::beside(Duration::ZERO, look, work));
     session.ui.end_live();
     result
 }

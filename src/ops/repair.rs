@@ -20,7 +20,7 @@ use crate::ops::capture::Captured;
 use crate::ops::judge::{NextRounds, RepeatedJudging, RoundGiver};
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempts::{self, AttemptOptions};
+use crate::ops::spawn::attempts::{AttemptOptions, Attempts};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::cost_limit::CostLimit;
 use crate::ops::spawn::put_back::put_back;
@@ -239,7 +239,7 @@ pub fn repair(
         let base_failed = verdict.baseline.as_ref().is_some_and(|base| !base.results.passed());
         let enough = if base_failed { rounds.enough } else { None };
         let eager = judging.beside(run, &starting, rounds, enough)?;
-        let report = attempts::rerun_all(session, run, next.begun, options, &eager)?;
+        let report = Attempts { session, run, options, beside: &eager }.rerun(next.begun)?;
         escaped.extend(report.escaped);
         if interrupt::signal().is_some() {
             break;

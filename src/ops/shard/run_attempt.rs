@@ -8,7 +8,7 @@ use crate::ops::clean;
 use crate::ops::session::Session;
 use crate::ops::shard::captures::{has_ended, recorded_state};
 use crate::ops::shard::exchange::Exchange;
-use crate::ops::spawn::attempts::AttemptOptions;
+use crate::ops::spawn::attempts::{AttemptOptions, Attempts};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::resume::start_again;
@@ -63,7 +63,8 @@ pub fn run_attempt(
     command.require_program()?;
     // The worktree stays until the capture is stored: its removal is the mark of a stored attempt.
     let until_stored = AttemptOptions { keep: true, ..options.clone() };
-    let report = start_again(session, &run, &[(name.clone(), command)], &until_stored, &())?;
+    let attempts = Attempts { session, run: &run, options: &until_stored, beside: &() };
+    let report = start_again(&attempts, &[(name.clone(), command)])?;
     let captured = report.results.first();
     let captured = captured.ok_or_else(|| Error::internal("an attempt has no result"))?;
     require_attempt(candidate, captured)?;

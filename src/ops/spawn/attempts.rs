@@ -18,7 +18,6 @@ use crate::ops::capture::Captured;
 use crate::ops::guard::{self, Guard};
 use crate::ops::hooks;
 use crate::ops::session::Session;
-use crate::ops::spawn::checkpoint;
 use crate::ops::spawn::command::{CandidateCommand, words};
 use crate::ops::spawn::cost_limit;
 use crate::ops::spawn::limits;
@@ -71,113 +70,170 @@ pub struct AttemptReport {
     pub affects_outcomes: bool,
 }
 
-/// Runs commands in worktrees, and captures each worktree when its command ends. The caller holds the run's
-/// lock, and the run is marked as running.
-///
-/// Meanwhile, `beside` does its work. Changes outside of the worktrees are watched during both. `beside` opens
-/// the gate that the commands wait for, and can add further rounds. Fails if `beside` locks the gate before any
-/// command has started.
-pub fn run_attempts(
-    session: &Session,
-    run: &Run,
-    commands: &[(Name, CandidateCommand)],
-    options: &AttemptOptions,
-    beside: &dyn Beside,
-) -> Result<AttemptReport> {
-    let first = commands.iter().map(|(name, command)| NextAttempt {
-        candidate: name.clone(),
-        command: command.clone(),
-        is_further_round: false,
-    });
-    run_all(session, run, first.collect(), options, beside)
+/// The attempts of a run whose commands run, and the work that is done beside them.
+pub struct Attempts<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The run.
+    pub run: &'a Run,
+    /// How the commands run.
+    pub options: &'a AttemptOptions,
+    /// The work beside them.
+    pub beside: &'a dyn Beside,
 }
 
-fn run_all(
-    session: &Session,
-    run: &Run,
-    attempts: Vec<NextAttempt>,
-    options: &AttemptOptions,
-    beside: &dyn Beside,
-) -> Result<AttemptReport> {
-    let store = &session.store;
-    let guard = guard::choose_for(session, &run.base)?;
-    let watched = guard.as_ref().map_or(WatchedCommands::Attempts, Guard::watched_commands);
-    let watch = watch::begin(session.integrity(), run, watched, None)?;
-    let names: Vec<Name> = attempts.iter().map(|one| one.candidate.clone()).collect();
-    let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
-    let mut candidates = names.iter().map(|name| store.candidate(run, name));
-    candidates.try_for_each(|one| one.update(|record| record.begin_access(&access)).map(drop))?;
-    let terms = AttemptTerms::new(options.limits, options.keep, guard);
-    let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
-    let board = Board::new(WorkKind::Attempts, jobs);
-    let cancel = Cancel::default();
-    let gate = StartGate::default();
-    let queue = WorkQueue::new(attempts);
-    let run_one = |next: NextAttempt| {
-        let NextAttempt { candidate: name, command, is_further_round } = &next;
-        let candidate = store.candidate(run, name);
-        if *is_further_round {
-            begin_round(session, candidate, command)?;
-        }
-        if let Some(refused) = gate.refuse(session, candidate)? {
-            return Ok(refused);
-        }
-        board.attempt_began(name);
-        let one = OneAttempt { session, candidate, command, terms: &terms };
-        let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
-        if let Ok(captured) = &done {
-            board.counted_lines(name, diff::lines_of(&captured.changes));
-        }
-        board.ended(name, ending(&done));
-        if let Ok(captured) = &done {
-            beside.attempt_ended(name);
-            hooks::tell_ended(session, candidate, captured);
-        }
-        done
-    };
-    let results = board::live(session, run, &names, &board, || {
-        let at_work = AttemptsAtWork {
-            board: &board,
-            queue: &queue,
-            gate: &gate,
-            cancel: &cancel,
-            stop: &terms.enough,
+impl Attempts<'_> {
+    /// Runs commands in worktrees, and captures each worktree when its command ends. The caller holds the run's
+    /// lock, and the run is marked as running.
+    ///
+    /// Meanwhile, `beside` does its work. Changes outside of the worktrees are watched during both. `beside` opens
+    /// the gate that the commands wait for, and can add further rounds. Fails if `beside` locks the gate before any
+    /// command has started.
+    pub fn run(&self, commands: &[(Name, CandidateCommand)]) -> Result<AttemptReport> {
+        let first = commands.iter().map(|(name, command)| NextAttempt {
+            candidate: name.clone(),
+            command: command.clone(),
+            is_further_round: false,
+        });
+        self.run_all(first.collect())
+    }
+
+    fn run_all(&self, attempts: Vec<NextAttempt>) -> Result<AttemptReport> {
+        let Attempts { session, run, options, beside } = *self;
+        let store = &session.store;
+        let guard = guard::choose_for(session, &run.base)?;
+        let watched = guard.as_ref().map_or(WatchedCommands::Attempts, Guard::watched_commands);
+        let watch = watch::begin(session.integrity(), run, watched, None)?;
+        let names: Vec<Name> = attempts.iter().map(|one| one.candidate.clone()).collect();
+        let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
+        let mut candidates = names.iter().map(|name| store.candidate(run, name));
+        candidates
+            .try_for_each(|one| one.update(|record| record.begin_access(&access)).map(drop))?;
+        let terms = AttemptTerms::new(options.limits, options.keep, guard);
+        let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
+        let board = Board::new(WorkKind::Attempts, jobs);
+        let cancel = Cancel::default();
+        let gate = StartGate::default();
+        let queue = WorkQueue::new(attempts);
+        let run_one = |next: NextAttempt| {
+            let NextAttempt { candidate: name, command, is_further_round } = &next;
+            let candidate = store.candidate(run, name);
+            if *is_further_round {
+                begin_round(session, candidate, command)?;
+            }
+            if let Some(refused) = gate.refuse(session, candidate)? {
+                return Ok(refused);
+            }
+            board.attempt_began(name);
+            let one = OneAttempt { session, candidate, command, terms: &terms };
+            let done = one.run().inspect_err(|error| mark_cancelled(candidate, error));
+            if let Ok(captured) = &done {
+                board.counted_lines(name, diff::lines_of(&captured.changes));
+            }
+            board.ended(name, ending(&done));
+            if let Ok(captured) = &done {
+                beside.attempt_ended(name);
+                hooks::tell_ended(session, candidate, captured);
+            }
+            done
         };
-        do_beside(beside, at_work, || {
-            checkpoint::beside(session, run, &run.candidates, options.checkpoint, || {
-                queue.work_on(jobs.min(run.candidates.len()), run_one).into_iter().collect()
+        let results = board::live(session, run, &names, &board, || {
+            let at_work = AttemptsAtWork {
+                board: &board,
+                queue: &queue,
+                gate: &gate,
+                cancel: &cancel,
+                stop: &terms.enough,
+            };
+            do_beside(beside, at_work, || {
+                let work =
+                    || queue.work_on(jobs.min(run.candidates.len()), run_one).into_iter().collect();
+                let Some(every) = options.checkpoint else { return work() };
+                let checkpoint_all = || {
+                    session
+                        .store
+                        .candidates(run)
+                        .for_each(|candidate| checkpoint(session, candidate));
+                    every
+                };
+                parallel::beside(every, checkpoint_all, work)
             })
-        })
-    });
-    let report = end_all(session, run, watch, results)?;
-    gate.require_passed(run)?;
-    Ok(report)
+        });
+        let report = self.end_all(watch, results)?;
+        gate.require_passed(run)?;
+        Ok(report)
+    }
+
+    /// Runs further commands in candidates' existing worktrees. Captures each worktree before its new command
+    /// starts, so that the earlier work is an iteration of its own.
+    pub fn rerun(&self, rounds: Vec<NextAttempt>) -> Result<AttemptReport> {
+        let Attempts { session, run, .. } = *self;
+        let store = &session.store;
+        trust::require_trust(session.integrity(), Some(run))?;
+        limits::require_depth(session)?;
+        if let Some(reached) = cost_limit::reached(session, run)? {
+            return Err(reached.into_error(run));
+        }
+        guard::choose(session)?;
+        rounds.iter().try_for_each(|round| round.command.require_program())?;
+        let _lock = lock_recovered(store, &session.ui, &run.run)?;
+        // This is checked before the run is marked as active, so that an error here leaves everything unchanged.
+        for round in &rounds {
+            store.candidate(run, &round.candidate).require_worktree()?;
+        }
+        store.set_active(&run.run, Phase::Running)?;
+        self.run_all(rounds)
+    }
+
+    /// Ends the watch over attempts that have ended with these results, and clears the mark of the run as running.
+    fn end_all(
+        &self,
+        watch: IntegrityWatch,
+        results: Result<Vec<Captured>>,
+    ) -> Result<AttemptReport> {
+        let Attempts { session, run, .. } = *self;
+        let store = &session.store;
+        // Even after an error, the watch reports what has changed, because a changed configuration may be the
+        // cause of the error.
+        let watched = watch.end(session.integrity(), run);
+        // After an error, if a candidate's record still says that its command runs, the run stays marked as active,
+        // so that the next git-frites command recovers it.
+        let done = if results.is_ok() || !store.candidates(run).any(is_running) {
+            store.clear_active(&run.run)
+        } else {
+            Ok(())
+        };
+        // The first error is returned; later errors are only warnings.
+        let warn = |later: &Error| session.ui.warn(&later.message);
+        let ended = watch::with_work(results, watched, warn);
+        let ((results, report), ()) = watch::with_work(ended, done, warn)?;
+        let TamperReport { words, affects_outcomes } = report;
+        Ok(AttemptReport { results, escaped: words, affects_outcomes })
+    }
 }
 
-/// Ends the watch over attempts that have ended with these results, and clears the mark of the run as running.
-fn end_all(
-    session: &Session,
-    run: &Run,
-    watch: IntegrityWatch,
-    results: Result<Vec<Captured>>,
-) -> Result<AttemptReport> {
-    let store = &session.store;
-    // Even after an error, the watch reports what has changed, because a changed configuration may be the
-    // cause of the error.
-    let watched = watch.end(session.integrity(), run);
-    // After an error, if a candidate's record still says that its command runs, the run stays marked as active,
-    // so that the next git-frites command recovers it.
-    let done = if results.is_ok() || !store.candidates(run).any(is_running) {
-        store.clear_active(&run.run)
-    } else {
-        Ok(())
-    };
-    // The first error is returned; later errors are only warnings.
-    let warn = |later: &Error| session.ui.warn(&later.message);
-    let ended = watch::with_work(results, watched, warn);
-    let ((results, report), ()) = watch::with_work(ended, done, warn)?;
-    let TamperReport { words, affects_outcomes } = report;
-    Ok(AttemptReport { results, escaped: words, affects_outcomes })
+/// Captures one candidate if its command runs. The capture can fail, e.g. because a file disappears while it
+/// is read. A failure is only a note, because the next checkpoint tries again.
+fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
+    let ui = &session.ui;
+    if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {
+        return;
+    }
+    match session.capture(candidate) {
+        Ok(captured) => {
+            if let Some(capture) = captured.capture
+                && captured.fresh
+            {
+                ui.note(format!(
+                    "{candidate}@{}: checkpoint, {}",
+                    capture.iteration, captured.blast
+                ));
+            }
+        }
+        Err(error) => {
+            ui.note(format!("{candidate}: no checkpoint this time: {}", error.message));
+        }
+    }
 }
 
 /// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the work
@@ -229,32 +285,6 @@ fn mark_cancelled(candidate: CandidateRef<'_>, error: &Error) {
     });
     // An error here is ignored, because it most likely has the same cause as `error`.
     let _ = marked;
-}
-
-/// Runs further commands in candidates' existing worktrees. Captures each worktree before its new command
-/// starts, so that the earlier work is an iteration of its own.
-pub fn rerun_all(
-    session: &Session,
-    run: &Run,
-    rounds: Vec<NextAttempt>,
-    options: &AttemptOptions,
-    beside: &dyn Beside,
-) -> Result<AttemptReport> {
-    let store = &session.store;
-    trust::require_trust(session.integrity(), Some(run))?;
-    limits::require_depth(session)?;
-    if let Some(reached) = cost_limit::reached(session, run)? {
-        return Err(reached.into_error(run));
-    }
-    guard::choose(session)?;
-    rounds.iter().try_for_each(|round| round.command.require_program())?;
-    let _lock = lock_recovered(store, &session.ui, &run.run)?;
-    // This is checked before the run is marked as active, so that an error here leaves everything unchanged.
-    for round in &rounds {
-        store.candidate(run, &round.candidate).require_worktree()?;
-    }
-    store.set_active(&run.run, Phase::Running)?;
-    run_all(session, run, rounds, options, beside)
 }
 
 /// Captures the work of a candidate's earlier commands, keeps their logs, and marks the candidate

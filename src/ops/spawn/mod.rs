@@ -1,7 +1,6 @@
 //! Makes a run with all its worktrees and branches. After an error, nothing of the run is left.
 pub mod add;
 pub mod attempts;
-pub mod checkpoint;
 pub mod command;
 pub mod cost_limit;
 pub mod limits;
@@ -321,7 +320,12 @@ fn make(
     let registered = begun.and_then(|()| register_all(session, run, names));
     drop(repository);
     let filled = registered.and_then(|registered| {
-        let prepared = populate_all(session, run, names, &registered, preparation)?;
+        let populate = || populate(session, run, names, &registered, preparation);
+        // A change that was made elsewhere does not begin with the user's checkout.
+        let prepared = match names.iter().any(|name| run.seed(name).is_some()) {
+            false => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
+            true => populate()?,
+        };
         // Once the run's record lists the candidates, recovery expects all of them to be complete.
         let mut kept = store.judged(&run.run)?;
         let seeds: BTreeSet<&Oid> = names.iter().filter_map(|name| run.seed(name)).collect();
@@ -403,22 +407,7 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Regi
 }
 
 /// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes the
-/// worktrees' indexes and the candidates' records. Meanwhile, looks at the user's checkout, unless the worktrees
-/// get a change that was made elsewhere.
-fn populate_all(
-    session: &Session,
-    run: &Run,
-    names: &[Name],
-    registered: &[Registered],
-    preparation: &Preparation,
-) -> Result<Vec<Prepared>> {
-    let populate = || populate(session, run, names, registered, preparation);
-    match names.iter().any(|name| run.seed(name).is_some()) {
-        false => Preparation::beside_look_at_checkout(session, &run.base, populate),
-        true => populate(),
-    }
-}
-
+/// worktrees' indexes and the candidates' records.
 fn populate(
     session: &Session,
     run: &Run,

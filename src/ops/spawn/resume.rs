@@ -4,10 +4,9 @@ use crate::integrity::trust;
 use crate::model::candidate::{Candidate, CommandEnd, State};
 use crate::model::name::Name;
 use crate::model::run::Run;
-use crate::ops::beside::Beside;
 use crate::ops::guard;
 use crate::ops::session::Session;
-use crate::ops::spawn::attempts::{self, AttemptOptions, AttemptReport};
+use crate::ops::spawn::attempts::{AttemptReport, Attempts};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::limits;
 use crate::ops::spawn::prepare::Preparation;
@@ -45,19 +44,16 @@ pub fn to_start(
 /// half-finished work. The old worktree is captured first, and stays an iteration. A later round is not run
 /// again, but taken back. `beside` does its work while the commands run. The caller holds the run's lock.
 pub fn resume(
-    session: &Session,
-    run: &Run,
+    attempts: &Attempts<'_>,
     commands: &[(Name, CandidateCommand)],
-    options: &AttemptOptions,
-    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
-    let store = &session.store;
+    let Attempts { session, run, .. } = *attempts;
     trust::require_trust(session.integrity(), Some(run))?;
     limits::require_depth(session)?;
     let pending = to_start(session, run, commands)?;
     pending.iter().try_for_each(|(_, command)| command.require_program())?;
     for (name, _) in commands {
-        let candidate = store.candidate(run, name);
+        let candidate = session.store.candidate(run, name);
         let record = candidate.record()?;
         // A later round (`retry`, `run --rounds`) does not run again in a fresh worktree, which would lack the
         // work of the earlier rounds.
@@ -68,7 +64,7 @@ pub fn resume(
     if pending.is_empty() {
         return Ok(AttemptReport::default());
     }
-    start_again(session, run, &pending, options, beside)
+    start_again(attempts, &pending)
 }
 
 /// Takes back an interrupted later round: restores the files of the candidate's newest capture that can be
@@ -110,12 +106,10 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
 /// Runs these commands in fresh worktrees. The candidates' old worktrees are captured and removed first. The
 /// caller holds the run's lock.
 pub fn start_again(
-    session: &Session,
-    run: &Run,
+    attempts: &Attempts<'_>,
     commands: &[(Name, CandidateCommand)],
-    options: &AttemptOptions,
-    beside: &dyn Beside,
 ) -> Result<AttemptReport> {
+    let Attempts { session, run, .. } = *attempts;
     let store = &session.store;
     guard::choose(session)?;
     let preparation = Preparation::new(session, &run.base, commands.len())?;
@@ -136,7 +130,7 @@ pub fn start_again(
             e.hint("what was there is captured; the same command makes the worktrees again")
         })?;
     preparation.report(session, run, &names, &prepared);
-    attempts::run_attempts(session, run, commands, options, beside)
+    attempts.run(commands)
 }
 
 #[cfg(test)]
