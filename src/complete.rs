@@ -163,8 +163,7 @@ impl Runs {
     /// The candidates of the run that was typed, or else of the first runs whose names begin with what was
     /// typed, each as `RUN/CAND`.
     fn pairs(&self, typed: &str) -> Option<Offers> {
-        let offer =
-            |run: Run, rest: &str| self.offer_candidates(&run, &format!("{}/", run.run), rest);
+        let offer = |run: Run, rest: &str| self.offer_candidates(&run, &format!("{run}/"), rest);
         if let Some((run, rest)) = typed.split_once('/') {
             return Some(offer(self.called(run)?, rest));
         }
@@ -177,7 +176,7 @@ impl Runs {
     fn offer_candidates(&self, run: &Run, before: &str, typed: &str) -> Offers {
         begun_names(&run.candidates, before, typed, |name| {
             let candidate = self.store.candidate(run, name).record().ok()?;
-            Some(format!("candidate of run {}, {}", run.run, candidate.state))
+            Some(format!("candidate of run {run}, {}", candidate.state))
         })
     }
 }
@@ -228,7 +227,7 @@ fn addresses(scope: Scope, typed: &str) -> Option<Offers> {
             let (run, name) = pair.split_once('/')?;
             let run = runs.called(run)?;
             let newest = runs.store.candidate(&run, &name.parse().ok()?).latest().ok()??;
-            let all = (1..=newest.iteration).map(|n| format!("{}/{name}@{n}", run.run));
+            let all = (1..=newest.iteration).map(|n| format!("{run}/{name}@{n}"));
             Some(begun(all, typed))
         }
     }
@@ -259,7 +258,7 @@ fn with_base(offers: Option<Offers>, typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     let named = typed.split_once('/').and_then(|(run, _)| runs.called(run));
     if let Some(run) = named.or_else(|| runs.newest()) {
-        let base = format!("{}/@base", run.run);
+        let base = format!("{run}/@base");
         if base.starts_with(typed) {
             offers.push(offer(base, Some("what the run starts from".to_owned())));
         }

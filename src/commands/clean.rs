@@ -247,7 +247,7 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[Target]) -> Result<u8> {
             if !args.dry_run {
                 clean::mark_kept(session, session.store.candidate(run, name), args.keep)?;
             }
-            let address = format!("{}/{name}", run.run);
+            let address = format!("{run}/{name}");
             let verb = match (args.dry_run, args.keep) {
                 (false, true) => "kept",
                 (false, false) => "no longer kept:",
@@ -375,9 +375,9 @@ fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) ->
         let all = target.run.candidates.len();
         return Err(match target.names.len() < all {
             true => Error::usage("--forget removes whole runs")
-                .hint(format!("write `git frites clean --forget {}`", run.run)),
-            false => Error::no(format!("run {} has got other candidates meanwhile", run.run))
-                .hint(format!("look at them with `git frites diff {}`, then clean again", run.run)),
+                .hint(format!("write `git frites clean --forget {run}`")),
+            false => Error::no(format!("run {run} has got other candidates meanwhile"))
+                .hint(format!("look at them with `git frites diff {run}`, then clean again")),
         });
     }
     Ok(names)

@@ -122,10 +122,9 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let views: Vec<View> = match (&selection.candidate, other) {
         (None, Some(_)) => {
             return Err(Error::usage(format!(
-                "'{}' is a run, and only two candidates can be compared",
-                run.run
+                "'{run}' is a run, and only two candidates can be compared"
             ))
-            .hint(format!("write {}/CANDIDATE first", run.run)));
+            .hint(format!("write {run}/CANDIDATE first")));
         }
         (None, None) if args.no_capture => {
             let candidates = session.store.candidates(run);
@@ -175,7 +174,7 @@ fn tests(
     let verdict =
         stored.as_ref().filter(|verdict| verdict.candidates.iter().any(|e| e.cross.is_some()));
     let Some(verdict) = verdict else {
-        let text = format!("the tests of run {} were not judged on each other", run.run);
+        let text = format!("the tests of run {run} were not judged on each other");
         let terms = stored.map(|verdict| verdict.terms).unwrap_or_default();
         let judge = terms.judge_command(&run.run, " --cross");
         return Err(Error::no(text).hint(format!("judge them: `{judge}`")));

@@ -32,8 +32,8 @@ pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
         session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let Some(verdict) = session.store.verdict(&run.run)? else {
-        return Err(Error::fatal(format!("run {} was never judged", run.run))
-            .hint(format!("judge it with `git frites judge {}`", run.run)));
+        return Err(Error::fatal(format!("run {run} was never judged"))
+            .hint(format!("judge it with `git frites judge {run}`")));
     };
     let paragraphs = paragraphs(session, &verdict, candidate.as_ref())?;
     let text: Vec<String> = paragraphs

@@ -26,8 +26,7 @@ pub fn add(error: Error) -> Error {
         }
         Cause::ReadOnly if std::env::var_os(env::RUN).is_some() => {
             return Error::fatal(format!(
-                "this is an attempt, which may only change its worktree: {}",
-                error.message
+                "this is an attempt, which may only change its worktree: {error}"
             ))
             .hint("end the attempt: whoever started it judges and lands what is in the worktree");
         }

@@ -92,7 +92,7 @@ fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &Judg
     } else if args.show.output.quiet {
         let (passed, others): (Vec<_>, Vec<_>) =
             entries().partition(|e| e.verified() && code == exit::OK);
-        let address = |e: &Entry| format!("{}/{}", run.run, e.candidate);
+        let address = |e: &Entry| format!("{run}/{}", e.candidate);
         ui.answer(passed.iter().map(|e| address(e) + "\n").collect::<String>());
         for entry in others {
             let verified = if entry.passed() { ", not verified" } else { "" };

@@ -103,9 +103,11 @@ fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<Candi
         (Some(name), _) | (None, [name]) => Ok(store.candidate(run, name)),
         (None, several) => {
             let names: Vec<&str> = several.iter().map(|n| n.as_str()).collect();
-            Err(Error::usage(format!("run {} has {} candidates", run.run, several.len())).hint(
-                format!("name one of them, such as {}/{}: {}", run.run, names[0], names.join(", ")),
-            ))
+            Err(Error::usage(format!("run {run} has {} candidates", several.len())).hint(format!(
+                "name one of them, such as {run}/{}: {}",
+                names[0],
+                names.join(", ")
+            )))
         }
     }
 }
@@ -131,7 +133,7 @@ fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
 
 /// The hint for a run whose commands are unfinished after an interrupt or an error.
 fn resume_hint(run: &Run) -> String {
-    format!("continue with `git frites run --resume {}`", run.run)
+    format!("continue with `git frites run --resume {run}`")
 }
 
 /// The hints about candidates whose agents could not go on, one for each reason.
@@ -144,7 +146,7 @@ fn limited_hints(session: &Session, run: &Run) -> Vec<String> {
             *counts.entry(condition_to_go_on(agent, record.end.fault)).or_default() += 1;
         }
     }
-    let resume = format!("`git frites run --resume {}` starts", run.run);
+    let resume = format!("`git frites run --resume {run}` starts");
     let hint = |(condition_to_go_on, limited)| {
         format!("{condition_to_go_on} {resume} {} again", count(limited, "candidate"))
     };

@@ -48,12 +48,11 @@ pub fn hint_on_missing(
 /// Fails if the run was opened for judging in parts: its candidates must then be judged as parts, on the
 /// terms of the run.
 pub fn require_unopened(session: &Session, run: &Run, candidates: &[Name]) -> Result<()> {
-    let name = &run.run;
-    if session.store.terms(name)?.is_none() {
+    if session.store.terms(&run.run)?.is_none() {
         return Ok(());
     }
-    let error = Error::fatal(format!("run {name} was opened for judging in parts"));
+    let error = Error::fatal(format!("run {run} was opened for judging in parts"));
     Err(candidates.iter().fold(error, |error, candidate| {
-        error.hint(format!("judge the part: `git frites shard judge {name}/{candidate}`"))
+        error.hint(format!("judge the part: `git frites shard judge {run}/{candidate}`"))
     }))
 }

@@ -94,7 +94,7 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
         Some(OutputPlace::Base(run)) => {
             let run = session.store.select(run.as_ref(), Scope::Run, Matching::Prefix)?.run;
             let place = session.store.base_logs(&run.run);
-            choose(session, &format!("{}/@base", run.run), &place, None, command)?
+            choose(session, &format!("{run}/@base"), &place, None, command)?
         }
         Some(OutputPlace::Address(address)) => of_address(session, Some(&address), command)?,
         None => of_address(session, None, command)?,

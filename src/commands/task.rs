@@ -52,14 +52,13 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
         return Ok(exit::OK);
     }
     let line = |place: String, task: &str| format!("{place}\t{}\n", table::printable(task));
-    let mut text: String =
-        own.map(|(name, task)| line(format!("{}/{name}", run.run), task)).collect();
+    let mut text: String = own.map(|(name, task)| line(format!("{run}/{name}"), task)).collect();
     if text.is_empty() || candidate.is_none() {
         let of_run = run.task.as_ref().map(|task| line(run.run.to_string(), task));
         text.insert_str(0, &of_run.unwrap_or_default());
     }
     if text.is_empty() {
-        session.ui.note(format!("run {} is bound to no task", run.run));
+        session.ui.note(format!("run {run} is bound to no task"));
     }
     session.ui.answer(text);
     Ok(exit::OK)

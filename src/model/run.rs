@@ -1,5 +1,6 @@
 //! A run: one round of competing attempts from one base.
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +134,13 @@ pub struct Assignment {
     pub stdin: bool,
     /// Text that is put before the prompt, for this candidate only.
     pub framing: Option<String>,
+}
+
+/// Written as the run's name.
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.run.fmt(f)
+    }
 }
 
 impl Run {

@@ -233,7 +233,7 @@ impl Board {
 
     fn view(&self, session: &Session, run: &Run, names: &[Name]) -> View {
         let mut state = self.state.lock();
-        let address = format!("{}/{BASE}", run.run);
+        let address = format!("{run}/{BASE}");
         let base = running_in(&address, session.store.run_dir(&run.run).base());
         let mut rows: Vec<Row> =
             base.into_iter().map(|running| row_at_work(address.clone(), running)).collect();

@@ -35,7 +35,7 @@ use crate::world::user_directories::work_of;
 fn require_captured(candidate: CandidateRef<'_>, captured: Result<Captured>) -> Result<Captured> {
     let captured = captured.map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
-        Error::no(format!("{}; its worktree of {} is kept", e.message, table::size(bytes)))
+        Error::no(format!("{e}; its worktree of {} is kept", table::size(bytes)))
             .hint("fix that and try again; `git frites clean` with `--discard` removes it with all unsaved work")
     })?;
     refuse_uncapturable(candidate, &captured.omissions)?;
@@ -251,7 +251,7 @@ fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
 /// on the run's branches. Fails if the run is still at work.
 pub fn lock(session: &Session, run: &Run) -> Result<(Lock, Run)> {
     let locked = session.store.lock_and_read(&run.run)?;
-    let branches = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
+    let branches = format!("{}{run}", refs::ATTEMPT_BRANCHES);
     session.repo.heal_ref_locks(&branches, Duration::from_secs(1));
     Ok(locked)
 }
@@ -264,7 +264,7 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let _lock = match lock(session, run) {
         Ok((lock, _)) => lock,
         Err(error) => {
-            session.ui.warn(format!("run {} was not cleaned: {}", run.run, error.message));
+            session.ui.warn(format!("run {run} was not cleaned: {error}"));
             return removed;
         }
     };
@@ -277,7 +277,7 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
         match result {
             Ok(Some(_)) => removed.push(candidate.address()),
             Ok(None) => {}
-            Err(error) => session.ui.warn(format!("{candidate} stays: {}", error.message)),
+            Err(error) => session.ui.warn(format!("{candidate} stays: {error}")),
         }
     }
     empty_trash(session, &session.store.worktrees(run.worktree_root.as_deref()));
@@ -397,7 +397,7 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
         .context(|| format!("could not delete '{}'", directory.display()))?;
     // The record is deleted last: while it exists, an interrupted removal can be repeated.
     let record = refs::record(&run.run);
-    let mut found = repo.refs_under(&format!("refs/frites/{}/", run.run))?;
+    let mut found = repo.refs_under(&format!("refs/frites/{run}/"))?;
     let last: Vec<_> = found.extract_if(.., |(name, _)| *name == record).collect();
     repo.delete_refs(&found, "forget")?;
     repo.delete_refs(&last, "forget")?;
@@ -409,7 +409,7 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
 /// background process, too.
 pub fn start_if_due(session: &Session) {
     if let Err(error) = try_start(session) {
-        session.ui.warn(format!("clean.auto: {}", error.message));
+        session.ui.warn(format!("clean.auto: {error}"));
     }
 }
 

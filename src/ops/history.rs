@@ -137,7 +137,7 @@ pub fn measure(store: &Store, run: &Run) -> Result<()> {
     let (ours, others): (Vec<(RefName, Oid)>, _) =
         repo.refs_under("refs/")?.into_iter().partition(|(name, _)| {
             let belongs = |prefix: &str| {
-                name.strip_prefix(prefix).is_some_and(|r| r.starts_with(&format!("{}/", run.run)))
+                name.strip_prefix(prefix).is_some_and(|r| r.starts_with(&format!("{run}/")))
             };
             belongs("refs/frites/") || belongs(refs::ATTEMPT_BRANCHES)
         });

@@ -86,7 +86,7 @@ pub fn tell(session: &Session, hook: HookKey, run: &Name, candidate: Option<&Nam
         Ok(Some(Failure { words, log, .. })) => {
             log_excerpt::warn(session, &format!("{name} failed: {words}"), &log);
         }
-        Err(error) => session.ui.warn(format!("{name} was not run: {}", error.message)),
+        Err(error) => session.ui.warn(format!("{name} was not run: {error}")),
     }
 }
 

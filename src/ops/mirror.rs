@@ -99,7 +99,7 @@ fn open_at(path: &Path) -> Result<Repo> {
     match Repo::open(path) {
         Ok(repo) => return Ok(repo),
         Err(error) if may_hold_attempts(path) => {
-            let what = format!("could not open the mirror '{}': {}", path.display(), error.message);
+            let what = format!("could not open the mirror '{}': {error}", path.display());
             return Err(Error::fatal(what).hint(
                 "it may hold attempts that are stored nowhere else: repair it, or move it away",
             ));

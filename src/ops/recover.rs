@@ -87,10 +87,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
             // outside recovers the run.
             Err(error) if error.cause == Cause::ReadOnly => {}
             // A damaged run must not make commands on other runs fail.
-            Err(error) => messages.push(format!(
-                "run {run} was interrupted and could not be recovered: {}",
-                error.message
-            )),
+            Err(error) => messages
+                .push(format!("run {run} was interrupted and could not be recovered: {error}")),
         }
     }
     let are_unchanged = messages.is_empty() && !has_conflicts;

@@ -55,7 +55,7 @@ impl StartGate {
     pub fn require_passed(&self, run: &Run) -> Result<()> {
         match self.locked.get() {
             Some(why) if !self.passed.load(Ordering::Relaxed) => {
-                Err(Error::fatal(format!("run {}: {why}, so no attempt was started", run.run)))
+                Err(Error::fatal(format!("run {run}: {why}, so no attempt was started")))
             }
             _ => Ok(()),
         }

@@ -78,7 +78,7 @@ fn decide(
     wait: Option<Duration>,
 ) -> Result<Verdict> {
     let (verdict, missing) = shard::decide(run, options, exchange, wait)?;
-    let missing: Vec<String> = missing.iter().map(|part| format!("{}/{part}", run.run)).collect();
+    let missing: Vec<String> = missing.iter().map(|part| format!("{run}/{part}")).collect();
     if !missing.is_empty() {
         let what = if verdict.decision.decision == DecisionKind::Undecided {
             "missing"

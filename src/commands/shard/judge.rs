@@ -69,7 +69,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     judge.judge(&parts, |part: &Part, outcome: &PartOutcome, before: bool| {
         let before = if before { "\tstored before" } else { "" };
         if !args.quiet {
-            session.ui.answer(format!("{}/{part}\t{}{before}\n", run.run, outcome.words()));
+            session.ui.answer(format!("{run}/{part}\t{}{before}\n", outcome.words()));
         }
     })?;
     Ok(exit::OK)

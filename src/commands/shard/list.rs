@@ -29,7 +29,7 @@ pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     let storage = shard::part_storage(session, &run, exchange.as_ref());
     storage.name_unreadable(&session.ui, &run.candidates);
     let pending = storage.pending(&terms)?;
-    let lines = pending.iter().map(|part| format!("{}/{part}\n", run.run));
+    let lines = pending.iter().map(|part| format!("{run}/{part}\n"));
     session.ui.answer(lines.collect::<String>());
     Ok(exit::OK)
 }

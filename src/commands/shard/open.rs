@@ -68,10 +68,9 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     }
     let run = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix)?.run;
     if session.config.get(keys::ORACLE_RANK) == Rank::Cross {
-        let name = &run.run;
-        return Err(Error::fatal(format!("run {name} cannot be ranked by cross, as oracle.rank says: no part judges the tests of one candidate on another"))
-            .hint(format!("open it with another rule: `git -c frites.oracle.rank=auto frites shard open {name}`"))
-            .hint(format!("or judge it here: `git frites judge {name}`")));
+        return Err(Error::fatal(format!("run {run} cannot be ranked by cross, as oracle.rank says: no part judges the tests of one candidate on another"))
+            .hint(format!("open it with another rule: `git -c frites.oracle.rank=auto frites shard open {run}`"))
+            .hint(format!("or judge it here: `git frites judge {run}`")));
     }
     require_trust(session, &run, args.trust_config)?;
     let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
@@ -79,7 +78,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     let terms = shard::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
     note_unjudged(session, &run, &terms)?;
     if terms.trees.is_empty() {
-        session.ui.warn(format!("run {} has no usable candidate", run.run));
+        session.ui.warn(format!("run {run} has no usable candidate"));
         return Ok(exit::UNUSABLE);
     }
     session.ui.answer(format!("{}\n", terms.parts().count()));
@@ -105,14 +104,13 @@ fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()
 fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     let request = args.new.request(session)?;
     let run = shard::open_attempts(session, request, args.remote.as_deref())?;
-    let name = &run.run;
     if args.json || args.quiet {
         let report = AttemptReport::default();
         let all = &run.candidates;
         let round = RoundAnswer { run: &run, candidates: all, report: &report, checkpoints: false };
         round.print(session, &AnswerArgs { json: args.json, quiet: args.quiet })?;
     } else {
-        let lines = run.candidates.iter().map(|candidate| format!("{name}/{candidate}\n"));
+        let lines = run.candidates.iter().map(|candidate| format!("{run}/{candidate}\n"));
         session.ui.answer(lines.collect::<String>());
     }
     let is_prepared = session.config.command(keys::SPAWN_SETUP).is_some_and(|(c, _)| !c.is_empty());
@@ -122,12 +120,12 @@ fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
         );
     }
     if args.remote.is_none() {
-        session.ui.hint(format!(
-            "push it: `git push REMOTE 'refs/frites/{name}/*:refs/frites/{name}/*'`"
-        ));
+        session
+            .ui
+            .hint(format!("push it: `git push REMOTE 'refs/frites/{run}/*:refs/frites/{run}/*'`"));
     }
     session.ui.hint(format!(
-        "make each attempt where you like: `git frites shard run --remote URL {name}/{}`",
+        "make each attempt where you like: `git frites shard run --remote URL {run}/{}`",
         run.candidates[0]
     ));
     Ok(exit::OK)

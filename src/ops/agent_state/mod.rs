@@ -323,7 +323,7 @@ fn settle_of(
             Err(e) => {
                 let path = login.in_state(&root);
                 let error = Error::io(format!("could not remove '{}'", path.display()), e);
-                session.ui.warn(format!("{candidate}: {}", error.message));
+                session.ui.warn(format!("{candidate}: {error}"));
             }
         }
     }

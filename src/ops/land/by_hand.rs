@@ -38,10 +38,7 @@ pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
         });
         // A damaged run must not make commands on other runs fail.
         if let Err(error) = detected {
-            messages.push(format!(
-                "the landing of {run}/{candidate} cannot be looked at: {}",
-                error.message
-            ));
+            messages.push(format!("the landing of {run}/{candidate} cannot be looked at: {error}"));
         }
     }
     Ok(messages)
@@ -160,7 +157,7 @@ fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<R
 /// The error of an undo that is not possible yet, because the landing's conflicts are not resolved.
 pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
     let short = branch.short();
-    Error::no(format!("the conflicts of {}/{name} on '{short}' are not committed yet", run.run))
+    Error::no(format!("the conflicts of {run}/{name} on '{short}' are not committed yet"))
         .hint("resolve them there, then `git add` and `git commit`")
         .hint(format!("or give up: `git checkout -f -` and `git branch -D {short}`"))
 }

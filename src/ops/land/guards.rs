@@ -192,12 +192,10 @@ pub fn require_usable_configuration(
         return Ok(());
     }
     Config::check_file(&text).map_err(|e| {
-        let what =
-            format!("{}/{candidate} would land a configuration that cannot be used", run.run);
-        Error::fatal(format!("{what}: {}", e.message)).hint(format!(
-            "correct {} in `git frites path {}/{candidate}`, and judge again",
-            config::FILE,
-            run.run
+        let what = format!("{run}/{candidate} would land a configuration that cannot be used");
+        Error::fatal(format!("{what}: {e}")).hint(format!(
+            "correct {} in `git frites path {run}/{candidate}`, and judge again",
+            config::FILE
         ))
     })
 }

@@ -108,7 +108,7 @@ impl Plan {
             return Err(unverified(&run, &candidate, iteration, verdict.as_ref(), &why()));
         }
         if let Some(damage) = trees::damage(&session.repo, &run.base, &tree) {
-            return Err(Error::no(format!("{}/{candidate} cannot land: {damage}", run.run)).hint(
+            return Err(Error::no(format!("{run}/{candidate} cannot land: {damage}")).hint(
                 format!("choose another candidate: `{}`", session.store.judge_command(&run.run)),
             ));
         }
@@ -415,15 +415,12 @@ fn choose(
         return Ok(name);
     }
     let Some(verdict) = verdict else {
-        return Err(Error::no(format!(
-            "run {} was not judged, so nothing is verified to land",
-            run.run
-        ))
-        .hint(format!("judge it with `git frites judge {}`", run.run))
-        .hint(format!(
-            "or name a candidate: `git frites apply --allow-unverified {}/{}`",
-            run.run, run.candidates[0]
-        )));
+        return Err(Error::no(format!("run {run} was not judged, so nothing is verified to land"))
+            .hint(format!("judge it with `git frites judge {run}`"))
+            .hint(format!(
+                "or name a candidate: `git frites apply --allow-unverified {run}/{}`",
+                run.candidates[0]
+            )));
     };
     let decision = &verdict.decision;
     match &decision.recommended {
@@ -433,7 +430,7 @@ fn choose(
             Err(unverified(run, name, None, Some(verdict), &why))
         }
         None => Err(Error::no(format!("there is nothing to land: {}", decision.rationale))
-            .hint(format!("`git frites status {}` shows each candidate's state", run.run))),
+            .hint(format!("`git frites status {run}` shows each candidate's state"))),
     }
 }
 

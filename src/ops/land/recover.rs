@@ -38,9 +38,8 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
         match recover_landing(store, &file, intent, written) {
             Ok(message) => messages.extend(message),
             Err(error) => messages.push(format!(
-                "a landing on '{}' was interrupted and could not be recovered: {}",
-                branch.short(),
-                error.message
+                "a landing on '{}' was interrupted and could not be recovered: {error}",
+                branch.short()
             )),
         }
     }

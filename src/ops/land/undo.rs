@@ -52,8 +52,7 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         [first, ..] => {
             let names: Vec<String> = standing.iter().map(|candidate| candidate.address()).collect();
             return Err(Error::usage(format!(
-                "several candidates of run {} landed: {}",
-                run.run,
+                "several candidates of run {run} landed: {}",
                 names.join(", ")
             ))
             .hint(format!("name one: `git frites apply --undo {}`", first.address())));
@@ -65,18 +64,15 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
         }
     }
     let what = match named {
-        Some(name) => format!("{}/{name}", run.run),
-        None => format!("run {}", run.run),
+        Some(name) => format!("{run}/{name}"),
+        None => format!("run {run}"),
     };
     let is_undone = candidates.iter().any(|candidate| candidate.landing == Landing::Undone);
     let why = if is_undone { "was undone already" } else { "has not landed" };
     let error = Error::no(format!("{what} {why}"));
     if is_undone {
-        return Err(error.hint(format!(
-            "to undo an earlier merge: `git revert -m 1 COMMIT`; `git log --merges --grep 'Frites-Run: {}/'` \
-             lists such commits",
-            run.run
-        )));
+        return Err(error.hint(format!("to undo an earlier merge: `git revert -m 1 COMMIT`; `git log --merges --grep 'Frites-Run: {run}/'` \
+             lists such commits")));
     }
     Err(match last_landed(session)? {
         Some(other) => error.hint(format!("{other} landed: `git frites apply --undo {other}`")),

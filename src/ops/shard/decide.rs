@@ -44,7 +44,7 @@ pub fn decide(
             if Instant::now() >= end {
                 return Err(error);
             }
-            exchange.session.ui.warn(format!("{}; looking again", error.message));
+            exchange.session.ui.warn(format!("{error}; looking again"));
         }
     }
 }

@@ -330,14 +330,11 @@ fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
     for candidate in session.store.candidates(run) {
         // A candidate is cleaned once its capture is pushed.
         if !candidate.record()?.cleaned {
-            let name = &run.run;
             let dir = session.repo.common_dir().display();
             return Err(Error::fatal(format!(
-                "'{dir}' has work of {candidate} in an earlier run '{name}', which was not pushed"
+                "'{dir}' has work of {candidate} in an earlier run '{run}', which was not pushed"
             ))
-            .hint(format!(
-                "once you do not need it: `git -C {dir} frites clean --forget {name}`"
-            )));
+            .hint(format!("once you do not need it: `git -C {dir} frites clean --forget {run}`")));
         }
     }
     clean::forget(session, run)
@@ -364,15 +361,13 @@ pub fn current_terms(
         Some(exchange) => exchange.terms()?,
         None => session.store.terms(&run.run)?,
     };
-    let name = &run.run;
     found.ok_or_else(|| {
         let (place, option) = match exchange {
             Some(exchange) => (format!(" at '{}'", exchange.place()), " --remote R"),
             None => (String::new(), ""),
         };
-        Error::fatal(format!("run {name} was not opened for judging in parts{place}")).hint(
-            format!("open it where its worktrees are: `git frites shard open{option} {name}`"),
-        )
+        Error::fatal(format!("run {run} was not opened for judging in parts{place}"))
+            .hint(format!("open it where its worktrees are: `git frites shard open{option} {run}`"))
     })
 }
 

@@ -121,10 +121,7 @@ impl<'s> ShardJudge<'s, '_> {
                 continue;
             };
             if !session.repo.is_commit(commit) {
-                return Err(Error::fatal(format!(
-                    "{}/{name}: the capture {commit:.10} that is to be judged is not here",
-                    run.run
-                ))
+                return Err(Error::fatal(format!("{run}/{name}: the capture {commit:.10} that is to be judged is not here"))
                 .hint(format!(
                     "fetch it: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or judge with `--remote`",
                     run.run
@@ -198,10 +195,7 @@ impl<'s> ShardJudge<'s, '_> {
                 (None, Some(path)) => format!("'{path}' is here, and was not there"),
                 (None, None) => "their contents differ".to_owned(),
             };
-            return Err(Error::fatal(format!(
-                "the seeds here are not those that run {} was opened with: {what}",
-                run.run
-            ))
+            return Err(Error::fatal(format!("the seeds here are not those that run {run} was opened with: {what}"))
             .hint("put the same untracked files into a clone on this machine, and judge there with `--remote NAME`"));
         }
         Ok(PartJudge {

@@ -41,10 +41,9 @@ pub fn open(
     on_oracle(&oracle)?;
     if oracle.commands.is_empty() {
         return Err(Error::fatal(format!(
-            "there is nothing to judge run {} by: no command was named, configured or detected",
-            run.run
+            "there is nothing to judge run {run} by: no command was named, configured or detected"
         ))
-        .hint(format!("name one: `git frites shard open --test CMD {}`", run.run)));
+        .hint(format!("name one: `git frites shard open --test CMD {run}`")));
     }
     let judged_on = options.terms_to_run(session, &oracle)?;
     let entries = entries::of_run(session, run, &judged_on)?;
@@ -130,7 +129,7 @@ pub fn push(session: &Session, run: &Run, terms: Option<&Oid>, place: &str) -> R
         tips.iter().map(|(name, new)| RemoteMove { name, new, from: From::Ancestor }).collect();
     match remote.push(&moves)? {
         None => Ok(()),
-        Some(reason) => Err(Error::fatal(format!("'{place}' did not take run {}: {reason}", run.run))
+        Some(reason) => Err(Error::fatal(format!("'{place}' did not take run {run}: {reason}"))
             .hint(format!(
                 "if another clone has changed the run there, take that over first: `git fetch {place} 'refs/frites/{0}/*:refs/frites/{0}/*'`",
                 run.run

@@ -39,7 +39,7 @@ pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) 
         let undone = store.save_intent(&run).and_then(|()| recover::roll_back(store, &run));
         return Err(match undone {
             Ok(()) => error.hint("nothing was made"),
-            Err(second) => error.hint(format!("it was not taken back: {}", second.message)),
+            Err(second) => error.hint(format!("it was not taken back: {second}")),
         });
     }
     record_spawned(session, &run);

@@ -42,7 +42,7 @@ pub fn run_attempt(
     let run = exchange.take_run()?;
     if !run.candidates.contains(name) {
         let all: Vec<&str> = run.candidates.iter().map(Name::as_str).collect();
-        return Err(Error::fatal(format!("run {} has no candidate '{name}'", run.run))
+        return Err(Error::fatal(format!("run {run} has no candidate '{name}'"))
             .hint(format!("its candidates: {}", all.join(", "))));
     }
     let _lock = store.lock_run(&run.run)?;
@@ -144,7 +144,7 @@ fn finish(
     if !options.keep
         && let Err(error) = clean::remove(session, candidate)
     {
-        session.ui.warn(format!("{candidate}: its worktree stays: {}", error.message));
+        session.ui.warn(format!("{candidate}: its worktree stays: {error}"));
     }
     Ok(StoredAttempt { state, before: false })
 }

@@ -99,10 +99,8 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
 /// Fails if a candidate of the run already has one of these names.
 fn refuse_taken(run: &Run, names: &[Name]) -> Result<()> {
     match names.iter().find_map(|name| run.candidates.iter().find(|other| other.collides(name))) {
-        Some(twin) => {
-            Err(Error::usage(format!("run {} has a candidate '{twin}' already", run.run))
-                .hint("give the new candidate another name with `-c`"))
-        }
+        Some(twin) => Err(Error::usage(format!("run {run} has a candidate '{twin}' already"))
+            .hint("give the new candidate another name with `-c`")),
         None => Ok(()),
     }
 }
@@ -141,9 +139,9 @@ impl ChangeSource {
                 let apply = index.git().call("apply").args(exact).args(["--cached", "--3way", "-"]);
                 apply.stdin(bytes.as_slice()).run().map_err(|e| {
                     let base = run.base.short();
+                    let why = &e.message;
                     Error::no(format!(
-                        "the patch {name} does not apply to the base of run {}: {}",
-                        run.run, e.message
+                        "the patch {name} does not apply to the base of run {run}: {why}"
                     ))
                     .with_source(e)
                     .hint(format!(
@@ -156,8 +154,7 @@ impl ChangeSource {
                 let commit = repo.resolve_commit(revision)?;
                 let shared = repo.merge_base(&run.base, &commit)?.ok_or_else(|| {
                     Error::fatal(format!(
-                        "'{revision}' shares no history with the base of run {}",
-                        run.run
+                        "'{revision}' shares no history with the base of run {run}"
                     ))
                     .hint("give its change as a patch: `--patch FILE`")
                 })?;
@@ -167,8 +164,7 @@ impl ChangeSource {
                     MergeResult::Clean(tree) => (tree, format!("'{revision}'")),
                     MergeResult::Conflicts(conflicts) => {
                         return Err(Error::no(format!(
-                            "'{revision}' conflicts with the base of run {} in {}",
-                            run.run,
+                            "'{revision}' conflicts with the base of run {run} in {}",
                             conflicts.in_words()
                         ))
                         .hint(format!("rebase it first: `git rebase {}`", run.base.short())));
@@ -177,11 +173,8 @@ impl ChangeSource {
             }
         };
         if tree == base {
-            return Err(Error::no(format!(
-                "{what} changes nothing on the base of run {}",
-                run.run
-            ))
-            .hint("a candidate that changes nothing cannot win"));
+            return Err(Error::no(format!("{what} changes nothing on the base of run {run}"))
+                .hint("a candidate that changes nothing cannot win"));
         }
         Ok(tree)
     }

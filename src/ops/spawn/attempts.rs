@@ -231,7 +231,7 @@ fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
             }
         }
         Err(error) => {
-            ui.note(format!("{candidate}: no checkpoint this time: {}", error.message));
+            ui.note(format!("{candidate}: no checkpoint this time: {error}"));
         }
     }
 }

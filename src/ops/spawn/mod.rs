@@ -347,8 +347,7 @@ fn make(
         false => recover::take_back(store, run, names).and_then(|()| store.clear_active(&run.run)),
     };
     let Err(second) = undone else { return Err(error.hint("nothing was made")) };
-    let name = &run.run;
-    session.ui.warn(format!("what was begun of run {name} was not taken back: {}", second.message));
+    session.ui.warn(format!("what was begun of run {run} was not taken back: {second}"));
     Err(error.hint("the next command tries that again"))
 }
 

@@ -299,7 +299,7 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
     if is_empty && let Err(error) = clean::remove(session, candidate) {
         // This is only a warning, because the candidates can be judged all the same.
         let address = captured.candidate.address();
-        session.ui.warn(format!("{address}: its worktree stays: {}", error.message));
+        session.ui.warn(format!("{address}: its worktree stays: {error}"));
     }
 }
 

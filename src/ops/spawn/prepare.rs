@@ -152,7 +152,7 @@ impl Preparation {
         let board = Board::new(WorkKind::Setup, process::processors());
         let Some(setup) = &self.setup else { return work(&board) };
         let worktrees = count(names.len(), "worktree");
-        session.ui.note(format!("run {}: setup of {worktrees} with `{}`", run.run, setup.command));
+        session.ui.note(format!("run {run}: setup of {worktrees} with `{}`", setup.command));
         board::live(session, run, names, &board, || work(&board))
     }
 

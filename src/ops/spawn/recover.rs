@@ -81,11 +81,10 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
 
 /// The message about a run whose commands were killed.
 fn interrupted(run: &Run) -> String {
-    let name = &run.run;
     let mut message =
-        format!("run {name} was interrupted while its commands ran; their work is kept");
+        format!("run {run} was interrupted while its commands ran; their work is kept");
     if run.has_commands() {
-        message.push_str(&format!("; continue it with `git frites run --resume {name}`"));
+        message.push_str(&format!("; continue it with `git frites run --resume {run}`"));
     }
     message
 }
@@ -147,7 +146,7 @@ pub fn roll_back(store: &Store, run: &Run) -> Result<()> {
     let root = store.worktrees(run.worktree_root.as_deref());
     let _ = fs::remove_dir(root.join(run.run.as_str()));
     tree::delete_tree(store.run_dir(&run.run).path())
-        .context(|| format!("could not remove run {}", run.run))
+        .context(|| format!("could not remove run {run}"))
 }
 
 /// Removes incomplete candidates: their worktrees, administrative entries, branches and directories. The
@@ -157,7 +156,7 @@ pub fn roll_back(store: &Store, run: &Run) -> Result<()> {
 pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     let _lock = store.lock_repository()?;
     // Until the run is complete, no other process writes these refs, so their locks can be removed at once.
-    let prefix = format!("{}{}", refs::ATTEMPT_BRANCHES, run.run);
+    let prefix = format!("{}{run}", refs::ATTEMPT_BRANCHES);
     store.repo().heal_ref_locks(&prefix, Duration::ZERO);
     let root = store.worktrees(run.worktree_root.as_deref());
     for name in names {
@@ -178,7 +177,7 @@ pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
             store.repo().update_ref(&branch, None, Some(&run.base), "spawn taken back")?;
         }
         tree::delete_tree(store.candidate_dir(&run.run, name).path())
-            .context(|| format!("could not remove {}/{name}", run.run))?;
+            .context(|| format!("could not remove {run}/{name}"))?;
     }
     Ok(())
 }

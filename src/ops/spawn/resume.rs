@@ -86,8 +86,7 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
     let work = session.capture(candidate)?.capture.filter(|work| work.tree != capture.tree);
     if let Err(error) = put_back(session, candidate, &capture.tree, &record) {
         session.ui.warn(format!(
-            "{candidate}: another round of it was interrupted, and is not taken back: {}",
-            error.message
+            "{candidate}: another round of it was interrupted, and is not taken back: {error}"
         ));
         session.ui.hint(go_on);
         return Ok(());

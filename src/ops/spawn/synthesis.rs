@@ -115,7 +115,7 @@ pub fn configured_agent(session: &Session) -> Result<Option<Assignment>> {
     let assigned = agents::assign(&session.config, &name, 1).map_err(|e| {
         // The mistake is in the configuration, not in the user's arguments. So the error is fatal, and not
         // about usage.
-        let error = Error::fatal(format!("synthesis.agent: {}", e.message));
+        let error = Error::fatal(format!("synthesis.agent: {e}"));
         e.hints.into_iter().fold(error, Error::hint)
     })?;
     Ok(Some(Assignment { framing: None, ..assigned }))
@@ -172,8 +172,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     limits::require_room(session, run.candidates.len(), 1)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
-        Error::no(format!("run {} was not judged, so nothing in it has passed yet", run.run))
-            .hint(format!("judge it first: `git frites judge {}`", run.run))
+        Error::no(format!("run {run} was not judged, so nothing in it has passed yet"))
+            .hint(format!("judge it first: `git frites judge {run}`"))
     })?;
     let material = distinct(&verdict);
     if material.len() < 2 {

@@ -11,11 +11,7 @@ use crate::ui::report::wording::visible;
 pub fn markdown(report: &Report) -> String {
     let run = &report.run;
     let Some(verdict) = &report.verdict else {
-        return format!(
-            "Run {} of git-frites, from {}, is not judged.\n",
-            run.run,
-            run.base.short()
-        );
+        return format!("Run {run} of git-frites, from {}, is not judged.\n", run.base.short());
     };
     let mut text = String::new();
     let recommended = verdict.decision.recommended.as_ref();
