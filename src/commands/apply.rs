@@ -16,7 +16,6 @@ use crate::ops::land::fresh_branch::{self, FreshBranchOptions, LandedBranch};
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::target::MergeTarget;
 use crate::ops::land::undo::{self, UndoneLanding};
 use crate::ops::session::Session;
 use crate::store::select::{Matching, Scope};
@@ -142,8 +141,7 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         newest_file_wins: if args.merge { newest_file_wins(session, args.strategy) } else { None },
     };
     if args.merge {
-        let target = MergeTarget::parse(session, args.into.as_deref(), &selection.run)?;
-        let merged = merge::merge(session, selection, &options, &target)?;
+        let merged = merge::merge(session, selection, &options, args.into.as_deref())?;
         tell_landed(session, &merged.plan, &merged.branch, Some(&merged.commit));
         let cleaned = args.clean.then(|| clean::after_end(session, &merged.plan.run));
         print_merged(session, args, &merged, cleaned.as_deref())?;

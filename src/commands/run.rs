@@ -36,7 +36,7 @@ use crate::ops::judge::{JudgeOptions, RepeatedJudging, changed_deciders};
 use crate::ops::land::guards::ChangedPrograms;
 use crate::ops::land::merge::{self, MergedCandidate};
 use crate::ops::land::plan::LandOptions;
-use crate::ops::land::target::{MergeTarget, ResolvedTarget};
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::repair::{self, Repaired, Rounds};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::{AttemptOptions, AttemptReport, Attempts};
@@ -154,7 +154,7 @@ fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     }
     let SpawnedRun { run, lock, .. } = spawn::spawn(session, request)?;
     let candidates = count(run.candidates.len(), "candidate");
-    session.ui.note(format!("run {}: {candidates} from {}", run.run, run.base.short()));
+    session.ui.note(format!("run {run}: {candidates} from {}", run.base.short()));
     plan.finish(&run, &run.candidates, lock, |beside| {
         Attempts { session, run: &run, options: &plan.options, beside }
             .run(&commands)
@@ -170,7 +170,6 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     if let (Some(first), Some(now)) = (&run.merge_into, &plan.merge_into)
         && first != now
     {
-        let run = &run.run;
         let first = first.short();
         let what =
             format!("run {run} merges into '{first}', where it began, not into '{}'", now.short());
@@ -187,12 +186,9 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
         commands.push((name.clone(), command));
     }
     if commands.is_empty() {
-        return Err(Error::usage(format!("run {} has no command to resume", run.run)).hint(
-            format!(
-                "its worktrees are edited by hand; judge them with `git frites judge {}`",
-                run.run
-            ),
-        ));
+        return Err(Error::usage(format!("run {run} has no command to resume")).hint(format!(
+            "its worktrees are edited by hand; judge them with `git frites judge {run}`"
+        )));
     }
     let lock = lock_recovered(&session.store, &session.ui, &run.run)?;
     let starting = resume::to_start(session, &run, &commands)?;
@@ -246,11 +242,8 @@ fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
         }
     }
     let line = shell_words::join(arguments);
-    Err(Error::fatal(format!("the options of run {} cannot be used again: {line}", run.run)).hint(
-        format!(
-            "judge what it has made, with the options that you name: `git frites judge {}`",
-            run.run
-        ),
+    Err(Error::fatal(format!("the options of run {run} cannot be used again: {line}")).hint(
+        format!("judge what it has made, with the options that you name: `git frites judge {run}`"),
     ))
 }
 
@@ -397,7 +390,7 @@ fn integrate(
         Err(reason) => return skip_synthesis(session, run, verdict, reason).map(|()| None),
     };
     let why = "several candidates passed; one more is made from them";
-    session.ui.note(format!("run {}: {why}", run.run));
+    session.ui.note(format!("run {run}: {why}"));
     let options = synthesis::options(session, options);
     let integrated = synthesis::add(session, run, assignment).and_then(|made| {
         let attempts = Attempts { session, run: &made.run, options: &options, beside: &() };
@@ -413,8 +406,8 @@ fn integrate(
         }
         Err(error) => {
             stop_if_interrupted(run)?;
-            session.ui.warn(format!("run {}: the synthesis failed: {}", run.run, error.message));
-            let reason = format!("it failed: {}", error.message);
+            session.ui.warn(format!("run {run}: the synthesis failed: {error}"));
+            let reason = format!("it failed: {error}");
             hints::add(error).hints.iter().for_each(|hint| session.ui.hint(hint));
             // The verdict from before the synthesis stays.
             synthesis::explain_skip(session, verdict, reason).map(|()| None)
@@ -435,7 +428,7 @@ fn skip_synthesis(
     }
     let can_have_one = run.prompt.is_some() || session.config.get(keys::SYNTHESIS_AGENT).is_some();
     if can_have_one && run.candidates.len() > 1 {
-        session.ui.note(format!("run {}: no synthesis: {reason}", run.run));
+        session.ui.note(format!("run {run}: no synthesis: {reason}"));
     }
     synthesis::explain_skip(session, verdict, reason)
 }
@@ -448,7 +441,7 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
     let Some((entry, tree)) = verdict.entry(winner).and_then(|e| Some((e, e.judged()?))) else {
         return Ok(());
     };
-    let address = format!("{}/{winner}", run.run);
+    let address = format!("{run}/{winner}");
     let refuse = |reason: String, land: &str| {
         Err(Error::no(reason)
             .hint(format!("read the change, `git frites diff {address}`"))
@@ -503,14 +496,13 @@ fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandida
             "your checkout is no longer on '{branch}', so nothing was merged"
         ))
         .hint(format!(
-            "merge into '{branch}' all the same: `git frites apply --merge --into {branch} {}`",
-            run.run
+            "merge into '{branch}' all the same: `git frites apply --merge --into {branch} {run}`"
         )));
     }
     let selection = Selection { run: run.clone(), candidate: None, iteration: None };
     let newest_file_wins = newest_file_wins(session, None);
     let options = LandOptions { newest_file_wins, ..LandOptions::default() };
-    merge::merge(session, selection, &options, &MergeTarget::Current)
+    merge::merge(session, selection, &options, None)
 }
 
 fn judge_options(args: &RunArgs) -> JudgeOptions {

@@ -16,7 +16,7 @@ use crate::ops::land::execute::{LandedAs, after_move, execute};
 use crate::ops::land::guards::changed_hook;
 use crate::ops::land::newest_wins::choices_as_json;
 use crate::ops::land::plan::{LandOptions, Plan};
-use crate::ops::land::target::{MergeTarget, ResolvedTarget};
+use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::{Event, MoveDetails};
@@ -36,19 +36,19 @@ pub struct MergedCandidate {
     pub previous: Oid,
 }
 
-/// Merges the selected candidate. Waits for other landings to end. If there are conflicts, or if the merge
+/// Merges the selected candidate into the target that `into` names (see [`ResolvedTarget::find`]). Waits for other landings to end. If there are conflicts, or if the merge
 /// fails, nothing changes.
 pub fn merge(
     session: &Session,
     selection: Selection,
     options: &LandOptions,
-    into: &MergeTarget,
+    into: Option<&str>,
 ) -> Result<MergedCandidate> {
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
     interrupt::listen();
-    let target = into.resolve(session)?;
     let run = selection.run.clone();
+    let target = ResolvedTarget::find(session, into, &run)?;
     let _kept = KeptCommits::new(session, &run);
     let mut plan = Plan::new(session, selection, options)?;
     let mark = refs::landing(&plan.run.run, &plan.candidate);

@@ -22,73 +22,23 @@ use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Scope, Selection};
 
-/// The target of a merge as the user named it.
-#[derive(Clone, Debug)]
-pub enum MergeTarget {
-    /// The current branch of the checkout.
-    Current,
-    /// A branch that is not checked out.
-    Branch(RefName),
-    /// A candidate: its worktree and its branch.
-    Candidate(Box<Run>, Name),
-}
-
-impl MergeTarget {
-    /// Reads the value of `--into`: the word `parent`, the address of a candidate of an existing run, or else
-    /// a branch. `landing` is the run whose candidate lands.
-    pub fn parse(session: &Session, text: Option<&str>, landing: &Run) -> Result<MergeTarget> {
-        let Some(text) = text else { return Ok(MergeTarget::Current) };
-        if text == PARENT {
-            return parent_of(session, landing);
-        }
-        if let Ok(address @ (Address::Pair { iteration: None, .. } | Address::Task(_))) =
-            text.parse::<Address>()
-            && let Ok(Selection { run, candidate: Some(name), .. }) =
-                session.store.select(Some(&address), Scope::Candidate, Matching::Exact)
-        {
-            return Ok(MergeTarget::Candidate(Box::new(run), name));
-        }
-        let short = text.strip_prefix("refs/heads/").unwrap_or(text);
-        let full = RefName::of_branch(short);
-        if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
-            return Ok(MergeTarget::Branch(full));
-        }
-        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch")).hint(
-            "name a candidate as RUN/CANDIDATE, `parent`, or a branch; `git branch` lists those",
-        ))
-    }
-
-    /// Finds the target. Fails if a merge must not change the target now, e.g. because commands still run in
-    /// a candidate's worktree.
-    pub fn resolve(&self, session: &Session) -> Result<ResolvedTarget> {
-        match self {
-            MergeTarget::Current => ResolvedTarget::current(session),
-            MergeTarget::Branch(branch) => ResolvedTarget::branch(session, branch),
-            MergeTarget::Candidate(run, name) => {
-                ResolvedTarget::candidate(session, session.store.candidate(run, name))
-            }
-        }
-    }
-}
-
 /// The value of `--into` that means the candidate from which a run was spawned.
 pub const PARENT: &str = "parent";
 
-fn parent_of(session: &Session, landing: &Run) -> Result<MergeTarget> {
+/// The candidate from which the run `landing` was spawned.
+fn parent_of(session: &Session, landing: &Run) -> Result<ResolvedTarget> {
     let Some(Parent { run, candidate, .. }) = &landing.parent else {
         return Err(Error::usage(format!(
-            "--into parent: run {} was not spawned from a candidate",
-            landing.run
+            "--into parent: run {landing} was not spawned from a candidate"
         ))
         .hint("name a candidate as RUN/CANDIDATE, or a branch: `--into refs/heads/parent`"));
     };
     match session.store.run(run)? {
         Some(parent) if parent.candidates.contains(candidate) => {
-            Ok(MergeTarget::Candidate(Box::new(parent), candidate.clone()))
+            ResolvedTarget::candidate(session, session.store.candidate(&parent, candidate))
         }
         _ => Err(Error::fatal(format!(
-            "--into parent: {run}/{candidate}, from which run {} was spawned, is forgotten",
-            landing.run
+            "--into parent: {run}/{candidate}, from which run {landing} was spawned, is forgotten"
         ))
         .hint("merge into a branch instead: `--into BRANCH`")),
     }
@@ -103,7 +53,7 @@ fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
         return Ok(());
     }
     Err(Error::fatal(format!("{candidate} is still at work"))
-        .hint(format!("wait for it to end; `git frites status {}` shows how far it is", run.run)))
+        .hint(format!("wait for it to end; `git frites status {run}` shows how far it is")))
 }
 
 /// Fails if the branch is checked out somewhere: the files there would stay when the branch moves, and would then
@@ -150,6 +100,32 @@ impl ResolvedTarget {
     /// A branch that will be created at a commit, without a checkout.
     pub fn fresh(branch: RefName, tip: Oid) -> ResolvedTarget {
         ResolvedTarget { exists: false, ..ResolvedTarget::new(branch, tip, None) }
+    }
+
+    /// Finds the target of a merge: the value of `--into`, which is the word `parent`, the address of a candidate of
+    /// an existing run, or else a branch; without a value, the current branch. `landing` is the run whose candidate
+    /// lands. Fails if a merge must not change the target now, e.g. because commands still run in a candidate's
+    /// worktree.
+    pub fn find(session: &Session, into: Option<&str>, landing: &Run) -> Result<ResolvedTarget> {
+        let Some(text) = into else { return ResolvedTarget::current(session) };
+        if text == PARENT {
+            return parent_of(session, landing);
+        }
+        if let Ok(address @ (Address::Pair { iteration: None, .. } | Address::Task(_))) =
+            text.parse::<Address>()
+            && let Ok(Selection { run, candidate: Some(name), .. }) =
+                session.store.select(Some(&address), Scope::Candidate, Matching::Exact)
+        {
+            return ResolvedTarget::candidate(session, session.store.candidate(&run, &name));
+        }
+        let short = text.strip_prefix("refs/heads/").unwrap_or(text);
+        let full = RefName::of_branch(short);
+        if refs::is_branch_name(short) && session.repo.read_ref(&full)?.is_some() {
+            return ResolvedTarget::branch(session, &full);
+        }
+        Err(Error::fatal(format!("--into: '{text}' is neither a candidate nor a branch")).hint(
+            "name a candidate as RUN/CANDIDATE, `parent`, or a branch; `git branch` lists those",
+        ))
     }
 
     /// The user's checkout at a commit, for a landing on a fresh branch.
@@ -289,7 +265,7 @@ impl ResolvedTarget {
     /// The name that people use: `RUN/CAND`, or the branch's short name.
     pub fn name(&self) -> String {
         match &self.candidate {
-            Some((run, name)) => format!("{}/{name}", run.run),
+            Some((run, name)) => format!("{run}/{name}"),
             None => self.branch.short().to_owned(),
         }
     }
