@@ -85,37 +85,31 @@ impl Sides<'_> {
     }
 }
 
-/// The times at which both sides of a merge wrote their files.
-pub struct SideTimes {
-    landing: WriteTimes,
-    /// The times of a target that is a candidate; `None` for a branch, where the times of its commits are
-    /// used.
-    target: Option<WriteTimes>,
-}
+/// The times at which both sides of a merge wrote their files; `None` for a target that is a branch, where the
+/// times of its commits are used.
+pub struct SideTimes(BySide<Option<WriteTimes>>);
 
 impl SideTimes {
     /// Reads the times from the captures of the candidate that lands and of the target, if it is a candidate.
     pub fn of(sides: &Sides<'_>) -> Result<SideTimes> {
         let session = sides.session;
-        let landing = WriteTimes::of(session, sides.candidate, sides.capture)?;
-        let target = match &sides.target.candidate {
-            None => None,
-            Some((run, name)) => {
-                let candidate = session.store.candidate(run, name);
-                let newest = candidate.latest()?;
-                newest.map(|newest| WriteTimes::of(session, candidate, &newest)).transpose()?
+        let landing = Some(WriteTimes::of(session, sides.candidate, sides.capture)?);
+        let mut target = None;
+        if let Some((run, name)) = &sides.target.candidate {
+            let candidate = session.store.candidate(run, name);
+            if let Some(newest) = candidate.latest()? {
+                target = Some(WriteTimes::of(session, candidate, &newest)?);
             }
-        };
-        Ok(SideTimes { landing, target })
+        }
+        Ok(SideTimes(BySide { landing, target }))
     }
 
     /// The time at which a side wrote a path, in seconds since 1970; `None` if it is unknown.
     pub fn of_path(&self, sides: &Sides<'_>, side: Side, path: &TreePath) -> Result<Option<i64>> {
         let repo = &sides.session.repo;
-        match (side, &self.target) {
-            (Side::Landing, _) => self.landing.of_path(repo, path),
-            (Side::Target, Some(times)) => times.of_path(repo, path),
-            (Side::Target, None) => mtimes::last_touched(repo, &sides.target.tip, path),
+        match self.0.on(side) {
+            Some(times) => times.of_path(repo, path),
+            None => mtimes::last_touched(repo, &sides.target.tip, path),
         }
     }
 }
