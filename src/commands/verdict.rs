@@ -19,7 +19,7 @@ use crate::ops::hooks;
 use crate::ops::judge::{JudgeOptions, prove};
 use crate::ops::log_excerpt;
 use crate::ops::session::Session;
-use crate::ui::{comparison, junit, next_steps};
+use crate::ui::{comparison, json, junit, next_steps};
 
 /// Prints a verdict: as JSON with the additional fields `more`, or only the winner's address, or the
 /// comparison and `hints`. Then runs the hook `verdict`.
@@ -35,9 +35,7 @@ pub fn show(
     notify(session, &in_brief(verdict));
     if args.json {
         let mut answer = document.clone();
-        if let (Value::Object(fields), Value::Object(more)) = (&mut answer, more) {
-            fields.extend(more);
-        }
+        json::extend(&mut answer, more);
         ui.answer_json(answer);
     } else if !args.quiet {
         ui.answer(comparison::text(ui.out, verdict));
@@ -66,7 +64,7 @@ fn in_brief(verdict: &Verdict) -> String {
 pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
     match prove(session, options, verdict) {
         Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
-        Err(error) => session.ui.warn(format!("the winner's tests on the base: {}", error.message)),
+        Err(error) => session.ui.warn(format!("the winner's tests on the base: {error}")),
     }
 }
 
@@ -91,7 +89,7 @@ pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String
         && can_be_repaired(entry)
         && run.has_command(&entry.candidate)
     {
-        let address = format!("{}/{}", run.run, entry.candidate);
+        let address = format!("{run}/{}", entry.candidate);
         hints.push(format!("or send it back: `git frites retry {address}`"));
     }
     hints.extend(correction_hints(session, run, verdict));
@@ -131,7 +129,7 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
     if is_alone
         && let Some(entry) = entries.find(|e| matches!(e.state, State::Failed | State::TimedOut))
     {
-        let address = format!("{}/{}", run.run, entry.candidate);
+        let address = format!("{run}/{}", entry.candidate);
         if entry.state == State::Failed && entry.end.cause(entry.state).is_none() {
             let hint = "the command could not start in the worktree, which begins with the files of the base: name a \
                         program on PATH, an absolute path, or a file of the base";

@@ -4,18 +4,22 @@ use std::path::Path;
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::Error;
 
 /// A document with the version, followed by `fields`.
 pub fn document(fields: Value) -> String {
-    let mut document = Map::new();
-    document.insert("version".into(), json!(crate::model::FORMAT));
-    if let Value::Object(fields) = fields {
-        document.extend(fields);
+    let mut document = json!({ "version": crate::model::FORMAT });
+    extend(&mut document, fields);
+    format!("{document:#}\n")
+}
+
+/// Adds the fields of `more` to an object.
+pub fn extend(object: &mut Value, more: Value) {
+    if let (Value::Object(fields), Value::Object(more)) = (object, more) {
+        fields.extend(more);
     }
-    format!("{:#}\n", Value::Object(document))
 }
 
 /// A record as a part of a document, without the fields that have no value. No key of the record may be data,

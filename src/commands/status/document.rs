@@ -68,27 +68,26 @@ pub fn run(session: &ReadSession, one: &ShownRun) -> Result<Value> {
             fields.remove("run");
             fields.remove("remaking");
         }
-        object["branch"] = json!(candidate.branch().short());
-        object["conflicts"] = json!(conflicts(session, record)?.as_ref().map(|b| b.short()));
-        object["iteration"] = json!(member.capture.as_ref().map(|c| c.iteration));
-        object["capture"] = json!(member.capture.as_ref().map(|c| &c.commit));
-        object["tree"] = json!(member.capture.as_ref().map(|c| &c.tree));
-        object["lines"] = json!(member.blast.lines);
-        object["files_touched"] = json!(member.blast.files);
-        object["doing"] = json!(board::running(candidate).map(|r| {
+        let capture = member.capture.as_ref();
+        let doing = board::running(candidate).map(|r| {
             json!({ "stage": r.what, "seconds": r.elapsed.as_secs_f64(), "last_line": r.last_line })
-        }));
-        object["bytes"] = json!(record.bytes_now());
+        });
+        let more = json!({
+            "branch": candidate.branch().short(),
+            "conflicts": conflicts(session, record)?.as_ref().map(|branch| branch.short()),
+            "iteration": capture.map(|c| c.iteration), "capture": capture.map(|c| c.commit),
+            "tree": capture.map(|c| c.tree), "lines": member.blast.lines,
+            "files_touched": member.blast.files, "doing": doing, "bytes": record.bytes_now(),
+            "kept": record.kept, "gone": member.gone, "task": run.task_of(&record.candidate),
+        });
+        json::extend(&mut object, more);
         if only.is_some() {
             object["iterations"] = history_as_json(&session.repo, candidate)?;
         }
-        object["kept"] = json!(record.kept);
-        object["gone"] = json!(member.gone);
         if let Some(usage) = UsageSum::of(&record.usage) {
             object["usage"] = json::record(&usage);
             object["usage"]["rounds"] = json::record(&record.usage);
         }
-        object["task"] = json!(run.task_of(&record.candidate));
         json::put_file(&mut object, "worktree", &candidate.worktree());
         candidates.push(object);
     }
