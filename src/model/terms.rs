@@ -9,6 +9,7 @@ use crate::model::is_default;
 use crate::model::name::Name;
 use crate::model::oracle::{CommandLine, OracleCommand, as_options, shell_word};
 use crate::model::outcome::Stage;
+use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::world::WorldKind;
 
@@ -225,9 +226,31 @@ impl Terms {
 impl JudgeSettings {
     /// True if a pass with these settings shows that the tree passes.
     pub fn allow_verification(&self) -> bool {
+        !self.tests_nothing && self.doubts_in_words().is_empty()
+    }
+
+    /// The reasons why results say less than they seem to, each as a clause.
+    pub fn doubts_in_words(&self) -> Vec<String> {
         let Doubts { tainted, leads_back, attempts_write } = &self.doubts;
-        let is_clean = !self.in_place && !tainted && leads_back.is_empty();
-        is_clean && attempts_write.is_empty() && !self.tests_nothing
+        let mut words = Vec::new();
+        if self.in_place {
+            let why = "where other files in the worktrees may have affected it";
+            words.push(format!("the run was judged in place, {why}"));
+        }
+        words.extend(
+            leads_back
+                .first()
+                .map(|first| format!("the seed '{first}' leads to a checkout of this repository")),
+        );
+        words.extend(attempts_write.iter().map(|path| {
+            let path = quoted(path.as_bytes());
+            format!("the commands can read {path}, which attempts may write")
+        }));
+        if *tainted {
+            let what = "git's configuration or files above the checkouts";
+            words.push(format!("{what} changed while the checks ran"));
+        }
+        words
     }
 
     /// True if a pass counts only once it was compared with the base's results (`ops/judge/overruled.rs`).

@@ -9,7 +9,6 @@ use crate::model::cross_score;
 use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, StageResult};
-use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::ranking::Rules;
 use crate::model::rationale::{is_not_compared, why_judged_twice};
@@ -95,18 +94,13 @@ pub fn as_json(verdict: &Verdict) -> Value {
     value["exit_code"] = json!(exit_code(verdict));
     let base = verdict.baseline.as_ref();
     for (at, entry) in verdict.candidates.iter().enumerate() {
-        value["candidates"][at]["usable"] = json!(entry.usable());
-        value["candidates"][at]["passed"] = json!(entry.passed());
-        value["candidates"][at]["verified"] = json!(entry.verified());
-        if let Some(comparison) = base.and_then(|base| Comparison::of(base, entry)) {
-            value["candidates"][at]["failing_tests"] = json!(comparison);
-        }
-        if let Some(more) = base.and_then(|base| MoreSkipped::of(base, entry)) {
-            value["candidates"][at]["more_skipped"] = json!(more);
-        }
-        if let Some(fewer) = base.and_then(|base| FewerTests::of(base, entry)) {
-            value["candidates"][at]["fewer_tests"] = json!(fewer);
-        }
+        let more = json::record(&json!({
+            "usable": entry.usable(), "passed": entry.passed(), "verified": entry.verified(),
+            "failing_tests": base.and_then(|base| Comparison::of(base, entry)),
+            "more_skipped": base.and_then(|base| MoreSkipped::of(base, entry)),
+            "fewer_tests": base.and_then(|base| FewerTests::of(base, entry)),
+        }));
+        json::extend(&mut value["candidates"][at], more);
     }
     value
 }
@@ -191,29 +185,8 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
             lines.push(format!("{}: {stale}", entry.candidate));
         }
     }
-    if verdict.terms.settings.in_place {
-        lines.push(
-            "judged in place: other files in the worktrees may have affected the result, so it is not verified"
-                .into(),
-        );
-    }
-    if let Some(first) = verdict.terms.settings.doubts.leads_back.first() {
-        lines.push(format!(
-            "the seed '{first}' leads to a checkout of this repository, so the result is not verified"
-        ));
-    }
-    for path in &verdict.terms.settings.doubts.attempts_write {
-        lines.push(format!(
-            "the commands can read {}, which attempts may write, so the result is not verified",
-            quoted(path.as_bytes())
-        ));
-    }
-    if verdict.terms.settings.doubts.tainted {
-        lines.push(
-            "git's configuration or files above the checkouts changed while the checks ran, so the result is not verified; see the warnings above"
-                .into(),
-        );
-    }
+    let doubts = verdict.terms.settings.doubts_in_words().into_iter();
+    lines.extend(doubts.map(|doubt| format!("{doubt}, so the result is not verified")));
     lines
 }
 

@@ -16,33 +16,20 @@ pub(super) fn why_unverified(
     tree: Option<&Oid>,
     verdict: Option<&Verdict>,
 ) -> String {
-    let address = format!("{}/{name}", run.run);
+    let address = format!("{run}/{name}");
     let judged = |v: &Verdict| {
         tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
     };
+    // The command that a candidate failed says more than a doubt about its result.
+    let has_failed = |v: &Verdict| v.entry(name).is_some_and(|entry| !entry.passed());
     match verdict {
-        None => format!("run {} was not judged", run.run),
+        None => format!("run {run} was not judged"),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v) if !v.terms.settings.doubts.leads_back.is_empty() => format!(
-            "the seed '{}' leads to a checkout of this repository, whose files may have been tested",
-            v.terms.settings.doubts.leads_back[0]
-        ),
-        Some(v) if !v.terms.settings.doubts.attempts_write.is_empty() => format!(
-            "the commands could read '{}', which attempts may write",
-            v.terms.settings.doubts.attempts_write[0]
-        ),
-        Some(v) if v.terms.settings.doubts.tainted => {
-            format!(
-                "git's configuration or files above the checkouts changed while run {} was \
-                 judged, so its results do not count",
-                run.run
-            )
-        }
-        Some(v) if v.terms.settings.in_place && v.entry(name).is_some_and(Entry::passed) => {
-            format!(
-                "run {} was judged in place, where other files in the worktrees may have affected the result",
-                run.run
-            )
+        Some(v)
+            if !has_failed(v)
+                && let Some(doubt) = v.terms.settings.doubts_in_words().pop() =>
+        {
+            doubt
         }
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
         Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
@@ -85,15 +72,14 @@ pub(super) fn unverified(
     let entry = verdict.and_then(|verdict| verdict.entry(name));
     let terms = verdict.map(|verdict| verdict.terms.clone()).unwrap_or_default();
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
-    let candidate = format!("{}/{name}", run.run);
+    let candidate = format!("{run}/{name}");
     let address = format!("{candidate}{iteration}");
     let error = Error::no(format!("nothing verified to land: {why}"));
     let better = verdict.filter(|verdict| verdict.verified());
     let error = match better.and_then(|verdict| verdict.decision.recommended.as_ref()) {
-        Some(winner) if winner != name => error.hint(format!(
-            "{}/{winner} is verified: land it with `git frites apply {}`",
-            run.run, run.run
-        )),
+        Some(winner) if winner != name => {
+            error.hint(format!("{run}/{winner} is verified: land it with `git frites apply {run}`"))
+        }
         _ => error,
     };
     error
