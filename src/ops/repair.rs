@@ -125,13 +125,16 @@ impl<'a> Rounds<'a> {
         if end != RepairEnd::Worse {
             return end;
         }
-        match take_back(self.session, candidate, before, record) {
+        let base = self.session.repo.commit(&self.run.base).map(|base| base.tree);
+        let taken_back = base.and_then(|base| {
+            put_back(self.session, candidate, &before.tree.unwrap_or(base), record)
+        });
+        match taken_back {
             Ok(()) => end,
             Err(error) => {
-                self.session.ui.warn(format!(
-                    "{candidate}: round {round} is not taken back: {}",
-                    error.message
-                ));
+                self.session
+                    .ui
+                    .warn(format!("{candidate}: round {round} is not taken back: {error}"));
                 RepairEnd::NoFurther
             }
         }
@@ -184,10 +187,9 @@ impl<'a> Rounds<'a> {
         let so_far = if is_all { "" } else { " so far" };
         for (round, names) in by_round {
             let names = names.join(", ");
-            self.session.ui.note(format!(
-                "run {}: {found}{so_far}; round {round} of {of} repairs {names}",
-                run.run
-            ));
+            self.session
+                .ui
+                .note(format!("run {run}: {found}{so_far}; round {round} of {of} repairs {names}"));
         }
     }
 }
@@ -289,11 +291,7 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
         by_reason.entry(why).or_default().push(entry.candidate.as_str());
     }
     for (why, names) in by_reason {
-        session.ui.note(format!(
-            "run {}: no round of repair for {}: {why}",
-            run.run,
-            names.join(", ")
-        ));
+        session.ui.note(format!("run {run}: no round of repair for {}: {why}", names.join(", ")));
     }
 }
 
@@ -419,16 +417,4 @@ fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> 
             Ok(String::from_utf8_lossy(&file[..file.len().min(LARGEST_PROTECTED)]).into_owned())
         })
         .collect()
-}
-
-/// Restores a worktree's files and its attempt's state as they were before a round. Fails if that would
-/// overwrite files that no capture has. The caller holds the run's lock.
-fn take_back(
-    session: &Session,
-    candidate: CandidateRef<'_>,
-    before: &Entry,
-    record: &Candidate,
-) -> Result<()> {
-    let base = session.repo.commit(&candidate.run.base)?.tree;
-    put_back(session, candidate, &before.tree.unwrap_or(base), record)
 }
