@@ -30,7 +30,7 @@ pub fn text(styles: Styles, verdict: &Verdict) -> String {
         grid(styles, &verdict.run, &of_verdict(verdict)) + "\n"
     };
     let world = world(styles, &verdict.terms.settings, verdict.candidates.iter());
-    let style = if verdict.verified() { styles.good } else { styles.caution };
+    let style = styles.of(if verdict.verified() { Tone::Good } else { Tone::Caution });
     format!(
         "{table}{world}{}: {}\n",
         style.style(decision.decision.into_str()),
@@ -68,7 +68,7 @@ fn world<'a>(
         return String::new();
     }
     let line = format!("the commands ran {}", places(settings, doubt));
-    format!("{}\n", styles.dim.style(line))
+    format!("{}\n", styles.of(Tone::Dim).style(line))
 }
 
 /// The world in which commands ran, and the doubt about what attempts could write, if there is one.
@@ -342,7 +342,7 @@ fn grid(styles: Styles, run: &Name, table: &ComparisonTable) -> String {
     let mut headings = vec!["", "candidate", "outcome"];
     headings.extend(&table.headings);
     let mut grid = Grid::new(&headings, &[3, 4, 5, 6, 7, 8, 9], styles);
-    let mut remarks = vec![(vec!["flags".to_owned()], styles.strong)];
+    let mut remarks = vec![(vec!["flags".to_owned()], styles.of(Tone::Strong))];
     for row in &table.rows {
         let tone = if !row.mark.is_empty() && row.verified { Tone::Good } else { Tone::Plain };
         let mut cells = vec![

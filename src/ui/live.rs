@@ -91,10 +91,10 @@ impl Live {
         let room = rows.saturating_sub(ABOVE + 2).max(2);
         let (shown, rest) = fold(view.rows.clone(), room);
         let mut lines = texts(&shown, self.styles);
-        lines.extend(rest.map(|rest| format!("  {}", self.styles.dim.style(rest))));
+        lines.extend(rest.map(|rest| format!("  {}", self.styles.of(Tone::Dim).style(rest))));
         lines.push(match stopping {
-            Some(words) => self.styles.caution.style(words).to_string(),
-            None => self.styles.dim.style(&view.summary).to_string(),
+            Some(words) => self.styles.of(Tone::Caution).style(words).to_string(),
+            None => self.styles.of(Tone::Dim).style(&view.summary).to_string(),
         });
         if self.lines != lines {
             self.lines = lines;
@@ -105,7 +105,7 @@ impl Live {
     /// Immediately replaces the last row by these words.
     pub fn say_last(&mut self, words: &str) {
         self.lines.pop();
-        self.lines.push(self.styles.caution.style(words).to_string());
+        self.lines.push(self.styles.of(Tone::Caution).style(words).to_string());
         self.draw();
     }
 
@@ -160,7 +160,7 @@ mod tests {
             "· 1/c3   waiting",
         ];
         assert_eq!(texts(&rows, Styles::default()), expected);
-        let colored = texts(&rows, Styles::colored());
+        let colored = texts(&rows, Styles { colored: true, width: None });
         let plain: Vec<_> = colored.iter().map(|l| console::strip_ansi_codes(l)).collect();
         assert_eq!(plain.iter().map(|l| l.trim_end()).collect::<Vec<_>>(), expected);
         assert!(colored[0].starts_with("\u{1b}[32m✓") && colored[2].contains("\u{1b}[31mtest"));

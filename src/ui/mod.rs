@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, IoContext, Result};
 use crate::ui::live::{Live, View};
 use crate::ui::screen::{Screen, moves_cursor, window};
-use crate::ui::style::Styles;
+use crate::ui::style::{Styles, Tone};
 use crate::ui::table::printable;
 
 /// A line of a command's output is cut to this many columns if the terminal's width is not known.
@@ -55,9 +55,8 @@ impl Ui {
     /// Reads the terminal, `--color` and the environment once.
     pub fn new(color: ColorChoice, quiet: bool, verbose: bool) -> Ui {
         let terminal = io::stdout().is_terminal();
-        let styles = |is_terminal| {
-            if style::wanted(color, is_terminal) { Styles::colored() } else { Styles::default() }
-        };
+        let styles =
+            |is_terminal| Styles { colored: style::wanted(color, is_terminal), width: None };
         let out = Styles { width: terminal.then(|| window().1).flatten(), ..styles(terminal) };
         let err = styles(io::stderr().is_terminal());
         let output_lines = if verbose { 20 } else { 3 };
@@ -106,7 +105,8 @@ impl Ui {
             (Some(live), Some(words)) => return live.say_last(words),
             (None, Some(words)) if io::stderr().is_terminal() => {
                 // The terminal has printed ^C at the cursor. Write over it.
-                let _ = writeln!(io::stderr().lock(), "\r{}", self.err.caution.style(words));
+                let _ =
+                    writeln!(io::stderr().lock(), "\r{}", self.err.of(Tone::Caution).style(words));
             }
             _ => {}
         }
@@ -229,7 +229,7 @@ impl Ui {
 
     /// Prints a warning, and under it the same lines as [`Ui::note_output`], even with `-q`.
     pub fn warn_output(&self, line: &str, output: &[String], whole: &str) {
-        let word = format!("{} ", self.err.caution.style("warning:"));
+        let word = format!("{} ", self.err.of(Tone::Caution).style("warning:"));
         self.say_with_output(&word, line, output, whole);
     }
 
@@ -238,18 +238,18 @@ impl Ui {
         for line in output {
             let line = printable(line);
             let shown = truncate_str(&line, self.output_width, "…");
-            text.push_str(&format!("  {} {shown}\n", self.err.dim.style("|")));
+            text.push_str(&format!("  {} {shown}\n", self.err.of(Tone::Dim).style("|")));
         }
         if !output.is_empty() {
             let whole = format!("  the whole output: {}", printable(whole));
-            text.push_str(&format!("{}\n", self.err.dim.style(whole)));
+            text.push_str(&format!("{}\n", self.err.of(Tone::Dim).style(whole)));
         }
         self.log(text.as_bytes());
     }
 
     /// Prints a warning, even with `-q`.
     pub fn warn(&self, line: impl AsRef<str>) {
-        self.say(&format!("{} ", self.err.caution.style("warning:")), line.as_ref());
+        self.say(&format!("{} ", self.err.of(Tone::Caution).style("warning:")), line.as_ref());
     }
 
     /// Prints a hint about what to type next. Prints nothing with `-q`.
@@ -260,7 +260,7 @@ impl Ui {
     }
 
     fn say_hint(&self, line: &str) {
-        self.say(&format!("{} ", self.err.dim.style("hint:")), line);
+        self.say(&format!("{} ", self.err.of(Tone::Dim).style("hint:")), line);
     }
 
     /// Prints the errors that led to `error`, the nearest first.
@@ -288,7 +288,7 @@ impl Ui {
             return;
         }
         self.say(
-            &format!("{} ", self.err.bad.style(format!("{}:", error.kind.word()))),
+            &format!("{} ", self.err.of(Tone::Bad).style(format!("{}:", error.kind.word()))),
             &error.message,
         );
         for hint in &error.hints {

@@ -17,49 +17,30 @@ pub enum Tone {
     Caution,
     /// The cell is less important.
     Dim,
+    /// The cell is a heading.
+    Strong,
 }
 
-/// One style for each meaning. Without colors, all styles are plain.
+/// The styles of an output stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Styles {
-    /// The style for what is good, e.g. passed or recommended.
-    pub good: Style,
-    /// The style for what is bad, e.g. failed.
-    pub bad: Style,
-    /// The style for what a person should look at.
-    pub caution: Style,
-    /// The style for less important text.
-    pub dim: Style,
-    /// The style for headings.
-    pub strong: Style,
-    /// True if these styles have colors.
+    /// True if the stream has colors. Without colors, all styles are plain.
     pub colored: bool,
     /// The number of columns of the terminal; `None` if the output is no terminal, so that lines are not cut.
     pub width: Option<usize>,
 }
 
 impl Styles {
-    /// The styles with colors.
-    pub fn colored() -> Styles {
-        Styles {
-            good: Style::new().green(),
-            bad: Style::new().red(),
-            caution: Style::new().yellow(),
-            dim: Style::new().dimmed(),
-            strong: Style::new().bold(),
-            colored: true,
-            width: None,
-        }
-    }
-
-    /// The style of a cell with this tone.
+    /// The style of a text with this tone.
     pub fn of(&self, tone: Tone) -> Style {
         match tone {
+            _ if !self.colored => Style::new(),
             Tone::Plain => Style::new(),
-            Tone::Good => self.good,
-            Tone::Bad => self.bad,
-            Tone::Caution => self.caution,
-            Tone::Dim => self.dim,
+            Tone::Good => Style::new().green(),
+            Tone::Bad => Style::new().red(),
+            Tone::Caution => Style::new().yellow(),
+            Tone::Dim => Style::new().dimmed(),
+            Tone::Strong => Style::new().bold(),
         }
     }
 }

@@ -28,7 +28,9 @@ impl Grid {
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
         let mut grid = Grid { rows: Vec::new(), numbers: numbers.to_vec(), styles };
         if !headings.is_empty() {
-            grid.rows.push(headings.iter().map(|h| ((*h).to_owned(), styles.strong)).collect());
+            grid.rows.push(
+                headings.iter().map(|h| ((*h).to_owned(), styles.of(Tone::Strong))).collect(),
+            );
         }
         grid
     }
@@ -202,7 +204,7 @@ mod tests {
         let cut = table(Styles { width: Some(8), ..Styles::default() });
         // If a joined emoji is cut in its middle, the line is narrower than necessary, but never wider.
         assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
-        let colored = table(Styles { width: Some(8), ..Styles::colored() });
+        let colored = table(Styles { width: Some(8), colored: true });
         assert_eq!(console::strip_ansi_codes(&colored), cut);
     }
 

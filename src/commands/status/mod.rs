@@ -344,7 +344,7 @@ fn show(session: &ReadSession, one: &ShownRun, is_at_work: bool) -> Result<Strin
 
 /// The line about a run: its age, what it starts from, its task and the decision.
 fn heading(session: &ReadSession, run: &Run, verdict: Option<&Verdict>) -> String {
-    let name = session.ui.out.strong.style(format!("run {run}"));
+    let name = session.ui.out.of(Tone::Strong).style(format!("run {run}"));
     let task = run.task.as_ref().map(|task| format!(", for {}", table::printable(task)));
     let decision = verdict.map(|verdict| &verdict.decision);
     let decision = match decision.map(|decision| (decision.decision, &decision.recommended)) {
