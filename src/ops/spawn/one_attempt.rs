@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::agents;
-use crate::error::{Cause, Error, Result};
+use crate::error::{Cause, Result};
 use crate::fs::{atomic, tree};
 use crate::git::capture::omitted::Omissions;
 use crate::git::worktree::{self, WorktreeLock};
@@ -238,10 +238,7 @@ impl OneAttempt<'_> {
             record.access = start.access.clone();
             record.bytes = bytes;
             record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
-            match &ran.end {
-                Ok(end) => record_end(record, end),
-                Err(error) => record_error(record, error),
-            }
+            record_end(record, &ran.end);
             let is_stopped = self.terms.enough.is_cancelled() && interrupt::signal().is_none();
             if record.state == State::Cancelled && is_stopped {
                 record.reason = Some(ENOUGH_PASSED.to_owned());
@@ -309,11 +306,21 @@ fn reported_usage(session: &Session, agent: &Name, log: &Path) -> Option<Usage> 
     Some(format.usage(&process::whole_log(log)))
 }
 
-/// Sets the state in a record according to how the candidate's command ended.
-fn record_end(record: &mut Candidate, end: &End) {
-    record.leaky = end.leaky;
+/// Sets the state in a record according to how the candidate's command ended. After an error of git-frites, the
+/// command may have run, but its end is not known: then the candidate can be resumed.
+fn record_end(record: &mut Candidate, end: &Result<End>) {
     record.end = CommandEnd::default();
     record.reason = None;
+    let end = match end {
+        Ok(end) => end,
+        Err(error) => {
+            record.reason = Some(error.message.clone());
+            let is_unknown = error.cause == Cause::EndUnknown;
+            record.state = if is_unknown { State::Cancelled } else { State::Failed };
+            return;
+        }
+    };
+    record.leaky = end.leaky;
     record.state = match &end.outcome {
         _ if end.cancelled => {
             record.reason = Some("interrupted".into());
@@ -346,18 +353,6 @@ fn silence(limits: Limits, seconds: f64) -> Option<String> {
         return None;
     }
     Some(format!("no output for {}", table::duration(limits.idle?.as_secs_f64())))
-}
-
-/// Sets the state in a record after git-frites failed to run the command, for example because the directory
-/// is gone or the arguments are too long. If the command may have run, but its end is not known, the
-/// candidate can be resumed.
-fn record_error(record: &mut Candidate, error: &Error) {
-    record.end = CommandEnd::default();
-    record.reason = Some(error.message.clone());
-    record.state = match error.cause {
-        Cause::EndUnknown => State::Cancelled,
-        _ => State::Failed,
-    };
 }
 
 /// Prints how a candidate's command ended, and records it in the event log. `changed_nothing` is true if the
@@ -403,6 +398,7 @@ fn report_end(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     /// The state, exit code, signal and reason in a record after a command ended in this way.
     fn after(
@@ -413,7 +409,7 @@ mod tests {
         let mut record = Candidate::new(&name, &name, 1, State::Running);
         record.reason = Some("an earlier one".into());
         let end = End { outcome, cancelled, ..End::not_started("no directory".into()) };
-        record_end(&mut record, &end);
+        record_end(&mut record, &Ok(end));
         (record.state, record.end.exit_code, record.end.signal, record.reason)
     }
 
@@ -421,12 +417,12 @@ mod tests {
     fn an_unknown_end_cancels_a_candidate_and_another_error_fails_it() {
         let name: Name = "c1".parse().expect("a name");
         let mut record = Candidate::new(&name, &name, 1, State::Running);
-        record_error(&mut record, &Error::fatal("it was killed").because(Cause::EndUnknown));
+        record_end(&mut record, &Err(Error::fatal("it was killed").because(Cause::EndUnknown)));
         assert_eq!(
             (record.state, record.reason.as_deref()),
             (State::Cancelled, Some("it was killed"))
         );
-        record_error(&mut record, &Error::fatal("no directory"));
+        record_end(&mut record, &Err(Error::fatal("no directory")));
         assert_eq!(record.state, State::Failed);
     }
 
