@@ -38,7 +38,7 @@ pub fn find(session: &Session) -> Result<SeedProposal> {
         match installed {
             Some(known) if known.is_tied_to_its_place => proposal.tied.push(entry.to_owned()),
             Some(_) => {
-                patterns.insert(format!("/{}/", escaped(entry)));
+                patterns.insert(format!("/{}/", globset::escape(entry)));
                 proposal.found.push(entry.to_owned());
             }
             None => {}
@@ -46,16 +46,4 @@ pub fn find(session: &Session) -> Result<SeedProposal> {
     }
     proposal.patterns = patterns.into_iter().collect();
     Ok(proposal)
-}
-
-/// A pattern that matches only this path.
-fn escaped(path: &str) -> String {
-    let mut pattern = String::new();
-    for c in path.chars() {
-        if matches!(c, '*' | '?' | '[' | ']' | '\\' | '{' | '}') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern
 }
