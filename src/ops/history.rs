@@ -111,7 +111,7 @@ impl DiskUse {
         run: &Run,
         candidates: impl Iterator<Item = &'a Candidate>,
     ) -> DiskUse {
-        let rest = read_toml(&file(store, run)).unwrap_or_default();
+        let rest = read_toml(&store.run_dir(&run.run).disk()).unwrap_or_default();
         DiskUse { worktrees: candidates.map(Candidate::bytes_now).sum(), rest }
     }
 
@@ -119,10 +119,6 @@ impl DiskUse {
     pub fn total(&self) -> u64 {
         self.worktrees + self.rest.records + self.rest.objects
     }
-}
-
-fn file(store: &Store, run: &Run) -> std::path::PathBuf {
-    store.run_dir(&run.run).disk()
 }
 
 /// Measures the disk space of a run and of its candidates, and records it.
@@ -148,5 +144,5 @@ pub fn measure(store: &Store, run: &Run) -> Result<()> {
         objects: repo.bytes_of(ours.into_iter().map(|(_, oid)| oid), others)?,
         measured: Some(jiff::Timestamp::now()),
     };
-    write_toml(&file(store, run), &measured)
+    write_toml(&store.run_dir(&run.run).disk(), &measured)
 }

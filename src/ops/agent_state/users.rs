@@ -1,5 +1,5 @@
 //! Finds where the user's own agents keep their state, and faults that would stop an agent.
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -79,13 +79,8 @@ impl UsersState {
         let real = states().flat_map(|state| self.logins(state)).map(|(file, _)| {
             file.strip_prefix(&home).map(|below| Path::new("~").join(below)).unwrap_or(file)
         });
-        let mut found: Vec<String> = Vec::new();
-        for file in usual.chain(real).map(|file| file.to_string_lossy().into_owned()) {
-            if !found.contains(&file) {
-                found.push(file);
-            }
-        }
-        found
+        let all = usual.chain(real).map(|file| file.to_string_lossy().into_owned());
+        all.collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 

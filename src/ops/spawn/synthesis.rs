@@ -205,14 +205,12 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
+/// The first free name of a synthesis: there is one more than candidates.
 fn next_name(run: &Run) -> Result<Name> {
-    for n in 1..=run.candidates.len() + 1 {
-        let name: Name = format!("synthesis-{n}").parse().expect("the name is valid");
-        if !run.candidates.iter().any(|c| c.collides(&name)) {
-            return Ok(name);
-        }
-    }
-    Err(Error::internal("no name is left for a synthesis"))
+    let mut names = (1..=run.candidates.len() + 1)
+        .map(|n| format!("synthesis-{n}").parse::<Name>().expect("the name is valid"));
+    let is_free = |name: &Name| !run.candidates.iter().any(|other| other.collides(name));
+    names.find(is_free).ok_or_else(|| Error::internal("no name is left for a synthesis"))
 }
 
 fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
