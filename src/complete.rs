@@ -345,18 +345,16 @@ pub fn keys(typed: &str) -> Option<Offers> {
     for spec in config::keys::ALL {
         let names = match spec.name.split_once('*') {
             None => vec![spec.name.to_owned()],
-            Some((before, _)) if typed.is_empty() || !share_start(before, typed) => Vec::new(),
-            Some((before, after)) => {
+            Some((before, after))
+                if !typed.is_empty()
+                    && (before.starts_with(typed) || typed.starts_with(before)) =>
+            {
                 agents.iter().map(|name| format!("{before}{name}{after}")).collect()
             }
+            Some(_) => Vec::new(),
         };
         let begun = names.into_iter().filter(|name| name.starts_with(typed));
         offers.extend(begun.map(|name| offer(name, Some(spec.about.to_owned()))));
     }
     Some(offers)
-}
-
-/// True if one of two words is the start of the other.
-fn share_start(one: &str, other: &str) -> bool {
-    one.starts_with(other) || other.starts_with(one)
 }

@@ -34,8 +34,8 @@ pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     match &args.address {
         None => {}
         Some(Address::Task(id)) => {
-            let task = TaskEvents { id, bound: session.store.bound_to(id)? };
-            events.retain(|event| task.holds(event));
+            let bound = session.store.bound_to(id)?;
+            events.retain(|event| is_of_task(event, id, &bound));
         }
         Some(Address::Word { word, iteration: None }) => {
             let run = run_named(&events, word)?;
@@ -82,25 +82,16 @@ fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
     }
 }
 
-/// The events of a task.
-struct TaskEvents<'a> {
-    id: &'a str,
-    /// The runs and candidates that are bound to the task now.
-    bound: Vec<(Run, Option<Name>)>,
-}
-
-impl TaskEvents<'_> {
-    /// True for an event that names the task, and for any event of a run or candidate that is bound to the
-    /// task now.
-    fn holds(&self, event: &Map<String, Value>) -> bool {
-        let text = |key: &str| event.get(key).and_then(Value::as_str);
-        text("task") == Some(self.id)
-            || self.bound.iter().any(|(run, name)| {
-                let of_all = name.is_none() || text("candidate").is_none();
-                text("run") == Some(run.run.as_str())
-                    && (of_all || text("candidate") == name.as_ref().map(Name::as_str))
-            })
-    }
+/// True for an event that names the task `id`, and for any event of a run or candidate in `bound`, which are bound
+/// to the task now.
+fn is_of_task(event: &Map<String, Value>, id: &str, bound: &[(Run, Option<Name>)]) -> bool {
+    let text = |key: &str| event.get(key).and_then(Value::as_str);
+    text("task") == Some(id)
+        || bound.iter().any(|(run, name)| {
+            let of_all = name.is_none() || text("candidate").is_none();
+            text("run") == Some(run.run.as_str())
+                && (of_all || text("candidate") == name.as_ref().map(Name::as_str))
+        })
 }
 
 /// The first failing tests of each candidate, and how many more there are: `c1: a, b and 3 more; c2: a`.

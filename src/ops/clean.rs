@@ -158,7 +158,8 @@ fn begin_removal<'a>(
     let mut bytes = None;
     match &worktree {
         Some(worktree) => {
-            bytes = Some(disk_space(candidate)?);
+            let measured = candidate.record()?.bytes_now();
+            bytes = Some(if measured > 0 { measured } else { tree::disk_usage(&path) });
             worktree.set_aside(&root)?;
         }
         None => {
@@ -239,12 +240,6 @@ pub fn empty_trash(session: &Session, root: &Path) {
     if let Err(error) = trash::empty(&session.store, root) {
         session.ui.warn(error.message);
     }
-}
-
-/// The disk space of a worktree when it was last measured. If it was never measured, measures it now.
-fn disk_space(candidate: CandidateRef<'_>) -> Result<u64> {
-    let measured = candidate.record()?.bytes_now();
-    Ok(if measured > 0 { measured } else { tree::disk_usage(&candidate.worktree()) })
 }
 
 /// Takes the run's lock, which cleaning needs, reads the run again, and removes ref locks that a killed git left

@@ -30,11 +30,6 @@ use crate::ui::json;
 /// The configuration key of a hook.
 type HookKey = Key<Option<Argv>>;
 
-/// The name of a hook in JSON documents and file names, e.g. `before-clean`.
-fn hook_name(hook: HookKey) -> &'static str {
-    hook.name.trim_start_matches("hooks.")
-}
-
 /// Runs the hook `candidate-ended` for a candidate.
 pub fn tell_ended(session: &Session, candidate: CandidateRef<'_>, captured: &Captured) {
     let record = &captured.candidate;
@@ -122,7 +117,8 @@ fn run_hook(
     mut fields: Value,
 ) -> Result<Option<Failure>> {
     let Some(Argv(argv)) = session.config.get(hook) else { return Ok(None) };
-    let hook = hook_name(hook);
+    // The name in JSON documents and file names, e.g. `before-clean`.
+    let hook = hook.name.trim_start_matches("hooks.");
     // Without this check, a hook that judges or lands would start itself again and again.
     let around = std::env::var(env::HOOK).unwrap_or_default();
     if around.split(' ').any(|name| name == hook) {

@@ -32,6 +32,7 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
         (0..candidates.len()).filter(|at| is_usable(&candidates[*at])).collect();
     let edits: Vec<Edit> = places.iter().map(|at| Edit::of(&candidates[*at].files)).collect();
     let base = session.repo.commit(&run.base)?;
+    let prompt = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
     let base_results = verdict.iter().flat_map(|v| &v.baseline).flat_map(|base| &base.results.0);
     let base_logs = session.store.base_logs(&run.run);
     let of_base = |result: &StageResult| {
@@ -40,7 +41,7 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
     };
     Ok(Report {
         base_subject: base.message.lines().next().unwrap_or_default().to_owned(),
-        prompt: prompt(session, run)?,
+        prompt: prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         stored_outcomes: session.store.parts(run)?.len(),
         base_logs: failed(base_results).map(of_base).collect(),
         covers: places.into_iter().zip(agreement::covers(&edits)).collect(),
@@ -49,11 +50,6 @@ pub fn read(session: &Session, run: &Run) -> Result<Report> {
         verdict,
         candidates,
     })
-}
-
-fn prompt(session: &Session, run: &Run) -> Result<Option<String>> {
-    let blob = run.prompt.as_ref().map(|blob| session.repo.blob(blob)).transpose()?;
-    Ok(blob.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// The data of a candidate for a report.
