@@ -549,9 +549,7 @@ fn message(
         Trailer::Lines.line(blast.lines),
         Trailer::Files.line(blast.files),
     ];
-    for line in lines.into_iter().chain(own_head.map(|head| Trailer::Head.line(head))) {
-        message.push_str(&line);
-        message.push('\n');
-    }
+    let lines = lines.into_iter().chain(own_head.map(|head| Trailer::Head.line(head)));
+    message.extend(lines.map(|line| line + "\n"));
     message
 }

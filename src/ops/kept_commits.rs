@@ -65,10 +65,8 @@ pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result
     let _order = ORDER.lock();
     let name = refs::judging(&run.run, std::process::id());
     let old = repo.read_ref(&name)?;
-    let kept = match &old {
-        Some(old) => repo.commit(old)?.parents,
-        None => Vec::new(),
-    };
+    let kept = old.as_ref().map(|old| repo.commit(old)).transpose()?;
+    let kept = kept.map(|kept| kept.parents).unwrap_or_default();
     let new: BTreeSet<&Oid> = commits.iter().filter(|commit| !kept.contains(commit)).collect();
     if new.is_empty() {
         return Ok(());

@@ -64,17 +64,14 @@ fn reported(
     let newest = candidate.latest()?;
     let judged = entry.and_then(Entry::judged).copied();
     let tree = judged.or(newest.as_ref().map(|capture| capture.tree));
-    let files = match &tree {
-        Some(tree) => changed_files(&session.repo, &run.base, tree)?,
-        None => Vec::new(),
-    };
+    let files = tree.as_ref().map(|tree| changed_files(&session.repo, &run.base, tree));
     let newest = newest.map(|capture| capture.iteration);
     let iteration = entry.and_then(|entry| entry.iteration).or(newest);
     Ok(ReportedCandidate {
         made_by: made_by(run, &record),
         iteration,
         newer: newest.filter(|newest| Some(*newest) != iteration),
-        files,
+        files: files.transpose()?.unwrap_or_default(),
         logs: logs(candidate, &record, entry)?,
         record,
     })

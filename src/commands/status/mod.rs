@@ -446,6 +446,7 @@ fn iterations(session: &ReadSession, candidate: CandidateRef<'_>) -> Result<Stri
     let mut grid = Grid::new(&headings[..columns], &[2, 3, 4], session.ui.out);
     for one in all {
         let (added, deleted) = one.lines();
+        let subject = one.message.as_deref().and_then(|text| text.lines().next()).unwrap_or("");
         let time = jiff::Timestamp::from_second(one.time)
             .map(|t| format!("{} ago", table::age(t)))
             .unwrap_or_default();
@@ -455,18 +456,12 @@ fn iterations(session: &ReadSession, candidate: CandidateRef<'_>) -> Result<Stri
             (one.changes.len().to_string(), Tone::Plain),
             (added.to_string(), Tone::Plain),
             (deleted.to_string(), Tone::Plain),
-            (subject(one.message.as_deref()), Tone::Plain),
+            (subject.to_owned(), Tone::Plain),
         ];
         row.truncate(columns);
         grid.row(row);
     }
     Ok(format!("\n{}", grid.render()))
-}
-
-/// The first line of a message.
-fn subject(message: Option<&str>) -> String {
-    let first = message.and_then(|text| text.lines().next());
-    table::printable(first.unwrap_or_default())
 }
 
 /// The start of a run, in words: its base, or a candidate of another run.

@@ -70,10 +70,8 @@ impl CandidateCommand {
     /// The candidate's command according to the run's record; `None` if a person works in the worktree.
     pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
         let CandidateRef { run, name, .. } = candidate;
-        let prompt: Option<Arc<[u8]>> = match run.prompt(name) {
-            Some(blob) => Some(repo.blob(blob)?.into()),
-            None => None,
-        };
+        let prompt = run.prompt(name).map(|blob| repo.blob(blob)).transpose()?;
+        let prompt: Option<Arc<[u8]>> = prompt.map(Into::into);
         if let Some(assignment) = run.agents.get(name) {
             return Ok(Some(CandidateCommand::assigned(assignment, prompt)));
         }

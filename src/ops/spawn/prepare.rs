@@ -72,10 +72,7 @@ impl Preparation {
             .filter(|(command, _)| !command.is_empty())
             .map(|(command, source)| OracleCommand { stage: Stage::Setup, command, source });
         oracle::require_programs(setup.as_slice(), keys::SPAWN_SETUP.name)?;
-        let guard = match &setup {
-            Some(_) => guard::choose_for(session, base)?,
-            None => None,
-        };
+        let guard = setup.as_ref().map_or(Ok(None), |_| guard::choose_for(session, base))?;
         let seeds = session.seeds(base)?;
         for note in &seeds.notes {
             session.ui.warn(note);
@@ -274,15 +271,12 @@ fn run_setup(
 ) -> Result<Option<String>> {
     let limits =
         Limits { hard: Some(session.config.get(keys::ORACLE_TIMEOUT)), ..Limits::default() };
-    let argv = setup.command.argv();
-    let policy = &session.policy;
-    let hide = &env::ALL;
     let job = Job {
-        argv: &argv,
+        argv: &setup.command.argv(),
         dir,
-        policy,
+        policy: &session.policy,
         env: Vec::new(),
-        hide,
+        hide: &env::ALL,
         stdin: None,
         log,
         limits,
