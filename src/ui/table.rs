@@ -104,11 +104,11 @@ pub fn brief(text: &str) -> String {
 /// because two names may differ only at their ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     // Lines are not broken at the blanks of a text that fits into one.
-    let whole = |text: &String| match measure_text_width(text) < width {
+    let texts = texts.iter().map(|text| match measure_text_width(text) < width {
         true => text.replace(' ', NO_BREAK),
         false => text.clone(),
-    };
-    let joined = texts.iter().map(whole).collect::<Vec<_>>().join(", ");
+    });
+    let joined = texts.collect::<Vec<_>>().join(", ");
     let options = Options::new(width)
         .wrap_algorithm(WrapAlgorithm::FirstFit)
         .word_splitter(WordSplitter::NoHyphenation);

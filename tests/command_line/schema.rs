@@ -444,8 +444,10 @@ fn renamed_on_one_side(checker: &mut Checker) {
         world.write(OsStr::from_bytes(b"old\xff"), "1\n2\n3\n4\n5\n");
         world.commit("file");
         let change = |who: &str| match who == newer {
-            true => "git mv old* \"$(printf 'new\\377')\" && echo winner >> new*",
-            false => "echo loser >> old*",
+            true => {
+                "git mv old* \"$(printf 'new\\377')\"; for f in new*; do echo 1 >> \"$f\"; done"
+            }
+            false => "for f in old*; do echo 2 >> \"$f\"; done",
         };
         world.attempts(&[change("child")]);
         world.frites(["judge", "-q", "--test", "true"]).expect(0);

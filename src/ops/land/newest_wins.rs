@@ -144,9 +144,11 @@ fn conflicted_file(
     let entries = BySide::new(|side| entry(sides.tree(side), names.on(side)))?;
     let versions = [entry(sides.base, before)?, entries.target, entries.landing];
     let stages = conflicts.stages.get(path).map_or(&[][..], Vec::as_slice);
-    let stage = |number| stages.iter().find(|stage| stage.number == number);
-    let is_plain = [1, 2, 3].map(|number| stage(number).map(|it| (it.mode, it.blob))) == versions;
-    Ok(is_plain.then_some(ConflictedFile { names, entries }))
+    let staged = [1, 2, 3].map(|number| {
+        let stage = stages.iter().find(|stage| stage.number == number);
+        stage.map(|stage| (stage.mode, stage.blob))
+    });
+    Ok((staged == versions).then_some(ConflictedFile { names, entries }))
 }
 
 /// The side that wrote last. A side whose time is unknown loses.

@@ -209,8 +209,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
 fn next_name(run: &Run) -> Result<Name> {
     let mut names = (1..=run.candidates.len() + 1)
         .map(|n| format!("synthesis-{n}").parse::<Name>().expect("the name is valid"));
-    let is_free = |name: &Name| !run.candidates.iter().any(|other| other.collides(name));
-    names.find(is_free).ok_or_else(|| Error::internal("no name is left for a synthesis"))
+    let free = names.find(|name| !run.candidates.iter().any(|other| other.collides(name)));
+    free.ok_or_else(|| Error::internal("no name is left for a synthesis"))
 }
 
 fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
