@@ -194,7 +194,11 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     let store = &session.store;
     let mut others = Vec::new();
     for run in store.runs()? {
-        if !cleaned.contains(&run.run) && store.candidates(&run).any(|c| c.worktree().exists()) {
+        // `--all` leaves kept candidates alone.
+        let has_some = store.candidates(&run).any(|candidate| {
+            candidate.worktree().exists() && candidate.record().is_ok_and(|record| !record.kept)
+        });
+        if has_some && !cleaned.contains(&run.run) {
             others.push(run.run.to_string());
         }
     }
@@ -417,6 +421,9 @@ fn report(session: &Session, args: &CleanArgs, removals: &[Removal], forgotten: 
     for run in forgotten {
         text.push_str(&format!("{forgot} run {run}\n"));
     }
-    text.push_str(&format!("{freed} {}\n", table::size(total)));
+    // The size of a run's records is not known.
+    if forgotten.is_empty() || total > 0 {
+        text.push_str(&format!("{freed} {}\n", table::size(total)));
+    }
     session.ui.answer(text);
 }

@@ -32,13 +32,13 @@ fn prove(files: &RootFiles<'_>) -> FoundCommands {
 
 /// Builds and tests as an installation from CPAN does.
 fn installation(files: &RootFiles<'_>) -> FoundCommands {
-    let Some((script, build)) = builder(files).filter(|_| has(files, "t/", ".t")) else {
-        return Ok(Vec::new());
-    };
-    Ok(vec![
-        shell_command(Stage::Build, format!("perl {script} && {build}"), script),
-        command(Stage::Test, &[build, "test"], script),
-    ])
+    Ok(match builder(files) {
+        Some((script, build)) if has(files, "t/", ".t") => vec![
+            shell_command(Stage::Build, format!("perl {script} && {build}"), script),
+            command(Stage::Test, &[build, "test"], script),
+        ],
+        _ => Vec::new(),
+    })
 }
 
 /// The script that configures the project, and the program that then builds it.

@@ -693,6 +693,9 @@ fn cleaning_one_run_names_the_others_that_still_have_worktrees() {
     assert!(told.ends_with(others), "{told}");
     let told = world.frites(["clean"]).expect(0).stderr;
     assert!(told.contains("run 1 still has worktrees\n"), "{told}");
+    world.frites(["clean", "--keep", "1"]).expect(0);
+    assert!(!world.frites(["clean", "2"]).expect(0).stderr.contains("still"), "--all leaves it");
+    world.frites(["clean", "--no-keep", "1"]).expect(0);
     assert_eq!(world.frites(["clean", "-q", "2"]).expect(0).stderr, "");
     assert!(!world.frites(["clean", "--all"]).expect(0).stderr.contains("still"), "none is left");
 }

@@ -310,19 +310,21 @@ fn test_files_of_a_candidate_neither_raise_its_score_nor_lower_that_of_others() 
     let right = |n: usize| {
         format!("printf '2\n\n\n\n{n}' > value.rs; echo '! grep -q 3 value.rs' > tests/z{n}.t")
     };
-    let attacks: [(String, &str); 5] = [
-        // On it every test passes, with a new test or with one of the base.
-        (format!("{all_others} true > $t; done"), "tests/a.t"),
-        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/a.t"),
-        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/old.t"),
+    let attacks: [(String, &str, Value); 5] = [
+        // On it every test passes, with a new test or with one of the base. The new test rewrites that of the base, so
+        // the candidate does not pass itself.
+        (format!("{all_others} true > $t; done"), "tests/a.t", Value::Null),
+        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/a.t", Value::Null),
+        (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/old.t", json!(0.0)),
         // On the others every test fails, or those of one author.
-        (format!("{is_mine} || {{ {all_others} false > $t; done; }}"), "tests/a.t"),
+        (format!("{is_mine} || {{ {all_others} false > $t; done; }}"), "tests/a.t", json!(0.0)),
         (
             "grep -q [345] value.rs || ! test -e tests/z4.t || echo false > tests/z4.t".into(),
             "tests/a.t",
+            json!(0.0),
         ),
     ];
-    for (attack, file) in attacks {
+    for (attack, file, score_of_wrong) in attacks {
         let world = project();
         let wrong = format!("echo 3 > value.rs; echo '{attack}' > {file}");
         world.attempts(&[&wrong, &right(4), &right(5), &right(6)]);
@@ -330,7 +332,7 @@ fn test_files_of_a_candidate_neither_raise_its_score_nor_lower_that_of_others() 
         let score = |name: &str| named(&verdict, name)["cross"]["score"].clone();
         assert_eq!(
             ["c1", "c2", "c3", "c4"].map(score),
-            [json!(0.0), json!(1.0), json!(1.0), json!(1.0)],
+            [score_of_wrong, json!(1.0), json!(1.0), json!(1.0)],
             "{attack}: {verdict:#}"
         );
         assert_eq!(verdict["recommended"], "c2", "{attack}");
