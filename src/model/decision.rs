@@ -233,21 +233,10 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();
     }
-    if !a.passed() && leaves_out_tests(a) != leaves_out_tests(b) {
-        return "it leaves out no tests, the other deletes or skips some".into();
-    }
-    if !a.passed() {
-        let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
-        match (failing(a), failing(b)) {
-            (Some(x), Some(y)) if x != y => {
-                return format!("{} failing, not {y}", count(x, "test"));
-            }
-            (Some(x), None) => {
-                let tests = count(x, "test");
-                return format!("{tests} failing, the other has no test report");
-            }
-            _ => {}
-        }
+    if !a.passed()
+        && let Some(nearer) = nearer(a, b)
+    {
+        return nearer;
     }
     let scores = rules.score(a).zip(rules.score(b));
     if let Some((own, others)) = scores
@@ -268,6 +257,20 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         return format!("{} made its tree, not {of_b}", count(of_a, "attempt"));
     }
     "it was spawned first".into()
+}
+
+/// The reason why the tests of a failed candidate rank it before another one that failed the same command.
+fn nearer(a: &Entry, b: &Entry) -> Option<String> {
+    if leaves_out_tests(a) != leaves_out_tests(b) {
+        return Some("it leaves out no tests, the other deletes or skips some".into());
+    }
+    let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
+    let tests = count(failing(a)?, "test");
+    match failing(b) {
+        Some(others) if failing(a) == Some(others) => None,
+        Some(others) => Some(format!("{tests} failing, not {others}")),
+        None => Some(format!("{tests} failing, the other has no test report")),
+    }
 }
 
 #[cfg(test)]

@@ -61,6 +61,10 @@ pub fn changed_file(repo: &Repo, change: &Change) -> ChangedFile {
 
 /// The files that differ between a commit and a tree.
 pub fn changed_files(repo: &Repo, base: &Oid, tree: &Oid) -> Result<Vec<ChangedFile>> {
-    let changes = diff::since(repo, base, tree).changes()?;
-    Ok(changes.iter().map(|change| changed_file(repo, change)).collect())
+    Ok(files_of(repo, &diff::since(repo, base, tree).changes()?))
+}
+
+/// The changed files with their contents.
+pub fn files_of(repo: &Repo, changes: &[Change]) -> Vec<ChangedFile> {
+    changes.iter().map(|change| changed_file(repo, change)).collect()
 }

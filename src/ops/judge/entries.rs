@@ -27,7 +27,7 @@ use crate::model::usage::UsageSum;
 use crate::model::verdict::{Entry, GONE};
 use crate::ops::capture::Captured;
 use crate::ops::judge::base_tests;
-use crate::ops::judge::changed_file::{changed_file, changed_files};
+use crate::ops::judge::changed_file::{changed_files, files_of};
 use crate::ops::kept_commits;
 use crate::ops::session::Session;
 use crate::process;
@@ -150,10 +150,7 @@ fn entry_of(
             entry.dropped.sort();
         }
     }
-    let files_of = |changes: &[Change]| -> Vec<ChangedFile> {
-        changes.iter().map(|change| changed_file(repo, change)).collect()
-    };
-    let own_files = files_of(&changes);
+    let own_files = files_of(repo, &changes);
     // A run that continues an attempt is trusted no more than one attempt that makes all of its changes.
     let since_root = match entry.judged() {
         Some(judged) if run.root() != &run.base => {
@@ -161,19 +158,30 @@ fn entry_of(
         }
         _ => None,
     };
-    let files_since_root = since_root.as_deref().map(files_of);
+    let files_since_root = since_root.as_deref().map(|changes| files_of(repo, changes));
     let changes = since_root.as_ref().unwrap_or(&changes);
     let files = files_since_root.as_ref().unwrap_or(&own_files);
-    entry.flags = flags(changes, files, project)?;
-    entry.flags.extend(changes.iter().zip(files).flat_map(|(c, f)| unseen(repo, c, f)));
-    let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
-    let ignored = ignored(repo, run.root(), added.map(|change| &change.path))?;
-    for path in ignored.into_values().collect::<BTreeSet<_>>() {
-        entry.flags.push(FlagKind::IgnoredAdded.at(path.lossy()));
-    }
-    entry.flags.sort();
+    entry.flags = all_flags(repo, run.root(), changes, files, project)?;
     entry.base_tests = plan_of_base_tests(session, run, &entry, files, (settings, project))?;
     Ok((entry, own_files))
+}
+
+/// The flags of these changes, including those for files that a patch does not show well.
+fn all_flags(
+    repo: &Repo,
+    base: &Oid,
+    changes: &[Change],
+    files: &[ChangedFile],
+    project: &BaseProject<'_>,
+) -> Result<Vec<Flag>> {
+    let mut found = flags(changes, files, project)?;
+    found.extend(changes.iter().zip(files).flat_map(|(c, f)| unseen(repo, c, f)));
+    let added = changes.iter().filter(|change| change.status == ChangeStatus::Added);
+    let ignored = ignored(repo, base, added.map(|change| &change.path))?;
+    let paths: BTreeSet<_> = ignored.into_values().collect();
+    found.extend(paths.iter().map(|path| FlagKind::IgnoredAdded.at(path.lossy())));
+    found.sort();
+    Ok(found)
 }
 
 /// The second judging of an entry with the base's tests; `None` if there is none. `files` are the files that
@@ -272,8 +280,7 @@ pub fn changed_deciders(
 ) -> Result<Vec<String>> {
     let base = run.root();
     let changes = diff::since(&session.repo, base, tree).changes()?;
-    let files: Vec<ChangedFile> =
-        changes.iter().map(|change| changed_file(&session.repo, change)).collect();
+    let files = files_of(&session.repo, &changes);
     let found = flags(&changes, &files, &session.project(base, terms)?)?;
     let deciders = found.into_iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
     let links = files.iter().filter(|file| file.is_link).map(|file| file.path.lossy());
