@@ -873,6 +873,9 @@ mod tests {
                 "b before a: agreement 0.500, not 0.250"
             ]
         );
+        // Where nothing runs, a test that is left out makes nothing look better.
+        entries[1].flags = vec![FlagKind::TestsDeleted.at("test.rs")];
+        assert_eq!(decide(&entries, None, nothing).rationale, decision.rationale);
     }
 
     fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {

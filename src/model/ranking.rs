@@ -172,9 +172,9 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     usable
 }
 
-/// True if the candidate deletes or skips tests of the base.
+/// True if the candidate was run, and deletes or skips tests of the base.
 pub(super) fn leaves_out_tests(entry: &Entry) -> bool {
-    entry.flags.iter().any(Flag::leaves_out_tests)
+    !entry.not_run() && entry.flags.iter().any(Flag::leaves_out_tests)
 }
 
 /// The number of commands that passed before the first that did not.
