@@ -271,7 +271,8 @@ pub fn prove(
     if !is_wanted || entry.proof.is_some() {
         return Ok(None);
     }
-    if TestFiles::of(&session.repo, &verdict.base, capture)?.files.is_empty() {
+    let Some(run) = session.store.run(&verdict.run)? else { return Ok(None) };
+    if TestFiles::of(&session.repo, run.root(), capture)?.files.is_empty() {
         return Ok(None);
     }
     let (_lock, run) = &session.store.lock_and_read(&verdict.run)?;
