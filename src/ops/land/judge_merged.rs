@@ -4,7 +4,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::git::commit;
 use crate::model::base_tests::BaseTestsResult;
-use crate::model::missing_tests::contradict_tree;
+use crate::model::missing_tests::{are_compared, contradict_tree};
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
@@ -99,7 +99,10 @@ impl Plan {
         let Verdict { baseline: Some(base), terms, .. } = &*verdict else { return Ok(results) };
         let settings = &terms.settings;
         let target_tree = repo.commit(target.state())?.tree;
-        let has_other_tests = !TestFiles::of(repo, run.root(), &target_tree)?.is_empty();
+        // Only a pass is compared.
+        let has_other_tests = results.passed()
+            && are_compared(settings)
+            && !TestFiles::of(repo, run.root(), &target_tree)?.is_empty();
         if has_other_tests || contradict_tree(&mut results.clone(), base, settings, changes_tests) {
             if of_target.is_none() {
                 let name = target.name();
