@@ -149,10 +149,11 @@ pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
 }
 
 /// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of the failed
-/// command's output, and `more` is text that a person adds.
+/// command's output, and `more` is text that a person adds. `root` is the base of the first run, whose tests
+/// were put back.
 pub fn prompt(
     task: Option<&str>,
-    verdict: &Verdict,
+    (verdict, root): (&Verdict, &Oid),
     entry: &Entry,
     log: &[String],
     more: Option<&str>,
@@ -172,7 +173,7 @@ pub fn prompt(
             verdict.terms.oracle.iter().find(|c: &&OracleCommand| c.stage == result.stage);
         let command = command.map_or(String::new(), |c| format!(" `{}`", c.command));
         if with_base_tests {
-            text.push_str(&undone_changes(entry, &verdict.base));
+            text.push_str(&undone_changes(entry, root));
         }
         let then = if with_base_tests { "Without these changes, the" } else { "The" };
         let _ = writeln!(

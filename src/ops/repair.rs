@@ -11,6 +11,7 @@ use crate::git::cli::nul_separated;
 use crate::git::index::ScratchIndex;
 use crate::model::candidate::{Candidate, State};
 use crate::model::name::Name;
+use crate::model::oid::Oid;
 use crate::model::protected_text::lines_that_show;
 use crate::model::repair::{self, RepairEnd, RepairRound, can_be_repaired, enough_passed};
 use crate::model::run::Run;
@@ -317,9 +318,10 @@ fn with_prompt(
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs().of_judging(entry.iteration, result.stage, second);
     let mut log = log_excerpt::of(&log, LINES);
-    leave_out_protected(session, verdict, &mut log)?;
+    let root = candidate.run.root();
+    leave_out_protected(session, root, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
-    let text = repair::prompt(task.as_deref(), verdict, entry, &log, more);
+    let text = repair::prompt(task.as_deref(), (verdict, root), entry, &log, more);
     let command = CandidateCommand { prompt: Some(text.into_bytes().into()), ..command };
     command.require_prompt()?;
     Ok(command)
@@ -388,8 +390,13 @@ fn known_failure(
 
 /// Replaces log lines that show text of a protected file, because attempts must not see such text. Cuts long
 /// lines.
-fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String]) -> Result<()> {
-    let texts = protected_texts(session, verdict)?;
+fn leave_out_protected(
+    session: &Session,
+    root: &Oid,
+    verdict: &Verdict,
+    log: &mut [String],
+) -> Result<()> {
+    let texts = protected_texts(session, root, verdict)?;
     let shown = lines_that_show(log, texts.iter().map(String::as_str));
     for (line, is_shown) in log.iter_mut().zip(shown) {
         *line = match is_shown {
@@ -400,14 +407,14 @@ fn leave_out_protected(session: &Session, verdict: &Verdict, log: &mut [String])
     Ok(())
 }
 
-/// The texts of the protected files of the base.
-fn protected_texts(session: &Session, verdict: &Verdict) -> Result<Vec<String>> {
+/// The texts of the protected files of the base of the first run: judged trees have these.
+fn protected_texts(session: &Session, root: &Oid, verdict: &Verdict) -> Result<Vec<String>> {
     let protect = &verdict.terms.settings.protect;
     if protect.is_empty() {
         return Ok(Vec::new());
     }
     let repo = &session.repo;
-    let tree = repo.commit(&verdict.base)?.tree;
+    let tree = repo.commit(root)?.tree;
     let index = ScratchIndex::from_tree(&repo.git(), &tree)?;
     let paths = index.git().call("ls-files").args(["-z", "--"]).args(protect).bytes()?;
     nul_separated(&paths)
