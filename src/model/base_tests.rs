@@ -105,11 +105,12 @@ impl BaseTestsResult {
         (is_first && are_named).then(|| some_of(&self.no_source))
     }
 
-    /// True if a change to tests or to a file that decides which commands run is undone, so that the candidate's
-    /// own tree may run other tests than the base.
+    /// True if a change to tests or to a file that decides which commands run is undone, or would be but is
+    /// inseparable from others, so that the candidate's own tree may run other tests than the base.
     pub fn undoes_tests(&self) -> bool {
+        let is_inseparable = self.problem.is_some() && self.tree.is_none();
         let mut undone = self.put_back.iter().chain(&self.taken_out);
-        undone.any(|path| !self.no_source.contains(path))
+        is_inseparable || undone.any(|path| !self.no_source.contains(path))
     }
 
     /// The number of trees on which commands ran.
