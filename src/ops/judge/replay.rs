@@ -349,7 +349,7 @@ impl OwnTerms {
         let mut all = parts.iter().map(|(_, part)| &part.terms).chain(stored.map(|v| &v.terms));
         terms.seeds = own.and_then(|own| own.seeds.clone());
         if terms.seeds.is_none() && all.any(|terms| terms.seeds.is_some()) {
-            terms.seeds = Some(session.seeds(&run.base)?.digest()?);
+            terms.seeds = Some(session.seeds(run.root())?.digest()?);
         }
         let unsettled = own.is_none().then(|| session.config.get(keys::SANDBOX_MODE));
         Ok(OwnTerms { terms, unsettled })

@@ -184,7 +184,7 @@ impl<'s> ShardJudge<'s, '_> {
         let SharedTerms { oracle, settings, seeds, .. } = terms;
         oracle::require_programs(oracle, keys::ORACLE_SETUP.name)?;
         worlds::require(session, settings.commands.world)?;
-        let found = session.seeds_by(&seeds.copy, &seeds.link, &run.base)?;
+        let found = session.seeds_by(&seeds.copy, &seeds.link, run.root())?;
         if found.digest()? != seeds.digest {
             let here: Vec<String> =
                 found.paths().map(|path| String::from_utf8_lossy(path).into_owned()).collect();

@@ -76,7 +76,7 @@ pub fn open(
 }
 
 fn seeds(session: &Session, run: &Run) -> Result<SharedSeeds> {
-    let found = session.seeds(&run.base)?;
+    let found = session.seeds(run.root())?;
     for line in &found.notes {
         session.ui.note(line);
     }

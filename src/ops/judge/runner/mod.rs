@@ -97,9 +97,9 @@ impl<'a> OracleRunner<'a> {
         judging: &JudgeOptions,
         memory: &'a Memory,
     ) -> Result<OracleRunner<'a>> {
-        let seeds = judging.seeds(session, &run.base)?;
+        let seeds = judging.seeds(session, run.root())?;
         terms.seeds = Some(seeds.digest()?);
-        let leads = back_leads(session, &terms.settings, &seeds, &run.base)?;
+        let leads = back_leads(session, &terms.settings, &seeds, run.root())?;
         let base = (run.root(), seeds.clone());
         let timeout = judging.timeout(session);
         let runner = OracleRunner::with_memory(session, run, base, terms, timeout, memory)?;
