@@ -19,7 +19,7 @@ pub fn show(session: &Session, args: &JudgeArgs) -> Result<u8> {
         }
     };
     let (base, name) = match &run {
-        Some(run) => (run.base, format!("of run {run}")),
+        Some(run) => (*run.root(), format!("of run {run}")),
         None => {
             let revision = args.base.as_deref().unwrap_or("HEAD");
             (session.repo.resolve_commit(revision)?, revision.to_owned())

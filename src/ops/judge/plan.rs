@@ -133,7 +133,8 @@ impl PlannedOracle {
 }
 
 impl OraclePlan {
-    /// The plan for judging a run, or, without a run, candidates from this base.
+    /// The plan for judging a run, or, without a run, candidates from this base. In a chain of runs, `base` is
+    /// that of the first run.
     pub fn new(
         session: &Session,
         base: &Oid,
@@ -141,8 +142,7 @@ impl OraclePlan {
         options: &JudgeOptions,
     ) -> Result<OraclePlan> {
         let repo = &session.repo;
-        let trusted = run.map_or(base, Run::root);
-        let planned = PlannedOracle::new(session, trusted, &options.flags)?;
+        let planned = PlannedOracle::new(session, base, &options.flags)?;
         let terms = options.terms_to_run(session, &planned.oracle)?;
         let settings = terms.settings.clone();
         let world = settings.commands.world;
