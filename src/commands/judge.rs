@@ -36,7 +36,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
         .run;
     require_jobs_within_limit(session, args.jobs as usize, "-j")?;
     require_trust(session, &run, args.trust_config)?;
-    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
+    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, run.root(), oracle);
     if !args.candidates.is_empty() {
         opened::require_unopened(session, &run, &args.candidates)?;
         let parts = judge::judge_some(session, &run, &args.candidates, &args.options(), on_oracle)?;

@@ -73,7 +73,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
             .hint(format!("or judge it here: `git frites judge {run}`")));
     }
     require_trust(session, &run, args.trust_config)?;
-    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, &run.base, oracle);
+    let on_oracle = |oracle: &ResolvedOracle| note_lacks(session, run.root(), oracle);
     let options = JudgeOptions { timeout: args.timeout, ..args.terms.options() };
     let terms = shard::open(session, &run, &options, args.remote.as_deref(), on_oracle)?;
     note_unjudged(session, &run, &terms)?;
