@@ -79,11 +79,13 @@ pub fn choices_as_json(choices: &[Choice]) -> Value {
 }
 
 /// The hint after [`resolve`] has found a conflict that it does not resolve.
-pub const WHY_REFUSED: &str = "newest-file-wins takes no side where both sides renamed a file, one renamed a \
-                               directory, or one has a file in the place of a directory";
+pub const WHY_REFUSED: &str = "newest-file-wins takes no side where both sides renamed a file, one deleted a file \
+                               that the other renamed, one renamed a directory, or one has a directory or a link in \
+                               the place of a file";
 
 /// Resolves every conflict. Returns the merged tree and the choices; `None` if a conflict is about more than one
-/// path, e.g. because both sides renamed a file, or one side has a file where the other has a directory.
+/// path, e.g. because both sides renamed a file, or one side has a file where the other has a directory; or if git
+/// has found a rename that [`names_before_renames`] has not.
 ///
 /// Each conflicted file comes from the tree of one side, never from git's attempt to merge it.
 pub fn resolve(
