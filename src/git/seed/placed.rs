@@ -212,7 +212,11 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path) -> PathBuf {
     }
     let real = tree::nearest_real(&tree::nearest_real(directory).join(&target));
     match real.strip_prefix(tree::nearest_real(root)) {
-        Ok(below) => path.parents().map(|_| "..").collect::<PathBuf>().join(below),
+        Ok(below) => {
+            let target = path.parents().map(|_| "..").collect::<PathBuf>().join(below);
+            // No link can have an empty target.
+            if target.as_os_str().is_empty() { PathBuf::from(".") } else { target }
+        }
         Err(_) if target.is_absolute() => target,
         Err(_) => real,
     }
