@@ -174,7 +174,7 @@ fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     if whole == read.len() {
         return Ok(());
     }
-    regular::open_own_to_write(log, true)?.set_len(whole as u64)
+    regular::open_own_to_append(log)?.set_len(whole as u64)
 }
 
 /// The names of refs in the record. An attempt may have written to the record, so other text is left out. An
