@@ -113,7 +113,7 @@ impl<'s> ShardJudge<'s, '_> {
     }
 
     fn judge_chunk(&self, judge: &PartJudge<'_>, parts: &[Part]) -> Result<Vec<NewOutcome>> {
-        let ShardJudge { session, run, terms, .. } = *self;
+        let ShardJudge { session, run, terms, remote, .. } = *self;
         let mut captured = Vec::new();
         for part in parts {
             let Part::Candidate(name) = part else { continue };
@@ -121,11 +121,17 @@ impl<'s> ShardJudge<'s, '_> {
                 continue;
             };
             if !session.repo.is_commit(commit) {
-                return Err(Error::fatal(format!("{run}/{name}: the capture {commit:.10} that is to be judged is not here"))
-                .hint(format!(
-                    "fetch it: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or judge with `--remote`",
-                    run.run
-                )));
+                let refs = format!("'refs/frites/{run}/*:refs/frites/{run}/*'");
+                let hint = match remote {
+                    Some(_) => format!("push it from where it was made: `git push REMOTE {refs}`"),
+                    None => {
+                        format!("fetch it: `git fetch REMOTE {refs}`, or judge with `--remote`")
+                    }
+                };
+                return Err(Error::fatal(format!(
+                    "{run}/{name}: the capture {commit:.10} that is to be judged is not here"
+                ))
+                .hint(hint));
             }
             let capture = Capture { commit: *commit, tree: *tree, iteration: *iteration };
             captured.push(session.stored_at(session.store.candidate(run, name), capture)?);
