@@ -117,7 +117,9 @@ impl<'a> CaptureInputs<'a> {
         let gix = self.repo.gix();
         // A sparse index has one entry for a whole directory.
         let whole = expand(&gix, gix::index::State::clone(own)).ok_or_else(|| {
-            Error::damaged("the sparse index of the attempt has a directory that cannot be read")
+            Error::damaged(
+                "the sparse index of the attempt has too many files, or a directory that cannot be read",
+            )
         })?;
         let files = whole.entries().iter().filter(is_left_out);
         let files = files.filter(|e| e.mode != Mode::COMMIT && gix.has_object(e.id));
