@@ -394,7 +394,8 @@ impl Call {
         }
         let words: Vec<String> =
             self.args.iter().map(|a| a.to_string_lossy().escape_debug().to_string()).collect();
-        let dir = self.git.work_tree.as_ref().unwrap_or(&self.git.git_dir);
+        let dir = self.directory.as_ref().or(self.git.work_tree.as_ref());
+        let dir = dir.unwrap_or(&self.git.git_dir);
         let ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(
             target: CALLS,
