@@ -19,7 +19,7 @@ impl Plan {
     /// Judges the merged tree, and then judges it again with the tests of the target put back. If merging has
     /// not changed the judged tree, does only the second judging, because the target may have other tests
     /// than the base. Does nothing if the plan is unverified anyway, or if the tree lands unchanged on the
-    /// run's own base. Fails if a command fails on the merged tree.
+    /// base by which the run was judged. Fails if a command fails on the merged tree.
     pub(super) fn judge_merged(
         &mut self,
         session: &Session,

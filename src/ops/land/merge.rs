@@ -36,8 +36,8 @@ pub struct MergedCandidate {
     pub previous: Oid,
 }
 
-/// Merges the selected candidate into the target that `into` names (see [`ResolvedTarget::find`]). Waits for other landings to end. If there are conflicts, or if the merge
-/// fails, nothing changes.
+/// Merges the selected candidate into the target that `into` names (see [`ResolvedTarget::find`]). Waits for other
+/// landings to end. If there are conflicts, or if the merge fails, nothing changes.
 pub fn merge(
     session: &Session,
     selection: Selection,

@@ -71,8 +71,10 @@ fn landed(session: &Session, selection: &Selection) -> Result<Candidate> {
     let why = if is_undone { "was undone already" } else { "has not landed" };
     let error = Error::no(format!("{what} {why}"));
     if is_undone {
-        return Err(error.hint(format!("to undo an earlier merge: `git revert -m 1 COMMIT`; `git log --merges --grep 'Frites-Run: {run}/'` \
-             lists such commits")));
+        return Err(error.hint(format!(
+            "to undo an earlier merge: `git revert -m 1 COMMIT`; `git log --merges --grep 'Frites-Run: {run}/'` \
+             lists such commits"
+        )));
     }
     Err(match last_landed(session)? {
         Some(other) => error.hint(format!("{other} landed: `git frites apply --undo {other}`")),
