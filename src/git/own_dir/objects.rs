@@ -35,18 +35,22 @@ pub(super) fn fetch(
     mut wanted: BTreeSet<Oid>,
 ) -> Result<Lost> {
     let mut damaged = BTreeSet::new();
-    // An id of another length is no object: any file can have one in it.
-    let is_missing = |oid: &Oid| from_oid(oid).is_ok() && !repo.has(oid);
+    let keep_missing = |wanted: &mut BTreeSet<Oid>| {
+        // The index of an attempt lists all files, so all of them are looked up with one handle.
+        let gix = repo.gix();
+        // An id of another length is no object: any file can have one in it.
+        wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
+    };
     // There are two tries, because a running attempt may be moving its objects into a pack during the first
     // one.
     for _ in 0..2 {
-        wanted.retain(is_missing);
+        keep_missing(&mut wanted);
         if wanted.is_empty() {
             break;
         }
         damaged = fetch_once(repo, &ObjectView::make(repo, objects, room)?, &wanted)?;
     }
-    wanted.retain(is_missing);
+    keep_missing(&mut wanted);
     damaged.retain(|oid| wanted.contains(oid));
     Ok(Lost { lost: wanted, damaged })
 }
