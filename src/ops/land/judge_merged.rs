@@ -28,7 +28,8 @@ impl Plan {
     ) -> Result<()> {
         let Session { store, ui, .. } = session;
         let is_merged = self.tree != self.judged.tree;
-        let is_as_judged = !is_merged && (target.state() == self.run.root() || options.no_rejudge);
+        let is_own_base = [self.run.root(), &self.run.base].contains(&target.state());
+        let is_as_judged = !is_merged && (is_own_base || options.no_rejudge);
         if !self.verified || is_as_judged {
             return Ok(());
         }
@@ -115,7 +116,8 @@ impl Plan {
             let of_target = of_target.as_ref().filter(|base| base.results.report().is_some());
             contradict_tree(&mut results, of_target.unwrap_or(base), settings, changes_tests);
         }
-        overrule_results(repo, &target.tip, terms, &mut results, base)?;
+        let compared = of_target.as_ref().unwrap_or(base);
+        overrule_results(repo, &target.tip, terms, &mut results, compared)?;
         Ok(results)
     }
 

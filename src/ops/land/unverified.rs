@@ -21,16 +21,13 @@ pub(super) fn why_unverified(
         tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
     };
     // The command that a candidate failed says more than a doubt about its result.
-    let has_failed = |v: &Verdict| v.entry(name).is_some_and(|entry| !entry.passed());
+    let has_failed =
+        |v: &Verdict| v.entry(name).is_some_and(|entry| entry.results.stopped_at().is_some());
+    let doubts = verdict.map(|v| v.terms.settings.doubts_in_words()).unwrap_or_default();
     match verdict {
         None => format!("run {run} was not judged"),
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
-        Some(v)
-            if !has_failed(v)
-                && let Some(doubt) = v.terms.settings.doubts_in_words().pop() =>
-        {
-            doubt
-        }
+        Some(v) if !has_failed(v) && !doubts.is_empty() => doubts.join("; "),
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
         Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
             format!("{address} was built, but nothing tests the change")

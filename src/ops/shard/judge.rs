@@ -201,8 +201,11 @@ impl<'s> ShardJudge<'s, '_> {
                 (None, Some(path)) => format!("'{path}' is here, and was not there"),
                 (None, None) => "their contents differ".to_owned(),
             };
-            return Err(Error::fatal(format!("the seeds here are not those that run {run} was opened with: {what}"))
-            .hint("put the same untracked files into a clone on this machine, and judge there with `--remote NAME`"));
+            let why =
+                format!("the seeds here are not those that run {run} was opened with: {what}");
+            let hint = "put the same untracked files into a clone on this machine, and judge there with \
+                        `--remote NAME`";
+            return Err(Error::fatal(why).hint(hint));
         }
         Ok(PartJudge {
             session,
