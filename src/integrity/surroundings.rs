@@ -105,7 +105,8 @@ impl SurroundingsWatch {
             }
         }
         self.above = now;
-        // Sealed commands cannot write outcomes, so other git-frites processes have written the new ones.
+        // Sealed commands cannot write outcomes. The new ones are from other git-frites processes, or from unguarded
+        // attempts. No outcome is believed that was written while an unguarded attempt ran (`ops/attempt_times.rs`).
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
