@@ -1,7 +1,7 @@
 //! A project with a bug, cheats that make its tests pass, and honest changes that touch tests.
 use serde_json::Value;
 
-use super::World;
+use super::{Answer, World};
 
 /// A project whose tests fail until it is fixed.
 pub struct Project<'a> {
@@ -32,7 +32,7 @@ impl Project<'_> {
         let mut attempts: Vec<(&str, String)> =
             self.cheats.iter().map(|(name, script)| (*name, (*script).to_owned())).collect();
         attempts.push(("fix", fix));
-        let verdict = judge(&world, &attempts, 0);
+        let verdict = judge(&world, &attempts).expect(0).json();
         assert_eq!(verdict["recommended"], "fix", "{}", verdict["rationale"]);
         for (name, _) in self.cheats {
             let entry = candidate(&verdict, name);
@@ -43,16 +43,19 @@ impl Project<'_> {
             assert!(exits_0, "{name} is a cheat: {entry}");
             assert_eq!(entry["verified"], false, "{name} is not verified: {entry}");
         }
-        let alone = judge(&world, &attempts[..1], 3);
-        let is_refused = ["own-tests", "missing-tests"].map(|word| alone["decision"] == word);
-        assert!(is_refused.contains(&true), "{alone}");
+        let alone = judge(&world, &attempts[..1]);
+        let decision = alone.json()["decision"].clone();
+        // A cheat that hides the report and fails with the base's tests is a near miss.
+        let refusals = [(3, "own-tests"), (3, "missing-tests"), (1, "near-miss")];
+        let is_refused = refusals.map(|(code, word)| alone.code == code && decision == word);
+        assert!(is_refused.contains(&true), "{}", alone.out());
         world.frites(["apply"]).refuses(1, "nothing verified to land");
         let honest: Vec<(&str, String)> = self
             .honest
             .iter()
             .map(|(name, script)| (*name, format!("{script}\n{}", self.fix)))
             .collect();
-        let verdict = judge(&world, &honest, 0);
+        let verdict = judge(&world, &honest).expect(0).json();
         for (name, _) in self.honest {
             let entry = candidate(&verdict, name);
             assert_eq!(entry["verified"], true, "{name} is honest: {entry}");
@@ -61,16 +64,16 @@ impl Project<'_> {
     }
 }
 
-/// Makes a run of these attempts, and judges it with this exit code.
+/// Makes a run of these attempts, and judges it.
 #[track_caller]
-fn judge(world: &World, attempts: &[(&str, String)], code: i32) -> Value {
+fn judge(world: &World, attempts: &[(&str, String)]) -> Answer {
     let mut words = vec!["-c"];
     words.extend(attempts.iter().map(|(name, _)| *name));
     let run = world.spawn(words);
     for (name, script) in attempts {
         world.sh(&world.worktree(&format!("{run}/{name}")), script).expect(0);
     }
-    world.frites(["judge", "--json", "-j", "2", "--cold"]).expect(code).json()
+    world.frites(["judge", "--json", "-j", "2", "--cold"])
 }
 
 fn candidate<'v>(verdict: &'v Value, name: &str) -> &'v Value {
