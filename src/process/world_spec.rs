@@ -112,6 +112,9 @@ pub struct WorldSpec {
     pub memory: Option<u64>,
     /// The limit for files that commands write to layers which are thrown away.
     pub disk: Option<DiskLimit>,
+    /// The part of the process ids, which are divided into 256 parts, in which those of the commands begin. Scripts
+    /// name files by their process id (`/tmp/x.$$`), and in each PID namespace the ids would begin with 2.
+    pub process_ids: Option<u8>,
 }
 
 impl WorldSpec {

@@ -30,6 +30,9 @@ use crate::world::landlock;
 /// the user is root, these paths are mounted read-only.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
+/// The system gives the ids below this one to no process after the first round (`RESERVED_PIDS`).
+const FIRST_IDS: u32 = 300;
+
 /// The main function of the first process. `arguments` are the arguments after `INIT_VERB`.
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
@@ -55,7 +58,7 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
         .step("asking to end with the launcher")?;
     // The new session has no terminal: with a terminal, a command could type into it (ioctl_tty(2), TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
-    mount_proc().step("mounting /proc")?;
+    mount_proc(spec.process_ids).step("mounting /proc")?;
     processor_share::pass_on_to_session();
     if !spec.network {
         bring_up_loopback().step("bringing up the loopback device")?;
@@ -102,10 +105,15 @@ fn share_of(resource: Resource) -> Option<u64> {
     Some(rustix::process::getrlimit(resource).current? / 8)
 }
 
-/// Mounts a new `/proc`, which shows only the processes of this PID namespace.
-fn mount_proc() -> io::Result<()> {
+/// Mounts a new `/proc`, which shows only the processes of this PID namespace. The ids of new processes begin in
+/// this part of [`WorldSpec::process_ids`].
+fn mount_proc(process_ids: Option<u8>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
+    if let Some(part) = process_ids {
+        // A kernel that cannot do this (CONFIG_CHECKPOINT_RESTORE) begins with 2.
+        let _ = begin_process_ids(part);
+    }
     if !geteuid().is_root() {
         return Ok(());
     }
@@ -118,6 +126,14 @@ fn mount_proc() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sets the id of the last process, which the next one follows (pid_namespaces(7)).
+fn begin_process_ids(part: u8) -> io::Result<()> {
+    let most = fs::read_to_string("/proc/sys/kernel/pid_max")?;
+    let most: u32 = most.trim().parse().map_err(io::Error::other)?;
+    let last = FIRST_IDS + most.saturating_sub(FIRST_IDS) / 256 * u32::from(part);
+    fs::write("/proc/sys/kernel/ns_last_pid", last.to_string())
 }
 
 /// Gives up all capabilities that the command must not have, and removes them from the bounding set, so that

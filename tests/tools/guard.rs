@@ -18,6 +18,7 @@ trials! {
     a_later_round_finds_what_an_earlier_one_left: [NAMESPACES];
     a_setup_command_is_guarded_too: [NAMESPACES];
     processes_end_with_their_command: [NAMESPACES];
+    attempts_at_the_same_time_have_different_process_ids: [NAMESPACES];
     a_time_limit_and_an_interrupt_end_a_guarded_command: [NAMESPACES];
     what_a_killed_supervisor_or_git_frites_leaves_is_captured: [NAMESPACES];
     a_git_directory_that_is_being_deleted_is_not_taken_for_whole: [NAMESPACES, STRACE];
@@ -276,6 +277,17 @@ fn a_setup_command_is_guarded_too() {
     let worktree = world.worktree("1/a");
     assert_eq!(fs::read_to_string(worktree.join("made")).unwrap(), "made\n");
     assert_eq!(world.git_in(&worktree, ["show", ":made"]), "made");
+    world.assert_clean();
+}
+
+/// They share `/tmp`, where scripts name files by their process id.
+fn attempts_at_the_same_time_have_different_process_ids() {
+    let world = guarded();
+    world.spawn(["-n", "3", "--", "sh", "-c", "echo $$ > id"]);
+    let id =
+        |name: &str| fs::read_to_string(world.worktree(&format!("1/{name}")).join("id")).unwrap();
+    let ids: BTreeMap<String, &str> = ["c1", "c2", "c3"].map(|name| (id(name), name)).into();
+    assert_eq!(ids.len(), 3, "{ids:?}");
     world.assert_clean();
 }
 

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
+use sha2::{Digest, Sha256};
+
 use crate::config::keys;
 use crate::config::value::{GuardMode, SpawnHome};
 use crate::error::{Error, IoContext, Result};
@@ -263,8 +265,17 @@ impl Guard {
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
         mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
         let wrapping_point = work_of(&home);
-        Ok(WorldSpec { dir, mounts, wrapping_point, network: true, ..WorldSpec::default() })
+        let process_ids = Some(process_ids(candidate));
+        let spec = WorldSpec { dir, mounts, wrapping_point, network: true, ..WorldSpec::default() };
+        Ok(WorldSpec { process_ids, ..spec })
     }
+}
+
+/// The part of the process ids for a candidate. Attempts share `/tmp`, so those of a run get different parts.
+fn process_ids(candidate: CandidateRef<'_>) -> u8 {
+    let CandidateRef { run, name, .. } = candidate;
+    let place = run.candidates.iter().position(|other| other == name).unwrap_or_default();
+    Sha256::digest(run.run.as_str())[0].wrapping_add(place as u8)
 }
 
 /// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the worktree.

@@ -240,6 +240,7 @@ impl<'a> SealedCheckouts<'a> {
                 bytes: self.options.disk,
                 dir: guard.dir.clone(),
             }),
+            process_ids: None,
         };
         let network = self.options.network;
         Ok(SealedCheckout {
