@@ -289,15 +289,16 @@ impl Baseline {
         }
     }
 
-    /// True if a candidate passed, the report of any candidate has more tests than the base's, and the base was judged
-    /// over build outputs of an earlier judging: a build tool may have found that nothing has changed, and run no test.
-    pub fn may_lack_tests(&self, entries: &[Entry]) -> bool {
+    /// True if a candidate passed, the base was judged over build outputs of an earlier judging, and its report has
+    /// fewer tests than that of any candidate, or than `cold_tests`, the number from when there were no outputs. A
+    /// build tool may have found that nothing has changed, and run no test.
+    pub fn may_lack_tests(&self, entries: &[Entry], cold_tests: u64) -> bool {
         let tests = |results: &Results| results.report().map_or(0, |report| report.total);
         let own = tests(&self.results);
         self.inherited
             && self.results.is_claim()
             && entries.iter().any(Entry::passed)
-            && entries.iter().any(|entry| tests(&entry.results) > own)
+            && (cold_tests > own || entries.iter().any(|entry| tests(&entry.results) > own))
     }
 
     /// The command that could not be started on the base, nor on any of the candidates that got as far as

@@ -16,6 +16,7 @@ trials! {
     nor_where_landlock_confines_it: [LANDLOCK, MAKE];
     a_base_that_failed_once_is_judged_over_its_outputs_again_once_it_passes: [NAMESPACES];
     a_base_that_passes_over_its_own_outputs_is_confirmed_where_no_candidate_passes: [NAMESPACES];
+    a_base_over_a_stamp_is_compared_by_the_tests_that_it_had_without: [NAMESPACES, MAKE];
     what_a_download_alone_leaves_serves_cold_runs: [NAMESPACES];
     of_a_tree_whose_dependencies_cannot_be_downloaded_nothing_can_be_told: [NAMESPACES];
     the_file_that_names_dependencies_tells_how_they_are_downloaded: [NAMESPACES];
@@ -94,6 +95,31 @@ fn assert_base_fails_each_time(world: &World) {
         let reason = verdict["rationale"].as_str().unwrap_or_default();
         assert!(!reason.contains("the base passes"), "{reason}");
     }
+    world.assert_clean();
+}
+
+fn a_base_over_a_stamp_is_compared_by_the_tests_that_it_had_without() {
+    let mut world = sealed();
+    world.set_env("FRITES_ORACLE_WARM", "base");
+    // The first suite leaves a stamp. A tree with `stop` ends it before its test.
+    let suite =
+        "if grep -q stop src/lib.txt; then n=0; else n=1; fi; echo \"=== $$n passed in 0.10s ===\"";
+    let stamp = format!("one.log: src/lib.txt\n\t{suite}\n\ttouch one.log\n");
+    let other = "\t@echo '=== 1 passed in 0.10s ==='\n";
+    world.write("Makefile", format!(".PHONY: test\ntest: one.log\n{other}{stamp}"));
+    world.write(".gitignore", "*.log\n");
+    world.commit("a project with a stamp");
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    for options in [&[][..], &["--no-cache"], &["--no-cache", "-j", "2"]] {
+        let verdict = judged(&world, 3, &[&["--test", "make test"], options].concat());
+        assert_eq!(verdict["decision"], "missing-tests", "{options:?}: {verdict:#}");
+    }
+    // The outputs of an ancestor hide a test in the same way.
+    world.write("README", "moved\n");
+    world.commit("moved");
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    let verdict = judged(&world, 3, &["--test", "make test"]);
+    assert_eq!(verdict["decision"], "missing-tests", "{verdict:#}");
     world.assert_clean();
 }
 

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
 
-use crate::error::{IoContext, Result};
+use crate::error::{IfExists, IoContext, Result};
 use crate::fs::tree::{self, is_empty};
 use crate::fs::walk::visit;
 use crate::git::fan_out;
@@ -38,6 +38,9 @@ const UNDOWNLOADED: &str = "undownloaded";
 /// The name of a file with the time in seconds that all commands took when no outputs existed yet.
 const COLD_SECONDS: &str = "cold-seconds";
 
+/// The name of a file with the number of tests that the commands reported when no outputs existed yet.
+const TESTS: &str = "tests";
+
 /// How the commands ended on the base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BaseEnd {
@@ -45,9 +48,9 @@ pub struct BaseEnd {
     pub passed: bool,
     /// False if a command failed that only downloads dependencies.
     pub downloaded: bool,
-    /// The time in seconds that all commands took. `None` if the commands could use an ancestor's outputs, or
-    /// if some commands did not run.
-    pub cold_seconds: Option<f64>,
+    /// The time in seconds that all commands took, and the number of tests that they reported. `None` if the
+    /// commands could use an ancestor's outputs, or if some commands did not run.
+    pub cold: Option<(f64, u64)>,
 }
 
 /// The layers of one base. Each base has its own directory for them.
@@ -192,8 +195,10 @@ impl BaseLayer {
                 fs::write(&file, "").could_not("write", &file)?;
             }
         }
-        if let Some(seconds) = end.cold_seconds {
+        if let Some((seconds, tests)) = end.cold {
             let _ = fs::write(self.dir.join(COLD_SECONDS), seconds.to_string());
+            let file = self.dir.join(TESTS);
+            fs::write(&file, tests.to_string()).could_not("write", &file)?;
         }
         Ok(())
     }
@@ -210,10 +215,19 @@ impl BaseLayer {
         fs::read_to_string(self.dir.join(COLD_SECONDS)).ok()?.parse().ok()
     }
 
-    /// Copies the time of [`BaseLayer::cold_seconds`] from the layers of an ancestor. The time is used only
-    /// for estimates, so errors are ignored.
-    pub fn take_cold_seconds(&self, ancestor: &BaseLayer) {
+    /// The number of tests that the commands reported when no outputs existed yet, on this base or on an ancestor
+    /// as for [`BaseLayer::cold_seconds`]; 0 if it is not known.
+    pub fn cold_tests(&self) -> u64 {
+        let text = fs::read_to_string(self.dir.join(TESTS)).unwrap_or_default();
+        text.parse().unwrap_or_default()
+    }
+
+    /// Copies the time of [`BaseLayer::cold_seconds`] and the number of [`BaseLayer::cold_tests`] from the layers
+    /// of an ancestor. The time is used only for estimates, so its errors are ignored.
+    pub fn take_cold_figures(&self, ancestor: &BaseLayer) -> Result<()> {
         let _ = fs::copy(ancestor.dir.join(COLD_SECONDS), self.dir.join(COLD_SECONDS));
+        let file = self.dir.join(TESTS);
+        fs::copy(ancestor.dir.join(TESTS), &file).if_exists().could_not("write", &file).map(drop)
     }
 
     /// True if the base's commands left outputs, and no record says that they passed.

@@ -60,7 +60,7 @@ pub fn start(
     }
     copy(&[changes.clone(), ancestor.sources()], &sources)?;
     tree::delete_tree(&changes).context(failed)?;
-    layer.take_cold_seconds(ancestor);
+    layer.take_cold_figures(ancestor)?;
     Ok(true)
 }
 

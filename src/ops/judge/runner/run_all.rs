@@ -87,9 +87,11 @@ impl OracleRunner<'_> {
         jobs: usize,
     ) -> Result<()> {
         let mut is_open = confirm::any_claims(entries);
+        let cold_tests = self.layers().map_or(0, |layers| layers.cold_tests());
         loop {
+            let may_lack = |base: &&Baseline| base.may_lack_tests(entries, cold_tests);
             if missing_tests::are_compared(&self.terms.settings)
-                && let Some(base) = baseline.as_ref().filter(|base| base.may_lack_tests(entries))
+                && let Some(base) = baseline.as_ref().filter(may_lack)
             {
                 *baseline = Some(self.confirmed_base(&self.base_tree()?, base)?);
             }
@@ -162,17 +164,21 @@ impl OracleRunner<'_> {
         if must_confirm_base(results, *inherited, stumbled(results), entries) {
             base = self.confirmed_base(&tree, &base)?;
         }
-        self.drop_layers_of_failure(&tree, &base.results)?;
+        self.drop_old_layers(&tree, &base.results)?;
         base.settle();
         Ok(Some(base))
     }
 
-    /// If the base passes now, but its layers are from a judging in which it failed, drops these layers:
-    /// while they exist, no new ones are kept. Also forgets the pass, so that the next judging judges the
+    /// If the base passes now, but its layers are from a judging in which it failed or had more tests, drops these
+    /// layers: while they exist, no new ones are kept. Also forgets the pass, so that the next judging judges the
     /// base again and keeps new layers.
-    fn drop_layers_of_failure(&self, tree: &Oid, results: &Results) -> Result<()> {
+    fn drop_old_layers(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
-        if !results.passed() || !layered.layers().is_some_and(|layers| layers.has_failed()) {
+        let is_old = |layers: BaseLayer| {
+            let tests = results.report().map_or(0, |report| report.total);
+            layers.has_failed() || !results.is_claim() && tests < layers.cold_tests()
+        };
+        if !results.passed() || !layered.layers().is_some_and(is_old) {
             return Ok(());
         }
         self.ledger.cache.forget(&JudgedTree { tree: *tree, commit: *self.run.root() })?;
