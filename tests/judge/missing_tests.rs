@@ -175,16 +175,19 @@ fn data_that_switches_tests_off_is_not_excused_by_the_second_judging() {
 
 #[test]
 fn tests_that_the_target_got_later_must_run_on_the_merged_tree() {
-    let world = with_test_files();
-    world.attempts(&["echo stop > src/b.py"]);
-    let test = "n=$(ls tests/test_*.py | wc -l); if test -e src/b.py; then n=2; fi; \
-                echo \"=== $n passed in 0.10s ===\"";
-    world.frites(["judge", "-q", "--test", test]).expect(0);
-    world.write("tests/test_c.py", "");
-    world.commit("a new test");
-    let why = "merged with HEAD, it failed test (exit 0, but by its report only 2 of the base's 3 tests ran)";
-    world.frites(["apply", "-m", "land"]).refuses(1, why);
-    world.assert_clean();
+    // A test in a file of its own, and a test that data make.
+    for new in ["tests/test_c.py", "cases/c.json"] {
+        let world = with_test_files();
+        world.attempts(&["echo stop > src/b.py"]);
+        let test = "n=$(ls tests/test_*.py cases/* 2>/dev/null | wc -l); if test -e src/b.py; then n=2; fi; \
+                    echo \"=== $n passed in 0.10s ===\"";
+        world.frites(["judge", "-q", "--test", test]).expect(0);
+        world.write(new, "");
+        world.commit("a new test");
+        let why = "merged with HEAD, it failed test (exit 0, but by its report only 2 of the base's 3 tests ran)";
+        world.frites(["apply", "-m", "land"]).refuses(1, why);
+        world.assert_clean();
+    }
 }
 
 #[test]

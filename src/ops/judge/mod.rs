@@ -28,7 +28,7 @@ pub use options::JudgeOptions;
 pub use overruled::overrule_results;
 pub use part_judge::judge_some;
 pub use replay::replay;
-pub use runner::cross::{TestFiles, prove};
+pub use runner::cross::prove;
 pub use runner::judge_commit;
 
 use crate::config::keys;

@@ -9,7 +9,7 @@ use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
 use crate::model::verdict::{Baseline, Verdict};
-use crate::ops::judge::{TestFiles, judge_commit, overrule_results, plan_base_tests};
+use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
@@ -79,7 +79,8 @@ impl Plan {
     /// Judges a tree that may land on the target, and overrules a pass that does not count. `changes_tests` is
     /// true if the tree is judged once more, with the target's tests.
     ///
-    /// The target may have tests that the run's base lacks. If tests of the run's base are missing, the target may
+    /// The target may have tests that the run's base lacks: a change from that base to the target that changes more
+    /// than source would be judged a second time, too. If tests of the run's base are missing, the target may
     /// also have dropped them. In both cases the target is judged, too, and its tests count instead, if it has a
     /// report.
     fn judge_on_target(
@@ -103,7 +104,8 @@ impl Plan {
         // Only a pass is compared.
         let has_other_tests = results.passed()
             && are_compared(settings)
-            && !TestFiles::of(repo, run.root(), &target_tree)?.is_empty();
+            && (of_target.is_some()
+                || plan_base_tests(session, run.root(), &target_tree, terms)?.is_some());
         if has_other_tests || contradict_tree(&mut results.clone(), base, settings, changes_tests) {
             if of_target.is_none() {
                 let name = target.name();

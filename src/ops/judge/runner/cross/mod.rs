@@ -3,8 +3,6 @@
 mod matrix;
 mod overlay;
 
-pub use overlay::TestFiles;
-
 use std::collections::BTreeMap;
 
 use crate::config::keys;
@@ -26,7 +24,7 @@ use crate::ops::judge::options::JudgeOptions;
 use crate::ops::judge::record;
 use crate::ops::judge::runner::OracleRunner;
 use crate::ops::judge::runner::cross::matrix::{Author, CrossTree, TestRow};
-use crate::ops::judge::runner::cross::overlay::lay_over;
+use crate::ops::judge::runner::cross::overlay::{TestFiles, lay_over};
 use crate::ops::judge::schedule::Work;
 use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;

@@ -42,11 +42,6 @@ impl TestFiles {
         Ok(found)
     }
 
-    /// True if the capture neither adds nor changes a test.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.inseparable.is_empty()
-    }
-
     /// The paths of the test files, in words.
     pub fn in_words(&self) -> String {
         let paths: Vec<String> = self.files.iter().map(|file| file.path.lossy()).collect();
