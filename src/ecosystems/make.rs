@@ -296,8 +296,8 @@ pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> 
     old.next().is_none()
 }
 
-/// The words with which the names of C's tests begin and end.
-pub const TEST_WORDS: (&[&str], &[&str]) = (&["test", "tst"], &["test"]);
+/// The words with which the names of C's tests begin and end: `test_list.c`, `testlist.c`.
+pub const TEST_WORDS: (&[&str], &[&str]) = (&["test…", "tst"], &["test"]);
 
 /// True for the plain name of a source or object file that is not a test.
 fn is_source(word: &str) -> bool {

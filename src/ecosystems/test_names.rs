@@ -57,7 +57,7 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
 
 /// True if the name of a source file, without its extension, means a test or a helper of tests: one of
 /// `begins` is its first word, or one of `ends` its last one, or all words are about tests. `test` stands for
-/// all words of its kind. Each other word needs a further one beside it.
+/// all words of its kind, and `test…` for all that begin so. Each other word needs a further one beside it.
 pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
     let mut words = words_of_name(stem);
     let is_helper = !ends.is_empty()
@@ -69,6 +69,7 @@ pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
         word.is_some_and(|word| {
             known.iter().any(|known| match *known {
                 "test" => is_test_word(word),
+                "test…" => word.starts_with("test"),
                 known => words.len() > 1 && singular(word) == known,
             })
         })
@@ -121,6 +122,23 @@ fn words_of_name(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn test_in_c_needs_no_word_of_its_own() {
+        let of_c = crate::ecosystems::make::TEST_WORDS;
+        for (stem, expected) in [
+            ("testserv", true),
+            ("test_list", true),
+            ("list_test", true),
+            ("unittest", true),
+            ("latest", false),
+            ("attested", false),
+            ("serv", false),
+        ] {
+            assert_eq!(is_name_of_test(stem, of_c), expected, "{stem}");
+        }
+        assert!(!is_name_of_test("testserv", (&["test"], &["test"])));
+    }
 
     #[test]
     fn directory_of_tests_is_known_by_the_words_of_its_name() {

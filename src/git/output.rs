@@ -16,10 +16,13 @@ impl Output {
     /// Makes an error of the result. `what` is the git subcommand that the error names.
     pub fn error(&self, what: &str) -> Error {
         let stderr = self.stderr.trim();
-        let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
+        let lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
+        let is_error = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
+        // Remarks, e.g. on progress, may come before the error.
+        let told = lines.clone().find(is_error).or_else(|| lines.clone().next());
         let signal = format!("it was ended by signal {}", self.code - 128);
         let without_words = if self.code > 129 { &signal } else { "no message" };
-        let first = lines.next().unwrap_or(without_words);
+        let first = told.unwrap_or(without_words);
         let first = first.trim_start_matches("fatal: ").trim_start_matches("error: ");
         let failure =
             GitFailure { command: what.to_owned(), code: self.code, stderr: stderr.to_owned() };

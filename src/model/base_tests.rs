@@ -101,16 +101,14 @@ impl BaseTestsResult {
     /// nor files that decide which commands run.
     pub fn needs(&self) -> Option<String> {
         let is_first = self.failed() && self.failed_beside().is_none();
-        let are_named = !self.undoes_tests() && !self.no_source.is_empty();
-        (is_first && are_named).then(|| some_of(&self.no_source))
+        let mut undone = self.put_back.iter().chain(&self.taken_out);
+        let are_others = undone.all(|path| self.no_source.contains(path));
+        (is_first && are_others && !self.no_source.is_empty()).then(|| some_of(&self.no_source))
     }
 
-    /// True if a change to tests or to a file that decides which commands run is undone, or would be but is
-    /// inseparable from others, so that the candidate's own tree may run other tests than the base.
-    pub fn undoes_tests(&self) -> bool {
-        let is_inseparable = self.problem.is_some() && self.tree.is_none();
-        let mut undone = self.put_back.iter().chain(&self.taken_out);
-        is_inseparable || undone.any(|path| !self.no_source.contains(path))
+    /// True if a change that may decide what is run cannot be put back without others.
+    pub fn is_inseparable(&self) -> bool {
+        self.problem.is_some() && self.tree.is_none()
     }
 
     /// The number of trees on which commands ran.

@@ -101,6 +101,11 @@ impl TestReport {
         push(&mut self.skipping, name);
     }
 
+    /// True if several runners printed this report.
+    pub fn is_of_several_runners(&self) -> bool {
+        self.printed_by.as_ref().is_some_and(|names| names.contains(", "))
+    }
+
     /// Adds the report of another runner.
     pub fn add(&mut self, other: TestReport) {
         self.total += other.total;

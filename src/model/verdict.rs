@@ -191,6 +191,13 @@ impl Entry {
         self.usable() && self.results.is_contradicted() && !fails
     }
 
+    /// True if the candidate changes tests, or makes a change that may decide what is run and cannot be put back
+    /// without others: its own tree may run other tests than the base.
+    pub fn may_drop_tests(&self) -> bool {
+        self.base_tests.as_ref().is_some_and(BaseTestsResult::is_inseparable)
+            || self.flags.iter().any(Flag::changes_tests)
+    }
+
     /// If the candidate passed with its own tests: the command that says in the second judging, with the
     /// base's tests, that it cannot tell.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {

@@ -8,7 +8,7 @@ use crate::model::missing_tests::{are_compared, contradict_tree};
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
-use crate::model::verdict::{Baseline, Verdict};
+use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
@@ -51,7 +51,7 @@ impl Plan {
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
-            let changes_tests = second.as_ref().is_some_and(BaseTestsResult::undoes_tests);
+            let changes_tests = verdict.entry(&self.candidate).is_some_and(Entry::may_drop_tests);
             let results =
                 self.judge_on_target(session, target, &tree, (&who, &logs), changes_tests)?;
             if results.cannot_tell() || results.is_contradicted() {

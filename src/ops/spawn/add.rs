@@ -145,7 +145,7 @@ impl ChangeSource {
                     ))
                     .with_source(e)
                     .hint(format!(
-                        "a patch of your checkout since the base: `git diff --binary {base}`"
+                        "make it on that base: in a checkout with the change, `git diff --binary {base}`"
                     ))
                 })?;
                 (index.git().call("write-tree").oid()?, format!("the patch {name}"))
