@@ -16,10 +16,11 @@ impl Output {
     /// Makes an error of the result. `what` is the git subcommand that the error names.
     pub fn error(&self, what: &str) -> Error {
         let stderr = self.stderr.trim();
-        let lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
-        let is_error = |line: &&str| line.starts_with("error: ") || line.starts_with("fatal: ");
+        let mut lines = stderr.lines().filter(|l| !l.starts_with("hint:"));
         // Remarks, e.g. on progress, may come before the error.
-        let told = lines.clone().find(is_error).or_else(|| lines.clone().next());
+        let mut errors =
+            lines.clone().filter(|l| l.starts_with("error: ") || l.starts_with("fatal: "));
+        let told = errors.next().or_else(|| lines.next());
         let signal = format!("it was ended by signal {}", self.code - 128);
         let without_words = if self.code > 129 { &signal } else { "no message" };
         let first = told.unwrap_or(without_words);

@@ -256,6 +256,8 @@ mod tests {
             // The base's report is a file, so a printed report of the candidate is not enough.
             (Outcome::Passed, ran_again(), pytest, None),
             (Outcome::Passed, cut, pytest, Some(1)),
+            // unittest names no test that passed.
+            (Outcome::Passed, report(5, &["a"], Some("unittest, TAP")), Some("TAP"), Some(5)),
             (failed(), ran_again(), file, Some(3)),
             (failed(), report(4, &[], file), file, Some(4)),
             (failed(), failing("d", report(4, &["a", "b", "c"], file)), file, Some(4)),

@@ -174,6 +174,19 @@ fn data_that_switches_tests_off_is_not_excused_by_the_second_judging() {
 }
 
 #[test]
+fn recipe_that_leaves_a_suite_out_is_not_excused_by_the_second_judging() {
+    let world = World::new();
+    let suite = "\techo '=== 1 passed in 0.10s ==='\n";
+    world.write("Makefile", format!(".PHONY: test\ntest:\n{suite}{suite}"));
+    world.commit("base");
+    world.attempts(&["sed -i '$d' Makefile"]);
+    let answer = world.frites(["judge"]).expect(3);
+    let why = "it failed test (exit 0, but by its report only 1 of the base's 2 tests ran)";
+    assert!(answer.out().contains(why), "{}", answer.out());
+    world.assert_clean();
+}
+
+#[test]
 fn tests_that_the_target_got_later_must_run_on_the_merged_tree() {
     // A test in a file of its own, and a test that data make.
     for new in ["tests/test_c.py", "cases/c.json"] {

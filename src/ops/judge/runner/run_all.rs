@@ -89,9 +89,9 @@ impl OracleRunner<'_> {
         let mut is_open = confirm::any_claims(entries);
         let cold_tests = self.layers().map_or(0, |layers| layers.cold_tests());
         loop {
-            let may_lack = |base: &&Baseline| base.may_lack_tests(entries, cold_tests);
             if missing_tests::are_compared(&self.terms.settings)
-                && let Some(base) = baseline.as_ref().filter(may_lack)
+                && let Some(base) = baseline.as_ref()
+                && base.may_lack_tests(entries, cold_tests)
             {
                 *baseline = Some(self.confirmed_base(&self.base_tree()?, base)?);
             }
