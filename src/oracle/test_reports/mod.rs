@@ -101,14 +101,17 @@ impl TestReports {
         if let Some(asked) = &self.asked {
             asked.hide_in(log);
         }
-        // If a report file is damaged or empty, the output is used instead.
-        let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
-        if let Some(files) = files.filter(|files| files.report.as_ref().is_some_and(is_whole)) {
-            return files;
-        }
-        let Ok(text) = regular::read_own(log) else { return EndedTests::default() };
+        let text = regular::read_own(log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        EndedTests { report: printed::read(&text), failed: closing::failures(&text) }
+        let printed = printed::read(&text);
+        // If several runners printed results, a file has those of one. If a report file is damaged or empty, the
+        // output is used instead, too.
+        let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
+        let are_all = !printed.as_ref().is_some_and(TestReport::is_of_several_runners);
+        match files.filter(|files| are_all && files.report.as_ref().is_some_and(is_whole)) {
+            Some(files) => files,
+            None => EndedTests { report: printed, failed: closing::failures(&text) },
+        }
     }
 }
 

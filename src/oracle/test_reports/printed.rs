@@ -404,7 +404,9 @@ fn prove(lines: &[String]) -> Option<TestReport> {
         }
         names.iter().for_each(|name| report.name_failing(name));
     }
-    tap(lines).is_none().then_some(report)
+    // With `prove -v`, the lines of TAP are prove's own. Without it, they are those of another program.
+    let is_short = lines.iter().any(|line| line.ends_with(".. ok"));
+    (is_short || tap(lines).is_none()).then_some(report)
 }
 
 /// The most failed tests of one file that prove's summary names.
@@ -831,6 +833,9 @@ mod tests {
             "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
         // With `prove -v`, the last line of each file (`ok`) looks like a test.
         assert_read(log, (2, 0), &[], "TAP");
+        let log =
+            "1..1\nok 1 - a\nt/b.t .. ok\nFiles=1, Tests=3,  0 wallclock secs\nResult: PASS\n";
+        assert_read(log, (4, 0), &[], "TAP, prove");
     }
 
     #[test]
