@@ -182,9 +182,9 @@ pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best ranked synthesis that passed at once. A ranked synthesis is preferred to other candidates.
+/// The best ranked synthesis that passed. A ranked synthesis is preferred to other candidates.
 pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry> {
-    ranked.iter().copied().find(|e| e.passed() && !e.flaky() && !e.drew_on.is_empty())
+    ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }
 
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {

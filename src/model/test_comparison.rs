@@ -50,6 +50,12 @@ impl Comparison {
         Some(comparison)
     }
 
+    /// True if tests fail, and all of them fail on the base, too.
+    pub fn fails_as_the_base(&self) -> bool {
+        let [others @ .., (_, before)] = self.kinds();
+        !before.is_empty() && others.iter().all(|(_, tests)| tests.is_empty())
+    }
+
     /// The lists with words for each, the most important first.
     pub fn kinds(&self) -> [(&'static str, &[String]); 5] {
         [

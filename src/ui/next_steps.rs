@@ -8,6 +8,7 @@ use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
 use crate::model::terms::{ATTEMPTS_WRITE_HINT, Terms};
+use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 
 /// The hint for a command that exits with 0 although its report says that tests failed.
@@ -51,7 +52,7 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
             let go_on = format!(
                 "continue in the worktree: `cd \"$(git frites path {address})\"`, then judge again: `{judge}`"
             );
-            vec![why, go_on]
+            [why, go_on].into_iter().chain(failing_as_the_base(verdict, name, &land)).collect()
         }
         DecisionKind::Undecided if decision.undecided.is_empty() && !verdict.lacks_base() => vec![
             output("see why a command could not tell"),
@@ -73,6 +74,16 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         | DecisionKind::Judge
         | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
     }
+}
+
+/// The hint for a candidate on which only such tests fail that fail on the base, too; `None` if others fail.
+fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<String> {
+    let comparison = Comparison::of(verdict.baseline.as_ref()?, verdict.entry(name)?)?;
+    comparison.fails_as_the_base().then(|| {
+        format!(
+            "if these tests have nothing to do with the change, leave them out of the test command, or land it: {land}"
+        )
+    })
 }
 
 /// The end of a hint at a failed command's output, if the command fails on the base, too.

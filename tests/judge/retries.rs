@@ -104,6 +104,13 @@ fn failure_that_the_base_shares_is_not_blamed_on_candidates() {
         assert!(sentence(&out).ends_with(words), "{out}");
     }
     assert!(world.repo.join(".frites/runs/1/@base/test.log").exists());
+    // A report tells whether other tests fail than on the base.
+    for (fails, is_hinted) in [("t::a", true), ("t::$(cksum < src/lib.txt | cut -c1-6)", false)] {
+        let test = format!("echo \"FAILED {fails} - x\"; echo '=== 1 failed in 0.10s ==='; exit 1");
+        let stderr = world.frites(["judge", "--test", &test]).expect(1).stderr;
+        let hint = "hint: if these tests have nothing to do with the change, leave them out of the test command";
+        assert_eq!(stderr.contains(hint), is_hinted, "{stderr}");
+    }
     // Somebody passed: the base tells how little that may mean.
     let out = world.frites(["judge", "--test", "true"]).expect(0).out();
     assert!(
