@@ -94,11 +94,6 @@ impl Flag {
         matches!(self.kind, OracleChanged | TestsDeleted | TestsEdited | TestsSkipped { .. })
     }
 
-    /// True if the candidate changes or leaves out tests of the base.
-    pub fn changes_tests(&self) -> bool {
-        self.leaves_out_tests() || self.kind == FlagKind::TestsEdited
-    }
-
     /// True if the candidate runs fewer of the base's tests.
     pub fn leaves_out_tests(&self) -> bool {
         matches!(self.kind, FlagKind::TestsDeleted | FlagKind::TestsSkipped { .. })

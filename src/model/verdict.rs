@@ -5,15 +5,16 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use crate::model::base_tests::BaseTestsResult;
+use crate::model::base_tests::{BaseTestsResult, MODE_OF, PART_OF};
 use crate::model::blast::Blast;
 use crate::model::candidate::{CommandEnd, State};
 use crate::model::cross::{CrossResult, Proof};
 use crate::model::error_line::tells_of_lack;
-use crate::model::flag::Flag;
+use crate::model::flag::{Flag, FlagKind};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
+use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::run_costs::RunCosts;
 use crate::model::separation::Separation;
@@ -191,11 +192,17 @@ impl Entry {
         self.usable() && self.results.is_contradicted() && !fails
     }
 
-    /// True if the candidate changes tests, or makes a change that may decide what is run and cannot be put back
-    /// without others: its own tree may run other tests than the base.
+    /// True if tests of the base are put back in the second judging, or if a change that may decide what is run
+    /// cannot be put back without others: the candidate's own tree may run other tests than the base.
     pub fn may_drop_tests(&self) -> bool {
-        self.base_tests.as_ref().is_some_and(BaseTestsResult::is_inseparable)
-            || self.flags.iter().any(Flag::changes_tests)
+        let Some(second) = &self.base_tests else { return false };
+        let deciders = self.flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
+        let deciders: Vec<String> = deciders.map(|flag| quoted(flag.path.as_bytes())).collect();
+        let is_test = |path: &String| {
+            let is_part = [PART_OF, MODE_OF].iter().any(|words| path.starts_with(words));
+            !is_part && !second.no_source.contains(path) && !deciders.contains(path)
+        };
+        second.is_inseparable() || second.put_back.iter().any(is_test)
     }
 
     /// If the candidate passed with its own tests: the command that says in the second judging, with the
