@@ -198,11 +198,12 @@ impl Entry {
         let Some(second) = &self.base_tests else { return false };
         let deciders = self.flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
         let deciders: Vec<String> = deciders.map(|flag| quoted(flag.path.as_bytes())).collect();
-        let is_test = |path: &String| {
-            let is_part = [PART_OF, MODE_OF].iter().any(|words| path.starts_with(words));
-            !is_part && !second.no_source.contains(path) && !deciders.contains(path)
-        };
-        second.is_inseparable() || second.put_back.iter().any(is_test)
+        let mut tests = second.put_back.iter().filter(|path| {
+            !second.no_source.contains(path)
+                && !deciders.contains(path)
+                && ![PART_OF, MODE_OF].iter().any(|words| path.starts_with(words))
+        });
+        second.is_inseparable() || tests.next().is_some()
     }
 
     /// If the candidate passed with its own tests: the command that says in the second judging, with the
