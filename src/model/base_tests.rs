@@ -10,8 +10,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::some_of;
+use crate::model::flag::{Flag, FlagKind};
 use crate::model::oid::Oid;
 use crate::model::outcome::Results;
+use crate::model::path::quoted;
 
 /// `oracle.base-tests`: the candidates that are judged a second time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,9 +108,19 @@ impl BaseTestsResult {
         (is_first && are_others && !self.no_source.is_empty()).then(|| some_of(&self.no_source))
     }
 
-    /// True if a change that may decide what is run cannot be put back without others.
-    pub fn is_inseparable(&self) -> bool {
-        self.problem.is_some() && self.tree.is_none()
+    /// True if tests of the base are put back, or if a change that may decide what is run cannot be put back without
+    /// others: the tree with the candidate's own version may run other tests than the base. `flags` are those of the candidate; they
+    /// name the files that decide which commands run.
+    pub fn may_drop_tests(&self, flags: &[Flag]) -> bool {
+        let deciders = flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
+        let deciders: Vec<String> = deciders.map(|flag| quoted(flag.path.as_bytes())).collect();
+        let mut tests = self.put_back.iter().filter(|path| {
+            !self.no_source.contains(path)
+                && !deciders.contains(path)
+                && ![PART_OF, MODE_OF].iter().any(|words| path.starts_with(words))
+        });
+        let is_inseparable = self.problem.is_some() && self.tree.is_none();
+        is_inseparable || tests.next().is_some()
     }
 
     /// The number of trees on which commands ran.

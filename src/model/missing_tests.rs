@@ -20,7 +20,8 @@ use crate::model::verdict::{Baseline, Entry};
 pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettings) -> bool {
     let mut found = false;
     for entry in entries {
-        let changes_tests = entry.may_drop_tests();
+        let second = entry.base_tests.as_ref();
+        let changes_tests = second.is_some_and(|second| second.may_drop_tests(&entry.flags));
         found |= contradict_tree(&mut entry.results, base, settings, changes_tests);
         if let Some(second) = &mut entry.base_tests {
             found |= contradict_tree(&mut second.results, base, settings, false);

@@ -5,16 +5,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-use crate::model::base_tests::{BaseTestsResult, MODE_OF, PART_OF};
+use crate::model::base_tests::BaseTestsResult;
 use crate::model::blast::Blast;
 use crate::model::candidate::{CommandEnd, State};
 use crate::model::cross::{CrossResult, Proof};
 use crate::model::error_line::tells_of_lack;
-use crate::model::flag::{Flag, FlagKind};
+use crate::model::flag::Flag;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
-use crate::model::path::quoted;
 use crate::model::rank::Rank;
 use crate::model::run_costs::RunCosts;
 use crate::model::separation::Separation;
@@ -190,20 +189,6 @@ impl Entry {
         let second = self.base_tests.as_ref().filter(|second| second.failed());
         let fails = second.is_some_and(|second| !second.results.is_contradicted());
         self.usable() && self.results.is_contradicted() && !fails
-    }
-
-    /// True if tests of the base are put back in the second judging, or if a change that may decide what is run
-    /// cannot be put back without others: the candidate's own tree may run other tests than the base.
-    pub fn may_drop_tests(&self) -> bool {
-        let Some(second) = &self.base_tests else { return false };
-        let deciders = self.flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
-        let deciders: Vec<String> = deciders.map(|flag| quoted(flag.path.as_bytes())).collect();
-        let mut tests = second.put_back.iter().filter(|path| {
-            !second.no_source.contains(path)
-                && !deciders.contains(path)
-                && ![PART_OF, MODE_OF].iter().any(|words| path.starts_with(words))
-        });
-        second.is_inseparable() || tests.next().is_some()
     }
 
     /// If the candidate passed with its own tests: the command that says in the second judging, with the

@@ -188,14 +188,15 @@ fn recipe_that_leaves_a_suite_out_is_not_excused_by_the_second_judging() {
 
 #[test]
 fn tests_that_the_target_got_later_must_run_on_the_merged_tree() {
-    // A test in a file of its own, and a test that data make.
-    for new in ["tests/test_c.py", "cases/c.json"] {
+    // A test in a file of its own, a test that data make, and a test beside a change that both sides make.
+    for (new, edits) in [("tests/test_c.py", ""), ("cases/c.json", ""), ("tests/test_c.py", "x")] {
         let world = with_test_files();
-        world.attempts(&["echo stop > src/b.py"]);
+        world.attempts(&[&format!("echo stop > src/b.py; printf '{edits}' > tests/test_a.py")]);
         let test = "n=$(ls tests/test_*.py cases/* 2>/dev/null | wc -l); if test -e src/b.py; then n=2; fi; \
                     echo \"=== $n passed in 0.10s ===\"";
         world.frites(["judge", "-q", "--test", test]).expect(0);
         world.write(new, "");
+        world.write("tests/test_a.py", edits);
         world.commit("a new test");
         let why = "merged with HEAD, it failed test (exit 0, but by its report only 2 of the base's 3 tests ran)";
         world.frites(["apply", "-m", "land"]).refuses(1, why);

@@ -8,7 +8,7 @@ use crate::model::missing_tests::{are_compared, contradict_tree};
 use crate::model::oid::Oid;
 use crate::model::outcome::{Outcome, Results};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
-use crate::model::verdict::{Baseline, Entry, Verdict};
+use crate::model::verdict::{Baseline, Verdict};
 use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
@@ -51,7 +51,10 @@ impl Plan {
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
-            let changes_tests = verdict.entry(&self.candidate).is_some_and(Entry::may_drop_tests);
+            // The target may have got the same change to its tests, so its own second judging counts.
+            let flags = verdict.entry(&self.candidate).map(|entry| entry.flags.as_slice());
+            let flags = flags.unwrap_or_default();
+            let changes_tests = second.as_ref().is_some_and(|second| second.may_drop_tests(flags));
             let results =
                 self.judge_on_target(session, target, &tree, (&who, &logs), changes_tests)?;
             if results.cannot_tell() || results.is_contradicted() {
@@ -77,7 +80,7 @@ impl Plan {
     }
 
     /// Judges a tree that may land on the target, and overrules a pass that does not count. `changes_tests` is
-    /// true if the tree is judged once more, with the target's tests.
+    /// true if the candidate changes tests and the tree is judged once more, with the target's tests.
     ///
     /// The target may have tests that the run's base lacks: a change from that base to the target that changes more
     /// than source would be judged a second time, too. If tests of the run's base are missing, the target may
