@@ -378,6 +378,11 @@ impl Results {
         self.0.iter().find_map(|result| result.tests.as_ref())
     }
 
+    /// The number of tests in the report; 0 without a report.
+    pub fn reported_tests(&self) -> u64 {
+        self.report().map_or(0, |report| report.total)
+    }
+
     /// Drops the names of passing tests that the base also has. The base's report still has them, and they
     /// are needed only there, to find the tests that a candidate broke. If the base has no report of the same
     /// kind, drops all names.

@@ -293,12 +293,11 @@ impl Baseline {
     /// fewer tests than that of any candidate, or than `cold_tests`, the number from when there were no outputs. A
     /// build tool may have found that nothing has changed, and run no test.
     pub fn may_lack_tests(&self, entries: &[Entry], cold_tests: u64) -> bool {
-        let tests = |results: &Results| results.report().map_or(0, |report| report.total);
-        let own = tests(&self.results);
+        let own = self.results.reported_tests();
         self.inherited
             && self.results.is_claim()
             && entries.iter().any(Entry::passed)
-            && (cold_tests > own || entries.iter().any(|entry| tests(&entry.results) > own))
+            && (cold_tests > own || entries.iter().any(|e| e.results.reported_tests() > own))
     }
 
     /// The command that could not be started on the base, nor on any of the candidates that got as far as

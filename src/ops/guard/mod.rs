@@ -265,9 +265,14 @@ impl Guard {
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
         mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
         let wrapping_point = work_of(&home);
-        let process_ids = Some(process_ids(candidate));
-        let spec = WorldSpec { dir, mounts, wrapping_point, network: true, ..WorldSpec::default() };
-        Ok(WorldSpec { process_ids, ..spec })
+        Ok(WorldSpec {
+            dir,
+            mounts,
+            wrapping_point,
+            network: true,
+            process_ids: Some(process_ids(candidate)),
+            ..WorldSpec::default()
+        })
     }
 }
 

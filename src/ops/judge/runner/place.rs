@@ -172,8 +172,7 @@ impl OracleRunner<'_> {
         let passed = results.passed();
         let ran_all = results.iter().all(|result| result.outcome != Outcome::Skipped);
         let is_cold = !checkout.has_outputs && ran_all;
-        let tests = results.report().map_or(0, |report| report.total);
-        let cold = is_cold.then(|| (results.time().as_secs_f64(), tests));
+        let cold = is_cold.then(|| (results.time().as_secs_f64(), results.reported_tests()));
         // A failure is not an error: without these outputs, judging the candidates only takes longer.
         if let Some(sealed) = &self.layered
             && let Err(error) = sealed.keep_outputs(checkout, BaseEnd { passed, downloaded, cold })
