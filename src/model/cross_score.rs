@@ -193,6 +193,22 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     words
 }
 
+/// The first author with tests that fail on the base, pass on their author and fail on this candidate, and the
+/// names of these tests. They may show that the candidate leaves out a part of the change, even if no third
+/// candidate passes them.
+pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
+    let name = judged_as(of, entries);
+    let authors = entries.iter().filter(|author| author.verified() && !is_same(author, of));
+    let mut proofs = authors.map(|author| {
+        let tests = tests_of(author).filter(|test| {
+            let ends = [&author.candidate, name].map(|candidate| test.cell(candidate));
+            test.base == Cell::Fail && ends == [Cell::Pass, Cell::Fail]
+        });
+        (&author.candidate, tests.map(|test| test.name.clone()).collect::<Vec<_>>())
+    });
+    proofs.find(|(_, tests)| !tests.is_empty())
+}
+
 /// The name of the first of some tests, and how many more there are.
 fn first_of(tests: &[&CrossTest]) -> Option<String> {
     let (first, rest) = tests.split_first()?;

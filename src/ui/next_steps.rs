@@ -1,14 +1,18 @@
 //! Hints about the next step after a verdict.
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::model::base_tests::{MODE_OF, SUBMODULE};
 use crate::model::candidate::{Landing, State};
+use crate::model::count::{count, some_of};
+use crate::model::cross_score::failed_proofs;
 use crate::model::declared_source::DeclaredSource;
 use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
 use crate::model::terms::{ATTEMPTS_WRITE_HINT, Terms};
 use crate::model::test_comparison::Comparison;
+use crate::model::test_report::TestReport;
 use crate::model::verdict::{DecisionKind, Entry, Verdict};
 
 /// The hint for a command that exits with 0 although its report says that tests failed.
@@ -72,8 +76,41 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         DecisionKind::Single
         | DecisionKind::Tests
         | DecisionKind::Judge
-        | DecisionKind::Synthesis => vec![hint_for_verified(verdict, name, landing)],
+        | DecisionKind::Synthesis => {
+            let others = hint_at_tests_of_others(verdict, name);
+            [hint_for_verified(verdict, name, landing)].into_iter().chain(others).collect()
+        }
     }
+}
+
+/// The hint for a winner that may be a part of the change only: another candidate that passed has tests that the
+/// winner fails, or more tests, which were not run on the winner. `None` if there is no such candidate.
+///
+/// A test that only its author passes counts for no other candidate, because its author may have misread the
+/// task. A person can tell by reading it.
+fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
+    let run = &verdict.run;
+    let entries = &verdict.candidates;
+    let winner = verdict.entry(name)?;
+    if winner.cross.is_some() {
+        let (author, tests) = failed_proofs(winner, entries)?;
+        let named = if tests.len() == 1 { "test" } else { "tests" };
+        return Some(format!(
+            "{name} fails {author}'s {named} {}, as the base does: if that should pass, land {author} instead: \
+             `git frites apply {run}/{author}`",
+            some_of(&tests)
+        ));
+    }
+    let ran = |entry: &Entry| entry.results.report().map_or(0, TestReport::ran_in_files);
+    let others = entries.iter().filter(|entry| entry.verified() && entry.drew_on.is_empty());
+    let most = others.max_by_key(|entry| (ran(entry), Reverse(entry.index)))?;
+    let more = ran(most).checked_sub(ran(winner)).filter(|more| *more > 0 && ran(winner) > 0)?;
+    let command = verdict.terms.judge_command(run, " --cross");
+    Some(format!(
+        "{} ran {} more than {name}: `{command}` runs the tests of each candidate on the others",
+        most.candidate,
+        count(more, "test")
+    ))
 }
 
 /// The hint for a candidate on which only such tests fail that fail on the base, too; `None` if others fail.

@@ -68,6 +68,27 @@ fn cross_judging_takes_one_more_run_for_each_tree_and_a_proof_one_at_all() {
 }
 
 #[test]
+fn hint_names_the_tests_of_another_candidate_that_the_winner_was_not_run_on_or_fails() {
+    let world = project();
+    let half = "echo 12 > value.rs";
+    let whole = "printf '12\n3\n' > value.rs; echo 'grep -q 3 value.rs' > tests/3.t";
+    world.attempts(&[half, whole]);
+    let alone = world.frites(["judge", "1"]).expect(0).stderr;
+    assert!(
+        alone.contains("hint: c2 ran 1 test more than c1: `git frites judge 1 --cross` runs"),
+        "{alone}"
+    );
+    let crossed = world.frites(["judge", "1", "--cross"]).expect(0).stderr;
+    let hint = "hint: c1 fails c2's test tests/3.t, as the base does: if that should pass, land c2 instead: \
+                `git frites apply 1/c2`";
+    assert!(crossed.contains(hint), "{crossed}");
+    // Nothing is asked about tests that pass on the winner, too.
+    world.attempts(&[half, "printf '12\n\n' > value.rs; echo 'grep -q 2 value.rs' > tests/3.t"]);
+    let crossed = world.frites(["judge", "2", "--cross"]).expect(0).stderr;
+    assert!(!crossed.contains("hint: c1 fails"), "{crossed}");
+}
+
+#[test]
 fn winner_proves_itself_by_tests_that_fail_on_the_base() {
     let world = project();
     let test = |words: &str| format!("echo 2 > value.rs; echo '{words}' > tests/new.t");
