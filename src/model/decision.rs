@@ -29,7 +29,7 @@ pub fn with_commands(decision: Decision) -> Decision {
     }
 }
 
-/// Decides over a run's outcomes.
+/// Makes the decision on a run from the outcomes of its candidates.
 ///
 /// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If only some
 /// usable candidates have no result, and a missing result could change the recommendation, the run is
@@ -187,8 +187,9 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// The reason why the recommended candidate comes before another one. `None` if one of them is not ranked:
-/// then only the rationale of the decision says why.
+/// The reason why the recommended candidate comes before another one. `None` if one of them is not ranked, or
+/// if the recommended one is a synthesis that is ranked behind the other one: then only the rationale of the
+/// decision says why it is recommended.
 pub fn why_before(
     entries: &[Entry],
     decision: &Decision,
@@ -873,7 +874,8 @@ mod tests {
                 "b before a: agreement 0.500, not 0.250"
             ]
         );
-        // Where nothing runs, a test that is left out makes nothing look better.
+        // If there is no command to run, a candidate gains nothing by deleting a test, so the ranking does not
+        // compare deleted tests.
         entries[1].flags = vec![FlagKind::TestsDeleted.at("test.rs")];
         assert_eq!(decide(&entries, None, nothing).rationale, decision.rationale);
     }
@@ -1002,7 +1004,8 @@ mod tests {
             prop_assert_eq!(early.decision.verified(), late.decision.verified());
             let judged = early.passed.len() + early.failed.len() + early.skipped.len();
             prop_assert_eq!(early.not_run.len() + ran, judged + early.not_run.len());
-            // A synthesis that could not be ranked need not run.
+            // If no candidate in the ranking passes, all candidates run, and the two decisions are equal. If
+            // one passes only with its own tests, a synthesis that could not be ranked need not run.
             if !late.decision.verified() && late.decision != DecisionKind::OwnTests {
                 prop_assert_eq!(early, late);
             }

@@ -23,7 +23,7 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
-    /// True if a pass counts only once it was compared with the base's results.
+    /// True if a pass counts only after it has been compared with the base's results.
     pub needs_base: bool,
     /// The score of [`Rank::Cross`] for a candidate whose own score is unknown.
     pub neutral: f64,
@@ -42,8 +42,8 @@ impl Rules {
         }
     }
 
-    /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other
-    /// rules, and `cross` becomes `blast-radius` if no test counts.
+    /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other rankings,
+    /// and `cross` becomes `blast-radius` if no test counts.
     ///
     /// Different agents tend to make different mistakes, so their agreement says more than the size
     /// of a change. Several runs of one agent tend to make the same mistakes.
@@ -59,8 +59,8 @@ impl Rules {
         Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
     }
 
-    /// The largest size of a synthesised winner, as a multiple of the combined size of the passing candidates that it
-    /// drew on.
+    /// A synthesis can win only if its size is at most this multiple of the combined size of its originals that
+    /// passed.
     pub fn ceiling(&self) -> f64 {
         self.ceiling.unwrap_or(1.5)
     }
@@ -182,7 +182,7 @@ pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The best ranked synthesis that passed. A ranked synthesis is preferred to other candidates.
+/// The first synthesis in the ranking that passed. It is preferred to all candidates that are not syntheses.
 pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry> {
     ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }

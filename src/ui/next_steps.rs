@@ -113,7 +113,7 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     ))
 }
 
-/// The hint for a candidate on which only such tests fail that fail on the base, too; `None` if others fail.
+/// The hint for a candidate whose failing tests all fail on the base, too; `None` if another test fails.
 fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<String> {
     let comparison = Comparison::of(verdict.baseline.as_ref()?, verdict.entry(name)?)?;
     comparison.fails_as_the_base().then(|| {
@@ -123,7 +123,8 @@ fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<Str
     })
 }
 
-/// The end of a hint at a failed command's output, if the command fails on the base, too.
+/// The end of the hint that says how to see why a command failed: how to see why it fails on the base, too.
+/// Empty if this command does not fail on the base.
 fn output_of_base(verdict: &Verdict, name: &Name) -> String {
     let stopped = verdict.entry(name).and_then(|entry| entry.results.stopped_at());
     let base = verdict.baseline.as_ref().zip(stopped);
@@ -250,8 +251,8 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
     }
 }
 
-/// The hint that a pattern in `oracle.source` would make a changed file source, so that it is not put back;
-/// `None` if there is no such file.
+/// The hint that proposes a pattern for `oracle.source`, so that changed files count as source and are not put
+/// back; `None` if no pattern would change that.
 fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     let patterns = &verdict.terms.settings.source;
     let declared = DeclaredSource::of(patterns).ok()?;

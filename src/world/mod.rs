@@ -38,7 +38,7 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Other systems than Linux have no namespaces, so a process of a world only fails there.
+/// git-frites makes worlds only on Linux, so a process of a world fails at once on other systems.
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;

@@ -146,11 +146,11 @@ impl<'a> CaptureInputs<'a> {
         edits
     }
 
-    /// The commits that must become parents of a capture, so that it reaches every object that the branch, the
-    /// worktree's administrative entry and its index name. Empty if the previous capture reaches them all.
-    /// `captured` is the private index.
+    /// The commits that must become parents of a capture, so that the capture reaches every object that is
+    /// named in the branch, its reflog, the worktree's administrative entry or the worktree's index. Empty if
+    /// the previous capture reaches them all. `captured` is the private index.
     ///
-    /// A commit cannot reach a tag. So a tag's text becomes a file, and the tag can be made again from that.
+    /// A commit cannot reach a tag. So the text of a tag becomes a file, from which the tag can be made again.
     pub fn unsaved(&self, captured: &gix::index::File) -> Result<Vec<Oid>> {
         let (commits, mut others) = self.named();
         let mut unsaved = self.unsaved_commits(&commits)?;
@@ -159,8 +159,8 @@ impl<'a> CaptureInputs<'a> {
         Ok(unsaved)
     }
 
-    /// The objects that HEAD, the branch with its reflog, and the files of the administrative entry name: the
-    /// commits, and the others with their kinds. The reflogs name amended, reset and detached work.
+    /// The objects that are named in HEAD, the branch, its reflog, and the files of the administrative entry:
+    /// the commits, and the other objects with their kinds. The reflogs name amended, reset and detached work.
     fn named(&self) -> (BTreeSet<Oid>, BTreeMap<Oid, Kind>) {
         let CaptureInputs { repo, source, .. } = self;
         let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
@@ -270,7 +270,8 @@ impl<'a> CaptureInputs<'a> {
         self.committed(&tree)
     }
 
-    /// Commits a tree with these objects, which are no commits. Otherwise as [`CaptureInputs::unsaved_staging`].
+    /// Commits a tree with these objects, which are no commits. Returns `None` if there are none, or if this
+    /// commit is already an ancestor of the previous capture.
     fn unsaved_others(&self, others: &BTreeMap<Oid, Kind>) -> Result<Option<Oid>> {
         if others.is_empty() {
             return Ok(None);

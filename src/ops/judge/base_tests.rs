@@ -1,7 +1,8 @@
-//! The trees of a candidate's second judging. The first tree has the candidate's source, and all other files
-//! as in the base. Each further tree also has a combination of the doubtful files. A changed file is doubtful
-//! if it is neither source nor a test, or if it decides which commands run; but not if it is new and can only
-//! be the setting of a tool.
+//! The trees of a candidate's second judging. The first tree has the candidate's source, documents and lists of
+//! dependencies, and all other files as in the base. Each further tree also has a combination of the doubtful
+//! files. A changed file is doubtful if it decides which commands run, or if it is not known what its change
+//! does: the file is neither source, a document, a list of dependencies nor a test, or its mode changes. A new
+//! file is not doubtful if it can only be the setting of a tool.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
@@ -32,7 +33,8 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
-/// If there are more new files of unknown kind, none counts as a setting, because each is sought in the others.
+/// If more new files can only be settings of tools, none of them counts as a setting, because it would take too
+/// long to search for the name of each file in all other changed files.
 const MOST_SETTINGS: usize = 64;
 
 /// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
@@ -49,8 +51,8 @@ pub fn plan(
     let others = choices.paths(PutBack::is_unknown);
     // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
     // broken, and the base's version of a doubtful file may hide that the source is broken. No line of the base
-    // names the settings, but a test may find one when it walks a directory. So they are kept all at once: alone,
-    // and with all doubtful files.
+    // names a new setting, but a test may find one when it walks a directory. So up to two further trees have
+    // all new settings: one has no doubtful file, and one has all of them.
     let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
     let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
@@ -82,7 +84,8 @@ pub fn plan(
         beside.push(settings);
     }
     for kept in beside.into_iter().filter(|kept| kept.len() < choices.all.len()) {
-        // An added test may hide that a kept file is broken. But a build file that lists the test fails without it.
+        // An added test may hide that a kept file is broken, so it is taken out. But it stays if a kept build
+        // file lists it, because the build would fail without the test.
         let deciders =
             kept.iter().filter(|path| choices.all.get(**path).is_some_and(PutBack::decides));
         let texts: Vec<String> = deciders.filter_map(|path| choices.text_of(path)).collect();
@@ -119,7 +122,8 @@ pub fn plan(
     }))
 }
 
-/// True if a text has the name of the file as a word, without its extension: a build file lists `test_a.o`.
+/// True if one of the texts has the file's name, without its extension, as a word: for the file `test_a.c`, a
+/// build file may list `test_a.o`.
 fn is_named_in(path: &TreePath, texts: &[String]) -> bool {
     let name = String::from_utf8_lossy(path.file_name()).into_owned();
     let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
@@ -230,8 +234,9 @@ impl<'c, 'p> Choices<'c, 'p> {
     }
 
     /// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
-    /// test. That is certain only where modules name the files with tests: elsewhere, a runner looks for tests in
-    /// certain places. The new file must stay in the second judging, and stands for only one of the old files.
+    /// test. This is certain only in a language whose modules name the files with tests; in other languages, a
+    /// test runner searches certain directories. A moved file is kept only if the second judging would not take
+    /// the new file out as a whole. A new file counts as the new place of only one old file.
     fn keep_moved(&mut self) {
         let gone = self.changes.iter().filter(|file| file.after.bytes().is_none());
         for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {
@@ -248,8 +253,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         }
     }
 
-    /// Puts back new files that hide a module of the base, unless the new file is the module itself, which was
-    /// moved.
+    /// Puts back new files that hide a module of the base, unless the attempt removes that module: then the new
+    /// file takes its place.
     fn put_hiding_back(&mut self) -> Result<()> {
         let gone = self.kept(|file| file.after.bytes().is_none());
         let gone: BTreeSet<String> = gone.iter().map(|file| file.path.lossy()).collect();
@@ -263,9 +268,9 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(())
     }
 
-    /// Puts back new manifests in directories to which the attempt adds no source. With source, such a directory
-    /// begins a new project. Without source, the attempt may have made the directory only because a test or a
-    /// build looks for its name.
+    /// Takes out a new manifest in a new directory if the attempt adds no source below this directory. With
+    /// source, the directory begins a new project. Without source, the attempt may have made the directory only
+    /// because a test or a build looks for a directory of this name.
     fn put_lone_manifests_back(&mut self) -> Result<()> {
         let kept = self.kept(|_| true);
         let mut source: Vec<String> = kept.iter().map(|file| file.path.lossy()).collect();
@@ -319,8 +324,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         matching.filter(|file| self.all.get(&file.path) == Some(&PutBack::Keep)).collect()
     }
 
-    /// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and no
-    /// other file of the change names them, unless it is such a file or a document.
+    /// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and
+    /// among the other changed files, only documents and files of this kind may name them.
     fn new_settings(&self) -> Result<BTreeSet<&'c TreePath>> {
         let Choices { changes, project, .. } = *self;
         let mut found = BTreeSet::new();

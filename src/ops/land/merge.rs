@@ -1,6 +1,6 @@
-//! `apply --merge`: merges a change that passed into the current branch, into a branch that is not checked
-//! out, or into a candidate, even a cleaned one. The commits are made first. Then the branch and the files of
-//! its checkout move.
+//! `apply --merge`: merges the change of a candidate into the current branch, into a branch that is not checked
+//! out, or into another candidate, even if the worktree of that candidate was removed. The commits are made
+//! first. Then the files of the checkout and the branch move to the merge commit.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
@@ -30,7 +30,7 @@ pub struct MergedCandidate {
     pub branch: RefName,
     /// The merge commit.
     pub commit: Oid,
-    /// The merge commit's second parent: the change that passed, as one commit.
+    /// The merge commit's second parent: the candidate's judged change, as one commit.
     pub landed: Oid,
     /// The tip of the branch before the merge.
     pub previous: Oid,

@@ -115,8 +115,8 @@ impl Start {
         let candidate = session.store.candidate(&run, &name);
         let iteration = trailer::iteration(&session.repo.commit(&base)?.message);
         session.ui.note(format!(
-            "'{revision}' was made by {candidate}, and no branch of yours has it: the new run is judged by \
-             the tests of {}, and lands there",
+            "'{revision}' was made by {candidate}, and no branch of yours has it: the tests of {} judge the \
+             new run, and its winner lands on that commit",
             run.root().short()
         ));
         Ok(Start { base, parent: Some(child_of(session, candidate, iteration)?) })
@@ -170,7 +170,7 @@ fn child_of(
 }
 
 /// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the commit, or if
-/// the root base of the attempt's run already has it in its history.
+/// the commit is in the history of the root of the attempt's run (see [`Run::root`]).
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
     let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
@@ -204,7 +204,7 @@ pub struct SpawnedRun {
     pub run: Run,
     /// The new candidates, in spawn order.
     pub names: Vec<Name>,
-    /// The commands of those candidates in whose worktrees no person works.
+    /// The commands of the candidates that have one.
     pub commands: Vec<(Name, CandidateCommand)>,
     /// The result of preparing each candidate's worktree, in spawn order.
     pub prepared: Vec<Prepared>,
@@ -321,7 +321,8 @@ fn make(
     drop(repository);
     let filled = registered.and_then(|registered| {
         let populate = || populate(session, run, names, &registered, preparation);
-        // A change that was made elsewhere does not begin with the user's checkout.
+        // The uncommitted changes of the user's checkout do not matter to worktrees that begin with a change
+        // from elsewhere.
         let prepared = match names.iter().any(|name| run.seed(name).is_some()) {
             false => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             true => populate()?,
