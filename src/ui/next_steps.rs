@@ -95,14 +95,20 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     if winner.cross.is_some() {
         let (author, tests) = failed_proofs(winner, entries)?;
         let named = if tests.len() == 1 { "test" } else { "tests" };
+        let is_pending = verdict.entry(author).is_some_and(Entry::is_pending);
+        let confirm = if is_pending {
+            confirm_pending(&verdict.terms, run, author) + " && "
+        } else {
+            String::new()
+        };
         return Some(format!(
             "{name} fails {author}'s {named} {}, as the base does: if that should pass, land {author} instead: \
-             `git frites apply {run}/{author}`",
+             `{confirm}git frites apply {run}/{author}`",
             some_of(&tests)
         ));
     }
     let ran = |entry: &Entry| entry.results.report().map_or(0, TestReport::ran_in_files);
-    let others = entries.iter().filter(|entry| entry.verified() && entry.drew_on.is_empty());
+    let others = entries.iter().filter(|e| e.passed_base_tests_too() && e.drew_on.is_empty());
     let most = others.max_by_key(|entry| (ran(entry), Reverse(entry.index)))?;
     let more = ran(most).checked_sub(ran(winner)).filter(|more| *more > 0 && ran(winner) > 0)?;
     let command = verdict.terms.judge_command(run, " --cross");
@@ -111,6 +117,12 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
         most.candidate,
         count(more, "test")
     ))
+}
+
+/// The commands that judge a candidate without its added tests, which was not needed for the decision.
+pub fn confirm_pending(terms: &Terms, run: &Name, name: &Name) -> String {
+    let judge = terms.judge_command(run, &format!(" --candidate {name}"));
+    format!("{judge} && {}", terms.judge_command(run, " --replay"))
 }
 
 /// The hint for a candidate whose failing tests all fail on the base, too; `None` if another test fails.

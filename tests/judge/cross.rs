@@ -80,8 +80,18 @@ fn hint_names_the_tests_of_another_candidate_that_the_winner_was_not_run_on_or_f
     );
     let crossed = world.frites(["judge", "1", "--cross"]).expect(0).stderr;
     let hint = "hint: c1 fails c2's test tests/3.t, as the base does: if that should pass, land c2 instead: \
-                `git frites apply 1/c2`";
+                `git frites judge 1 --candidate c2 && git frites judge 1 --replay && git frites apply 1/c2`";
     assert!(crossed.contains(hint), "{crossed}");
+    let refused = world.frites(["apply", "1/c2"]).expect(1).stderr;
+    assert!(
+        refused.contains("`git frites judge 1 --candidate c2 && git frites judge 1 --replay`"),
+        "{refused}"
+    );
+    world.frites(["judge", "1", "--candidate", "c2"]).expect(0);
+    world.frites(["judge", "1", "--replay"]).expect(0);
+    world.frites(["apply", "1/c2"]).expect(0);
+    assert_eq!(world.git(["diff", "--staged", "--name-only"]).trim(), "tests/3.t\nvalue.rs");
+    world.git(["switch", "-q", "-f", "-"]);
     // Nothing is asked about tests that pass on the winner, too.
     world.attempts(&[half, "printf '12\n\n' > value.rs; echo 'grep -q 2 value.rs' > tests/3.t"]);
     let crossed = world.frites(["judge", "2", "--cross"]).expect(0).stderr;

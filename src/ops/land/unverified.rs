@@ -7,7 +7,7 @@ use crate::model::rationale::{failed_at, how_it_passes, without_own_tests};
 use crate::model::run::Run;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ops::corrected::acceptance_hint;
-use crate::ui::next_steps::look_at_own_tests;
+use crate::ui::next_steps::{confirm_pending, look_at_own_tests};
 
 /// The reason why the candidate `name` is not verified. `tree` is the tree that would land, if it is known.
 pub(super) fn why_unverified(
@@ -88,6 +88,9 @@ pub(super) fn unverified(
             ),
             Some(entry) if entry.results.stopped_at().is_some() => {
                 format!("see why: `git frites output {address}`")
+            }
+            Some(entry) if entry.is_pending() => {
+                format!("judge it without them: `{}`", confirm_pending(&terms, &run.run, name))
             }
             Some(entry) if is_unconfirmed(entry) => {
                 format!("confirm it: `{}`", terms.judge_command(&run.run, " --cold"))
