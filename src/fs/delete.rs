@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 
 use crate::error::IfExists;
-use crate::fs::directory::DIRECTORY;
+use crate::fs::directory::{DIRECTORY, entries};
 
 /// Once a path for a message has this many bytes, no more names are added to it.
 const LONGEST_SHOWN: usize = 4096;
@@ -89,25 +89,21 @@ impl Deletion {
     /// Deletes the content of a directory. If no more directories may be opened, moves the directories in it
     /// to `top`.
     fn empty(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
-        let entries = match Dir::read_from(directory) {
-            Ok(entries) => entries,
-            Err(e) => return self.fail(failed(path, e)),
-        };
         // All entries are listed before the first is deleted, because some systems skip entries if the
         // directory changes.
-        for entry in entries.flatten().collect::<Vec<_>>() {
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
+        let listed = match entries(directory) {
+            Ok(listed) => listed,
+            Err(e) => return self.fail(failed(path, e)),
+        };
+        for (name, kind) in &listed {
             let found_at = if path.as_os_str().len() < LONGEST_SHOWN {
                 path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))
             } else {
                 path.to_owned()
             };
-            let removed = match entry.file_type() {
+            let removed = match kind {
                 FileType::Directory => Err(Errno::ISDIR),
-                _ => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
+                _ => rustix::fs::unlinkat(directory, name.as_c_str(), AtFlags::empty()),
             };
             let done = match removed {
                 Ok(()) | Err(Errno::NOENT) => Ok(()),

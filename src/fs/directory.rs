@@ -1,8 +1,9 @@
 //! Opens and lists directories relative to an open parent directory.
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -10,30 +11,53 @@ use rustix::path::Arg;
 pub const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a directory to list its entries. Follows links. Callers should open an entry by its name in
-/// `Dir::fd`, so that the system need not look up the directory again.
-pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<Dir> {
+/// Opens a directory to list its entries. Follows links. Callers should open an entry by its name in the open
+/// directory, so that the system need not look up the directory again.
+pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Dir::new(rustix::fs::openat(parent, name, flags, Mode::empty())?)
+    rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// The entries of an open directory, without `.` and `..`.
-pub fn entries(directory: &mut Dir) -> rustix::io::Result<Vec<DirEntry>> {
-    let is_inside = |entry: &DirEntry| entry.file_name() != c"." && entry.file_name() != c"..";
-    directory.filter(|entry| entry.as_ref().map_or(true, is_inside)).collect()
+/// The names and kinds of the entries of a directory, without `.` and `..`. The directory must be opened for this
+/// call, because an open directory is listed once.
+pub fn entries(directory: impl AsFd) -> rustix::io::Result<Vec<(CString, FileType)>> {
+    let mut entries = Vec::new();
+    for_each_entry(directory, &mut |name, kind| {
+        entries.push((name.to_owned(), kind));
+        true
+    })?;
+    Ok(entries)
 }
 
-/// The kind of an entry of an open directory. Some file systems do not list the kinds; then this asks for the
-/// entry's stat data.
-pub fn kind(directory: &Dir, entry: &DirEntry) -> rustix::io::Result<FileType> {
-    match entry.file_type() {
-        FileType::Unknown => {
-            let name = entry.file_name();
-            let stat = rustix::fs::statat(directory.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok(FileType::from_raw_mode(stat.st_mode))
+/// Calls `each` with the name and the kind of the entries that [`entries`] lists, until it returns false.
+pub fn for_each_entry(
+    directory: impl AsFd,
+    each: &mut dyn FnMut(&CStr, FileType) -> bool,
+) -> rustix::io::Result<()> {
+    // The directories of most projects fit into this buffer.
+    let mut buffer = Vec::with_capacity(32 << 10);
+    let mut listing = RawDir::new(&directory, buffer.spare_capacity_mut());
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
         }
-        kind => Ok(kind),
+        let kind = match entry.file_type() {
+            // Some file systems do not list the kinds.
+            FileType::Unknown => {
+                match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Err(Errno::NOENT) => continue,
+                    stat => FileType::from_raw_mode(stat?.st_mode),
+                }
+            }
+            kind => kind,
+        };
+        if !each(name, kind) {
+            break;
+        }
     }
+    Ok(())
 }
 
 /// Opens a directory in `parent`. Makes it if it does not exist. Follows no link.

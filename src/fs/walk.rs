@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use crate::fs::directory::{DIRECTORY, entries};
@@ -192,8 +192,7 @@ fn push(path: &mut Vec<u8>, name: &[u8]) {
 
 /// The names in an open directory, sorted.
 fn sorted_names(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
-    let entries = entries(&mut Dir::read_from(directory)?)?;
-    let mut names: Vec<_> = entries.iter().map(|entry| entry.file_name().to_owned()).collect();
+    let mut names: Vec<_> = entries(directory)?.into_iter().map(|(name, _)| name).collect();
     names.sort();
     Ok(names)
 }

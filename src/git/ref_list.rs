@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use gix::bstr::ByteSlice;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::error::{Error, IfExists, Result};
@@ -64,24 +63,18 @@ impl ListedRefs {
         prefix: &str,
         git_dir: &Path,
     ) -> io::Result<()> {
-        let mut listing = match directory::open_to_list(parent, directory).map_err(io::Error::from)
-        {
+        let opened = match directory::open_to_list(parent, directory).map_err(io::Error::from) {
             Err(e) if is_gone(&e) => return Ok(()),
             opened => opened?,
         };
-        for entry in directory::entries(&mut listing)? {
-            let file = entry.file_name();
+        for (file, kind) in directory::entries(&opened)? {
             let name = format!("{prefix}{}", file.to_string_lossy());
-            let kind = match directory::kind(&listing, &entry) {
-                Err(Errno::NOENT) => continue,
-                kind => kind?,
-            };
             if kind == FileType::Directory {
-                self.read_files(listing.fd()?, file, &format!("{name}/"), git_dir)?;
+                self.read_files(&opened, file.as_c_str(), &format!("{name}/"), git_dir)?;
             } else if name.ends_with(".lock") {
                 self.locks.push(git_dir.join(name));
             } else if gix::refs::FullName::try_from(name.as_str()).is_ok() {
-                let value = match read_start(listing.fd()?, file) {
+                let value = match read_start(&opened, file.as_c_str()) {
                     Err(e) if is_gone(&e) => continue,
                     Err(_) if kind != FileType::RegularFile => None,
                     text => value_of(&text?),

@@ -109,13 +109,14 @@ impl Session {
     ) -> Result<Captured> {
         let _span = tracing::info_span!("capture", %candidate).entered();
         let captured = self.repo.retry_during_gc(|| {
-            let special = self.bring_back(candidate)?;
-            let captured = match self.capture_once(candidate, message) {
+            let record = candidate.record()?;
+            let special = self.take_over(candidate, record.state != State::Running)?;
+            let captured = match self.capture_once(candidate, &record, message) {
                 // The index may list objects that no longer exist. With such an index, the second try would
                 // fail as well.
                 Err(first) if first.cause == Cause::Damaged => {
                     let _ = std::fs::remove_file(candidate.directory().index());
-                    self.capture_once(candidate, message)
+                    self.capture_once(candidate, &record, message)
                         .map_err(|second| second.with_source(first))
                 }
                 done => done,
@@ -218,17 +219,20 @@ impl Session {
             return Ok(None);
         }
         let Some(previous) = candidate.latest()? else { return Ok(None) };
-        let unchanged = self.with_source(candidate, Some(&previous), |source, there, _| {
-            Ok(there && capture::is_unchanged(&self.repo, source)?)
-        })?;
+        let record = candidate.record()?;
+        let unchanged =
+            self.with_source(candidate, &record, Some(&previous), |source, there| {
+                Ok(there && capture::is_unchanged(&self.repo, source)?)
+            })?;
         Ok(unchanged.then_some(previous))
     }
 
     /// The numbers of lines added and deleted in a worktree so far. Returns `None` if only a capture could
     /// count them. Writes nothing.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
+        let record = candidate.record().ok()?;
         let previous = candidate.latest().ok()?;
-        let peeked = self.with_source(candidate, previous.as_ref(), |source, there, _| {
+        let peeked = self.with_source(candidate, &record, previous.as_ref(), |source, there| {
             Ok(if there { capture::lines_changed(&self.repo, source) } else { None })
         });
         peeked.ok()?
@@ -244,22 +248,28 @@ impl Session {
 
     /// The parts of a worktree that cannot be captured. Writes nothing.
     pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
+        let record = candidate.record()?;
         let previous = candidate.latest()?;
-        let omissions = self.with_source(candidate, previous.as_ref(), |source, there, _| {
-            if there { capture::uncapturable(&self.repo, source) } else { Ok(Omissions::default()) }
-        })?;
+        let omissions =
+            self.with_source(candidate, &record, previous.as_ref(), |source, there| {
+                if there {
+                    capture::uncapturable(&self.repo, source)
+                } else {
+                    Ok(Omissions::default())
+                }
+            })?;
         Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
-    /// Calls `work` with what a capture reads, with true if the worktree exists, and with the record.
+    /// Calls `work` with what a capture reads, and with true if the worktree exists.
     fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
+        record: &Candidate,
         previous: Option<&Capture>,
-        work: impl FnOnce(&CaptureSource<'_>, bool, Candidate) -> Result<T>,
+        work: impl FnOnce(&CaptureSource<'_>, bool) -> Result<T>,
     ) -> Result<T> {
         let worktree = candidate.worktree();
-        let record = candidate.record()?;
         let source = CaptureSource {
             worktree: &worktree,
             branch: &candidate.branch(),
@@ -270,13 +280,18 @@ impl Session {
             seeds: &self.seeded(candidate, previous)?,
             ran_command: record.state != State::Open,
         };
-        work(&source, is_real_directory(&candidate.worktree_root(), &worktree), record)
+        work(&source, is_real_directory(&candidate.worktree_root(), &worktree))
     }
 
-    fn capture_once(&self, candidate: CandidateRef<'_>, message: Option<&str>) -> Result<Captured> {
+    fn capture_once(
+        &self,
+        candidate: CandidateRef<'_>,
+        record: &Candidate,
+        message: Option<&str>,
+    ) -> Result<Captured> {
         let previous = candidate.latest()?;
-        self.with_source(candidate, previous.as_ref(), |source, there, record| {
-            self.capture_source(candidate, source, there, record, message)
+        self.with_source(candidate, record, previous.as_ref(), |source, there| {
+            self.capture_source(candidate, source, there, record.clone(), message)
         })
     }
 

@@ -33,9 +33,9 @@ const MOST: u32 = 100;
 /// mark.
 pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     let listed = directory::open_to_list(CWD, directory);
-    let entries = listed.and_then(|mut opened| directory::entries(&mut opened));
-    let named = entries.iter().flatten().filter_map(|entry| {
-        let name = entry.file_name().to_str().ok()?;
+    let entries = listed.and_then(directory::entries);
+    let named = entries.iter().flatten().filter_map(|(name, _)| {
+        let name = name.to_str().ok()?;
         let (what, number) = name.split_once(ENDING)?;
         let is_mark = number.is_empty() || number.starts_with('.');
         is_mark.then(|| Some((what.strip_suffix('.')?.to_owned(), directory.join(name))))?
