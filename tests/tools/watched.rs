@@ -4,6 +4,8 @@ use crate::tool::{NAMESPACES, trials};
 
 trials! {
     hooks_that_no_confined_command_can_reach_are_not_looked_at: [NAMESPACES];
+    hooks_are_looked_at_if_paths_are_opened_to_attempts: [NAMESPACES];
+    hooks_are_looked_at_if_paths_are_opened_to_judged_code: [NAMESPACES];
     configuration_is_looked_at_while_confined_commands_run: [NAMESPACES];
     a_killed_judge_in_sealed_worlds_reports_nothing: [NAMESPACES];
 }
@@ -47,6 +49,31 @@ fn hooks_that_no_confined_command_can_reach_are_not_looked_at() {
     let said = meanwhile(&world, "spawn -n 1 --", change);
     assert!(said.contains("hook 'pre-commit' was added"), "{said}");
     assert!(said.contains("'info/exclude' was changed"), "{said}");
+}
+
+fn hooks_are_looked_at_if_paths_are_opened_to_attempts() {
+    let change = "echo : > .git/hooks/pre-push; echo x >> .git/info/exclude";
+    let opened = tempfile::tempdir().unwrap();
+    let opened = opened.path().display().to_string();
+    for (setting, value) in [("FRITES_SPAWN_WRITE", &*opened), ("FRITES_SPAWN_HOME", "shared")] {
+        let mut world = world();
+        world.set_env(setting, value);
+        let said = meanwhile(&world, "spawn -n 1 --", change);
+        assert!(said.contains("hook 'pre-push' was added"), "{setting}: {said}");
+        assert!(said.contains("'info/exclude' was changed"), "{setting}: {said}");
+    }
+}
+
+fn hooks_are_looked_at_if_paths_are_opened_to_judged_code() {
+    for mode in ["sealed", "landlock"] {
+        let mut world = world();
+        let hooks = world.repo.join(".git/hooks").display().to_string();
+        world.set_env("FRITES_SANDBOX_MODE", mode);
+        world.set_env("FRITES_SANDBOX_WRITE", &hooks);
+        let test = format!("echo : > {hooks}/pre-push");
+        let said = world.frites(["judge", "--test", &test]).stderr;
+        assert!(said.contains("hook 'pre-push' was added"), "{mode}: {said}");
+    }
 }
 
 fn configuration_is_looked_at_while_confined_commands_run() {
