@@ -150,6 +150,33 @@ fn merge_onto_a_moved_branch_is_judged_again() {
 }
 
 #[test]
+fn merge_warns_if_other_commands_are_named_by_now() {
+    let world = World::new();
+    world.write(".frites.toml", "[oracle]\ntest = 'test -e src/lib.txt'\n");
+    world.commit("a test");
+    let warning = |words: &[&str]| {
+        world.write("other", &format!("{words:?}\n"));
+        world.commit("elsewhere");
+        let said = world.frites(["apply", "--merge"].iter().chain(words)).expect(0).stderr;
+        assert!(said.contains("re-running the checks"), "{said}");
+        said.lines().find(|line| line.starts_with("warning")).map(str::to_owned)
+    };
+    world.attempts(&[TWO]);
+    world.frites(["judge"]).expect(0);
+    assert_eq!(warning(&["1"]), None);
+    world.attempts(&["echo more >> src/lib.txt"]);
+    world.frites(["judge"]).expect(0);
+    world.write(".frites.toml", "[oracle]\ntest = 'false'\nlint = 'true'\n");
+    let said = "warning: main is judged by other commands now (--lint 'true' --test 'false'); the commands of the run \
+                judge the merged tree";
+    assert_eq!(warning(&["2"]).as_deref(), Some(said));
+    // Options name the commands, whatever the configuration names.
+    world.attempts(&["echo most >> src/lib.txt"]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    assert_eq!(warning(&["3"]), None);
+}
+
+#[test]
 fn merge_into_a_branch_without_checkout_moves_only_refs() {
     let world = World::new();
     world.git(["branch", "release"]);

@@ -6,14 +6,38 @@ use crate::git::commit;
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::missing_tests::{are_compared, contradict_tree};
 use crate::model::oid::Oid;
-use crate::model::outcome::{Outcome, Results};
+use crate::model::oracle::{OracleCommand, as_options};
+use crate::model::outcome::{Outcome, Results, Stage};
 use crate::model::rationale::{WITH_OWN_TESTS_ONLY, stopped_in};
+use crate::model::terms::Terms;
 use crate::model::verdict::{Baseline, Verdict};
 use crate::ops::judge::{judge_commit, overrule_results, plan_base_tests};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
 use crate::ops::session::Session;
+use crate::oracle;
 use crate::store::logs::JudgingLogs;
+
+/// Warns if the configuration, or the files of the target, name other commands than those that judge the merged
+/// tree. Says nothing if options named the commands of the run.
+fn warn_of_other_commands(session: &Session, target: &ResolvedTarget, terms: &Terms) {
+    let Session { repo, config, ui, .. } = session;
+    let checks = |commands: &[OracleCommand]| {
+        as_options(commands.iter().filter(|command| command.stage != Stage::Setup))
+    };
+    // An error in a file of the target is told when a run with this base is judged.
+    if !terms.oracle.iter().any(|command| command.source.starts_with("--"))
+        && let Ok(named) = oracle::resolve(repo, config, &[], target.state())
+        && let now = checks(&named.commands)
+        && now != checks(&terms.oracle)
+    {
+        ui.warn(format!(
+            "{} is judged by other commands now ({}); the commands of the run judge the merged tree",
+            target.name(),
+            now.trim_start()
+        ));
+    }
+}
 
 impl Plan {
     /// Judges the merged tree, and then judges it again with the tests of the target put back. If merging has
@@ -48,6 +72,7 @@ impl Plan {
             ui.note(format!(
                 "{name} has moved since the run started: re-running the checks on the merged tree"
             ));
+            warn_of_other_commands(session, target, &verdict.terms);
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
