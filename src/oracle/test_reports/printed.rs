@@ -347,6 +347,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     // The tests that have ended, each with its depth, name and result. The groups around them may not have
     // ended yet.
     let mut ended: Vec<(usize, String, TestEnd)> = Vec::new();
+    let mut unnamed = 0;
+    let is_of_prove = lines.iter().any(|line| is_summary_of_prove(line));
     for line in lines {
         let text = line.trim_start();
         let depth = line.len() - text.len();
@@ -356,12 +358,22 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             _ => continue,
         };
         let numbered = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        if !rest.starts_with(' ') && !rest.is_empty() {
+        // `prove -v` ends each file with `ok`.
+        if !rest.starts_with(' ') && (!rest.is_empty() || is_of_prove) {
             continue;
         }
-        let name = numbered.trim_start().trim_start_matches("- ");
-        let (name, directive) = name.split_once(" # ").unwrap_or((name, ""));
-        let directive = directive.to_ascii_uppercase();
+        let directive = numbered.split_once(" #").map_or("", |(_, directive)| directive);
+        let directive = directive.trim_start().to_ascii_uppercase();
+        let is_directive = ["TODO", "SKIP"].iter().any(|word| directive.starts_with(word));
+        let comment = if is_directive { " #" } else { " # " };
+        let name = numbered.split_once(comment).map_or(numbered, |(name, _)| name);
+        let mut name = name.trim_start().trim_start_matches("- ").trim_end().to_owned();
+        if name.is_empty() {
+            // Each needs a name of its own, because tests are counted by their names. The numbers in the lines
+            // begin anew in each file.
+            unnamed += 1;
+            name = format!("test {unnamed}");
+        }
         let is_expected = directive.starts_with("TODO") && end == TestEnd::Failed;
         if is_expected || directive.starts_with("SKIP") {
             end = TestEnd::Skipped;
@@ -374,11 +386,11 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         let fails_alone = end == TestEnd::Failed
             && ended[parts.clone()].iter().all(|(.., part)| *part != TestEnd::Failed);
         if parts.is_empty() || fails_alone {
-            ended.push((depth, name.to_owned(), end));
+            ended.push((depth, name.clone(), end));
         }
         if !parts.is_empty() {
             for part in &mut ended[parts] {
-                *part = (depth, joined(name, &part.1), part.2);
+                *part = (depth, joined(&name, &part.1), part.2);
             }
         }
     }
@@ -390,8 +402,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
 /// prove, if it does not print each test (as TAP), but only the number of tests. A skipped file has no tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
     let mut report = summed(lines, |rest| {
-        let is_summary = rest[0].starts_with("Files=") && rest[0].contains(", Tests=");
-        is_summary.then(|| (number_after(&rest[0], ", Tests="), 0))
+        is_summary_of_prove(&rest[0]).then(|| (number_after(&rest[0], ", Tests="), 0))
     })?;
     for (at, line) in lines.iter().enumerate() {
         let Some((file, _)) = line.split_once(" (Wstat: ") else { continue };
@@ -407,6 +418,10 @@ fn prove(lines: &[String]) -> Option<TestReport> {
     // With `prove -v`, the lines of TAP are prove's own. Without it, they are those of another program.
     let is_short = lines.iter().any(|line| line.ends_with(".. ok"));
     (is_short || tap(lines).is_none()).then_some(report)
+}
+
+fn is_summary_of_prove(line: &str) -> bool {
+    line.starts_with("Files=") && line.contains(", Tests=")
 }
 
 /// The most failed tests of one file that prove's summary names.
@@ -810,7 +825,12 @@ mod tests {
     fn the_test_anything_protocol_is_read() {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
-        assert_read("1..2\nok 1\nnot ok 2\n", (2, 0), &[""], "TAP");
+        assert_eq!(read("1..2\nok 1\nnot ok 2\n").expect("TAP").failing, ["test 2"]);
+        // Tests without a name are several tests, and can be skipped.
+        let log = "1..1\nok 1\nok\n1..3\nok 1 # skip no x\nok 2 - fixes #5\nok 3 #SKIP\n";
+        let report = read(log).expect("TAP");
+        assert_eq!((report.total, report.skipped), (5, 2));
+        assert_eq!(report.passing, ["fixes #5", "test 1", "test 2"]);
         // A group has a test that is expected to fail, and a file takes too long.
         let log = "TAP version 14\n# Subtest: a.js\n    # Subtest: in\n        ok 1 - one\n        not ok 2 - two # TODO\n        1..2\n    ok 1 - in\n    1..1\nok 1 - a.js\n\
             # Subtest: b.js\n    ok 1 - three\nnot ok 2 - b.js # time=30245ms\n1..2\n";
@@ -831,8 +851,7 @@ mod tests {
         assert_read(log, (12, 0), &failed, "prove");
         let log =
             "t/b.t ..\n1..1\nok 1 - a\nok\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS\n";
-        // With `prove -v`, the last line of each file (`ok`) looks like a test.
-        assert_read(log, (2, 0), &[], "TAP");
+        assert_read(log, (1, 0), &[], "TAP");
         let log =
             "1..1\nok 1 - a\nt/b.t .. ok\nFiles=1, Tests=3,  0 wallclock secs\nResult: PASS\n";
         assert_read(log, (4, 0), &[], "TAP, prove");
