@@ -241,6 +241,29 @@ impl Repo {
         let list = call.args([commit.as_str(), under]).bytes()?;
         Ok(String::from_utf8_lossy(&list).lines().map(RefName::new).collect())
     }
+
+    /// The first commit in the history of `commit` that a ref of an attempt reaches, and that neither a branch, tag
+    /// or remote-tracking branch of the user nor one of the commits `known` reaches; `None` if there is none.
+    pub fn first_of_attempts<'a>(
+        &self,
+        commit: &Oid,
+        known: impl Iterator<Item = &'a Oid>,
+    ) -> Result<Option<Oid>> {
+        let known: Vec<&str> = known.map(Oid::as_str).collect();
+        let unknown_from = |tips: &[&str]| -> Result<Vec<Oid>> {
+            let call = self.git().call("rev-list").args(["--topo-order", "--ignore-missing"]);
+            let call = call.args(tips).args(["--not", "--exclude=frites/run/*", "--branches"]);
+            let list = call.args(["--tags", "--remotes"]).args(known.iter().copied()).bytes()?;
+            Ok(String::from_utf8_lossy(&list).lines().filter_map(Oid::parse).collect())
+        };
+        let own = unknown_from(&[commit.as_str()])?;
+        if own.is_empty() {
+            return Ok(None);
+        }
+        let of_attempts = unknown_from(&["--glob=refs/frites", "--glob=refs/heads/frites/run"])?;
+        let of_attempts = BTreeSet::from_iter(of_attempts);
+        Ok(own.into_iter().rev().find(|commit| of_attempts.contains(commit)))
+    }
 }
 
 #[cfg(test)]

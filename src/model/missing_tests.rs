@@ -66,14 +66,23 @@ pub fn contradicted(
     if !are_compared(settings) || result.stage != Stage::Test || !result.outcome.passed() {
         return None;
     }
-    Expected::of(base)?.contradiction(result.tests.as_ref())
+    contradiction(base, result.tests.as_ref())
+}
+
+/// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough tests ran,
+/// and none fails that does not fail on the base.
+fn contradiction(base: &Baseline, own: Option<&TestReport>) -> Option<Outcome> {
+    match own.map_or(0, |own| new_failures(own, base)) {
+        0 => Expected::of(base)?.missing(own),
+        failed => Some(Outcome::ReportedFailures { failed }),
+    }
 }
 
 /// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on the candidate.
 /// `own` is the candidate's report, if it has one, of the same kind as the base's. `oracle.trust-exit` makes no
 /// difference here.
 pub fn fewer(base: &Baseline, own: Option<&TestReport>) -> Option<(u64, u64)> {
-    match Expected::of(base)?.contradiction(own) {
+    match contradiction(base, own) {
         Some(Outcome::MissingTests { reported, expected }) => Some((reported, expected)),
         _ => None,
     }
@@ -103,7 +112,9 @@ impl Expected<'_> {
             Some(_) => 0,
             // Not every runner names its passing tests.
             None if report.passing.is_empty() || report.is_of_several_runners() => ran,
-            // A test that was run again may be counted twice, but has only one name.
+            // A test is run again if it has failed. It may be counted twice then, but has only one name. Where no
+            // test has failed, tests of one name are several tests.
+            None if report.failing.is_empty() && base.results.passed() => ran,
             None => ran.min(named.saturating_sub(report.doctests)),
         };
         let no_tests = report.failing.iter().filter(|name| is_no_test(name)).count() as u64;
@@ -111,15 +122,10 @@ impl Expected<'_> {
         (ran > 0).then_some(Expected { report, ran, at_least })
     }
 
-    /// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough
-    /// tests ran, and none fails that does not fail on the base.
-    fn contradiction(&self, own: Option<&TestReport>) -> Option<Outcome> {
+    /// [`Outcome::MissingTests`] if, according to this report, fewer tests ran.
+    fn missing(&self, own: Option<&TestReport>) -> Option<Outcome> {
         let Expected { report: base, ran, at_least } = *self;
         let is_file = |report: &TestReport| report.printed_by.is_none();
-        let failed = own.map_or(0, |own| new_failures(own, base));
-        if failed > 0 {
-            return Some(Outcome::ReportedFailures { failed });
-        }
         let own = own.filter(|own| !is_file(base) || is_file(own));
         // A log that lacks a part does not show the number of tests.
         let is_cut = own.is_some_and(|own| !is_file(own) && own.problem.is_some());
@@ -149,13 +155,24 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
 
 /// The number of tests that fail by a printed report, and do not fail on the base. A command that runs several
 /// suites can lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of
-/// a test runner print failures that are none. Neither do tests that also pass, because they may have run again.
-/// (A report file counts as a whole already.)
-fn new_failures(own: &TestReport, base: &TestReport) -> u64 {
-    let names = own.failing.iter().filter(|name| {
-        base.failing.binary_search(name).is_err() && own.also_passing.binary_search(name).is_err()
+/// a test runner print failures that are none. Neither do tests that also pass, because they may have run again,
+/// unless the base has several tests of one name: then another test may have passed. (A report file counts as a
+/// whole already.)
+fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
+    let of_base = base.results.report();
+    if own.printed_by.is_none() || of_base.is_none() && !base.results.passed() {
+        return 0;
+    }
+    let has = |names: &[String], name: &String| names.binary_search(name).is_ok();
+    let has_namesakes = of_base.is_some_and(|base| {
+        let is_clean = base.failing.is_empty() && !base.passing.is_empty();
+        is_clean && base.total - base.skipped > base.passing.len() as u64
     });
-    if own.printed_by.is_some() { names.count() as u64 } else { 0 }
+    let names = own.failing.iter().filter(|name| {
+        !of_base.is_some_and(|base| has(&base.failing, name))
+            && (has_namesakes || !has(&own.also_passing, name))
+    });
+    names.count() as u64
 }
 
 /// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
@@ -235,8 +252,7 @@ mod tests {
     /// The fewest tests that a candidate's report of this kind must have with this base.
     fn needs(base: &Baseline, printed_by: Option<&str>) -> Option<u64> {
         let expected = Expected::of(base)?;
-        (0..100)
-            .find(|total| expected.contradiction(Some(&report(*total, &[], printed_by))).is_none())
+        (0..100).find(|total| expected.missing(Some(&report(*total, &[], printed_by))).is_none())
     }
 
     #[test]
@@ -251,8 +267,10 @@ mod tests {
         let cases = [
             (Outcome::Passed, report(4, &[], pytest), pytest, Some(4)),
             (Outcome::Passed, report(4, &["a", "b", "c", "d"], file), file, Some(4)),
-            (Outcome::Passed, ran_again(), file, Some(3)),
-            (Outcome::Passed, doctests(ran_again()), file, Some(2)),
+            // No test failed, so none was run again: two tests have one name.
+            (Outcome::Passed, ran_again(), file, Some(4)),
+            (Outcome::Passed, doctests(ran_again()), file, Some(3)),
+            (Outcome::Passed, failing("c", report(4, &["a", "b"], file)), file, Some(3)),
             (Outcome::Passed, skipped(report(4, &[], pytest)), pytest, Some(3)),
             // The base's report is a file, so a printed report of the candidate is not enough.
             (Outcome::Passed, ran_again(), pytest, None),
@@ -284,7 +302,7 @@ mod tests {
             let skipping = vec![name.to_owned()];
             TestReport { skipped: 1, skipping, ..report(total, passing, None) }
         };
-        let missing = |own| expected.contradiction(Some(&own));
+        let missing = |own| expected.missing(Some(&own));
         assert_eq!(
             missing(skips("b", &["a"])),
             Some(Outcome::MissingTests { reported: 1, expected: 2 })
@@ -303,7 +321,7 @@ mod tests {
         let missing = |base_tests: &[&str], own: &[&str]| {
             let base = base(Outcome::Failed { code: 2 }, failing(base_tests));
             let expected = Expected::of(&base).expect("an entry");
-            expected.contradiction(Some(&report(own.len() as u64, own, None))).is_some()
+            expected.missing(Some(&report(own.len() as u64, own, None))).is_some()
         };
         assert!(!missing(&[], &["tests.a::new"]));
         assert!(!missing(&["tests.b::old"], &["tests.a::new", "tests.b::old"]));
@@ -319,22 +337,35 @@ mod tests {
             ..report(2, &["a"], printed_by)
         };
         let base = base(Outcome::Passed, failing("inner", printed));
-        let expected = Expected::of(&base).expect("tests ran");
-        let outcome = |own: TestReport| expected.contradiction(Some(&own));
+        let outcome = |own: TestReport| contradiction(&base, Some(&own));
         let counts = Some(Outcome::ReportedFailures { failed: 1 });
         assert_eq!(outcome(failing("b", printed)), counts);
         assert_eq!(outcome(failing("inner", printed)), None);
         assert_eq!(outcome(failing("b", None)), None, "a file counts as a whole elsewhere");
         let again = TestReport { also_passing: vec!["b".to_owned()], ..failing("b", printed) };
-        assert_eq!(outcome(again), None);
+        assert_eq!(outcome(again.clone()), None);
+        // Two tests of the base have one name, so the one that passes need not be the one that fails.
+        let namesakes = self::base(Outcome::Passed, report(3, &["a", "b"], printed));
+        assert_eq!(contradiction(&namesakes, Some(&again)), counts);
+        // `go test` names only the tests that fail, so the base has no report.
+        let silent = Baseline {
+            results: Results(vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)]),
+            inherited: false,
+        };
+        assert_eq!(contradiction(&silent, Some(&failing("b", printed))), counts);
+        let unbuilt = Outcome::Failed { code: 2 };
+        let unbuilt = Baseline {
+            results: Results(vec![StageResult::new(Stage::Build, 0.0, unbuilt)]),
+            inherited: false,
+        };
+        assert_eq!(contradiction(&unbuilt, Some(&failing("b", printed))), None);
     }
 
     #[test]
     fn file_that_ended_before_its_tests_is_none() {
         let base = base(Outcome::Passed, report(2, &["adds", "/base/b.test.js"], Some("TAP")));
         let expected = Expected::of(&base).expect("tests ran");
-        let missing =
-            |passing: &[&str]| expected.contradiction(Some(&report(2, passing, Some("TAP"))));
+        let missing = |passing: &[&str]| expected.missing(Some(&report(2, passing, Some("TAP"))));
         assert_eq!(missing(&["adds", "/own/b.test.js"]), None);
         assert!(missing(&["adds, too", "/own/b.test.js"]).is_some());
         assert!(missing(&["/own/a.test.js", "/own/b.test.js"]).is_some());
@@ -348,7 +379,7 @@ mod tests {
         let missing = |base: &Baseline, passing: &[&str], doctests| {
             let expected = Expected::of(base).expect("tests ran");
             let own = TestReport { doctests, ..report(passing.len() as u64, passing, None) };
-            expected.contradiction(Some(&own)).is_some()
+            expected.missing(Some(&own)).is_some()
         };
         for (passing, doctests, expected) in [
             (&names[..], 1, false),
@@ -376,7 +407,7 @@ mod tests {
         let base = base(Outcome::Passed, report(4, &[], Some("pytest")));
         let expected = Expected::of(&base).expect("it has tests");
         let cut = TestReport { problem: Some("cut".into()), ..report(1, &[], Some("pytest")) };
-        assert_eq!(expected.contradiction(Some(&cut)), None);
-        assert!(expected.contradiction(None).is_some());
+        assert_eq!(expected.missing(Some(&cut)), None);
+        assert!(expected.missing(None).is_some());
     }
 }

@@ -89,6 +89,17 @@ fn base_that_only_an_attempt_has_makes_a_child_of_that_attempt() {
         assert_eq!(json["runs"][0]["parent"]["candidate"], "c1", "{json:#}");
         assert_eq!(json["runs"][0]["parent"]["root"], world.git(["rev-parse", "main"]).trim());
     }
+    // The stash does not vouch for the commit on which it was made, nor does a commit of the user's on top of it.
+    world.sh(&world.worktree("1/c1"), "echo x >> a.py; git stash -q").expect(0);
+    world.git(["update-ref", "refs/notes/x", "frites/run/1/c1"]);
+    world
+        .sh(&world.worktree("1/c1"), "git switch -q --detach; echo y >> a.py; git commit -qam y")
+        .expect(0);
+    for base in ["frites/run/1/c1", "HEAD"] {
+        let spawned = world.frites_in(&world.worktree("1/c1"), words(base)).expect(0);
+        assert!(spawned.stderr.contains("was made by 1/c1"), "{base}: {}", spawned.stderr);
+        world.frites(["judge", spawned.out().split('/').next().unwrap()]).expect(3);
+    }
     // A branch of the user's vouches for it, and so does a base that only a detached HEAD has.
     world.git(["branch", "mine", "frites/run/1/c1"]);
     let run = world.frites(words("mine")).expect(0).out();

@@ -169,32 +169,27 @@ fn child_of(
     })
 }
 
-/// The attempt that made a commit. `None` if a branch, tag or other ref of the user reaches the commit, or if
-/// the commit is in the history of the root of the attempt's run (see [`Run::root`]).
+/// The attempt that made a commit, or one in its history. `None` if a branch, tag or remote-tracking branch of the
+/// user reaches what the attempt made, or if that is in the history of the root of a run (see [`Run::root`]). Other
+/// refs vouch for nothing: the stash, for example, reaches the commit on which it was made.
 fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
     let repo = &session.repo;
-    let is_of_attempt = |name: &RefName| name.starts_with(refs::ATTEMPT_BRANCHES);
-    if repo.head() == Some(*commit) && repo.head_branch().is_some_and(|name| !is_of_attempt(&name))
+    if repo.head() == Some(*commit)
+        && repo.head_branch().is_some_and(|name| !name.starts_with(refs::ATTEMPT_BRANCHES))
     {
         return Ok(None);
     }
-    let mut maker: Option<(Run, Name)> = None;
-    for name in repo.refs_that_contain(commit, "refs/")? {
-        if !is_of_attempt(&name) && !name.starts_with("refs/frites") {
-            return Ok(None);
-        }
-        let Some((run, candidate)) = refs::attempt_of(&name) else { continue };
-        let Some(run) = session.store.run(&run)? else { continue };
-        if repo.is_ancestor(commit, run.root())? {
-            return Ok(None);
-        }
-        // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the
-        // smallest depth.
-        if maker.as_ref().is_none_or(|(other, _)| run.depth() < other.depth()) {
-            maker = Some((run, candidate));
-        }
-    }
-    Ok(maker)
+    let runs = session.store.runs()?;
+    let Some(first) = repo.first_of_attempts(commit, runs.iter().map(Run::root))? else {
+        return Ok(None);
+    };
+    let names = repo.refs_that_contain(&first, "refs/")?;
+    let makers = names.iter().filter_map(|name| {
+        let (run, candidate) = refs::attempt_of(name)?;
+        Some((runs.iter().find(|other| other.run == run)?.clone(), candidate))
+    });
+    // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the smallest depth.
+    Ok(makers.min_by_key(|(run, _)| run.depth()))
 }
 
 /// New candidates of a run, which may be new, too. The caller keeps the run locked until their commands have
