@@ -1,7 +1,8 @@
 //! Refuses to work with a configuration or a record of git-frites that the commands of attempts may have
 //! changed, until a person has accepted the changes.
+use crate::config::FILE;
 use crate::error::{Error, Result};
-use crate::git::refs;
+use crate::git::{merge, refs};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fingerprint::{Fact, FactKind};
 use crate::integrity::quarantine::{self, Suspect};
@@ -9,6 +10,7 @@ use crate::integrity::watch::MOST_REPORTED;
 use crate::integrity::{IntegrityContext, baseline, fingerprint, watch};
 use crate::model::count::and_more;
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
@@ -51,6 +53,7 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
 /// configuration must not be run then. The hint names `run`; if `run` is `None`, it names the run during
 /// which the configuration changed.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
+    refuse_file_of_attempt(context)?;
     watch::compare_again(context)?;
     let mut suspects = quarantine::suspects(context.store);
     suspects.retain(|suspect| suspect.affects_own_config);
@@ -67,6 +70,29 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
         )));
     }
     refuse_unreported_changes(context)
+}
+
+/// Fails if the checkout is at a commit that an attempt made, with another `.frites.toml` than the base by which the
+/// attempt is judged: that file would choose the commands, the world and the guard.
+fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
+    let IntegrityContext { store, home, .. } = context;
+    let repo = store.repo();
+    if home.is_none() || home != repo.work_tree() {
+        return Ok(());
+    }
+    let Some(head) = repo.head() else { return Ok(()) };
+    let Some((run, name)) = store.maker_of(&head)? else { return Ok(()) };
+    let file = TreePath::new(FILE);
+    let of = |commit: &Oid| merge::entry(repo, &repo.commit(commit)?.tree, &file);
+    if of(&head)? == of(run.root())? {
+        return Ok(());
+    }
+    Err(Error::fatal(format!(
+        "the checkout is at a commit of {run}/{name}, which has another {FILE} than {}",
+        run.root().short()
+    ))
+    .hint("go to a branch of yours: `git switch BRANCH`")
+    .hint(format!("if you trust that {FILE}, make a branch of the commit: `git switch -c NAME`")))
 }
 
 /// Fails if our own configuration has changed since the start of watched commands that may still run. Such a

@@ -198,8 +198,7 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
 /// candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
     let name = judged_as(of, entries);
-    let authors =
-        entries.iter().filter(|author| author.passed_base_tests_too() && !is_same(author, of));
+    let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));
     let mut proofs = authors.map(|author| {
         let tests = tests_of(author).filter(|test| {
             let ends = [&author.candidate, name].map(|candidate| test.cell(candidate));

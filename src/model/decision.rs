@@ -8,8 +8,8 @@ use crate::model::name::Name;
 use crate::model::outcome::Outcome;
 use crate::model::rank::Rank;
 use crate::model::ranking::{
-    MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, leaves_out_tests,
-    preferred_synthesis, ranked, reached, undecided, within_ceiling,
+    MakerCounts, Rules, all_passing, combined_lines, is_rejected_synthesis, preferred_synthesis,
+    ranked, reached, undecided, within_ceiling,
 };
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
@@ -208,6 +208,9 @@ fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String 
     format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules, counts))
 }
 
+/// The reason why a candidate is ranked before another one that leaves out tests.
+const LEAVES_OUT_NONE: &str = "it leaves out no tests, the other deletes or skips some";
+
 /// The reason why `a` is ranked before `b`, the next candidate.
 fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
@@ -231,11 +234,14 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     if a.passed() && a.passed_own_tests_only() != b.passed_own_tests_only() {
         return format!("{} {}", b.candidate, rationale::how_it_passes(b));
     }
+    if a.passed() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
+        return LEAVES_OUT_NONE.into();
+    }
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();
     }
     if !a.passed()
-        && let Some(nearer) = nearer(a, b)
+        && let Some(nearer) = nearer(a, b, rules)
     {
         return nearer;
     }
@@ -261,9 +267,9 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
 }
 
 /// The reason why the tests of a failed candidate rank it before another one that failed the same command.
-fn nearer(a: &Entry, b: &Entry) -> Option<String> {
-    if leaves_out_tests(a) != leaves_out_tests(b) {
-        return Some("it leaves out no tests, the other deletes or skips some".into());
+fn nearer(a: &Entry, b: &Entry, rules: Rules) -> Option<String> {
+    if !a.not_run() && !b.not_run() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
+        return Some(LEAVES_OUT_NONE.into());
     }
     let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
     let tests = count(failing(a)?, "test");
@@ -754,6 +760,30 @@ mod tests {
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
         );
+        // It comes behind a larger one that passed, too.
+        let mut skips = entry("s", 1, 1, 1, &PASS);
+        skips.flags = vec![FlagKind::TestsDeleted.at("test.rs")];
+        let passing = [skips, entry("t", 2, 9, 1, &PASS), entry("u", 3, 10, 1, &PASS)];
+        let decision = decide(&passing, None, Rules::default());
+        assert_eq!(decision.ranking.iter().map(Name::as_str).collect::<Vec<_>>(), ["t", "u", "s"]);
+        assert!(
+            decision.rationale.contains(
+                "of those that leave out no tests, t changes the fewest lines, with 9 lines"
+            ),
+            "{}",
+            decision.rationale
+        );
+        let two = decide(&passing[..2], None, Rules::default()).rationale;
+        assert!(
+            two.contains(
+                "t is the smallest that leaves out no tests, with 9 lines in 1 file; s deletes"
+            ),
+            "{two}"
+        );
+        assert_eq!(
+            steps(&passing, Rules::default())[1],
+            "u before s: it leaves out no tests, the other deletes or skips some"
+        );
         let mut without_x = failing("e", 5, 1, &[]);
         without_x.flags = vec![FlagKind::TestsDeleted.at("test.rs")];
         let last = [&entries[1..3], &[without_x]].concat();
@@ -976,6 +1006,9 @@ mod tests {
                 e.base_tests.clone_from(second);
                 e.agreement = Some(*agreement as f64 / 4.0);
                 e.maker = makers[i as usize % 8].then(|| "make".to_owned());
+                if (lines + files) % 3 == 1 {
+                    e.flags = vec![FlagKind::TestsDeleted.at("test")];
+                }
                 // Every third entry is a synthesis of some of the entries before it.
                 if i % 3 == 0 {
                     e.drew_on = full.iter().zip(drawn).filter(|(_, d)| **d).map(|(e, _)| e.candidate.clone()).collect();

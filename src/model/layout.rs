@@ -99,6 +99,9 @@ paths! { StateDir:
     /// The event log.
     events: "events.jsonl";
 
+    /// The paths of the user's logins into which git-frites wrote what attempts had refreshed, one in a line.
+    refreshed_logins: "refreshed-logins";
+
     /// The record of the last git program that was found new enough.
     git_program: "git-program";
 

@@ -99,6 +99,7 @@ impl Rules {
         let [(score, size, ..), (other_score, other_size, ..)] =
             [winner, other].map(|e| self.rank_key(e, counts));
         winner.passed_own_tests_only() == other.passed_own_tests_only()
+            && self.leaves_out_tests(winner) == self.leaves_out_tests(other)
             && winner.flaky() == other.flaky()
             && (score, size) == (other_score, other_size)
             && counts.makers(winner) > counts.makers(other)
@@ -106,8 +107,15 @@ impl Rules {
 
     /// The best sort key that a candidate can still get. A candidate that was not run counts as a clean pass,
     /// and as a pass with the base's tests unless it is known to fail with them.
-    fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, RankKey) {
-        (entry.own_tests_only_at_best(), entry.flaky(), self.rank_key(entry, counts))
+    fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, bool, RankKey) {
+        let own_tests_only = entry.own_tests_only_at_best();
+        let key = self.rank_key(entry, counts);
+        (own_tests_only, self.leaves_out_tests(entry), entry.flaky(), key)
+    }
+
+    /// True if the candidate deletes or skips tests of the base, and commands run, so that this can make it pass.
+    pub(super) fn leaves_out_tests(&self, entry: &Entry) -> bool {
+        !self.runs_nothing && entry.flags.iter().any(Flag::leaves_out_tests)
     }
 }
 
@@ -136,10 +144,10 @@ impl<'a> MakerCounts<'a> {
 }
 
 /// The usable candidates, best first. First come those that passed: those that also pass with the base's
-/// tests before those that pass only with their own, then clean passes before flaky ones. Then come those
-/// whose test report contradicts an exit code of 0, then those that were skipped, then those that failed:
-/// those that got furthest first, and of these the ones that leave out no tests, then those with the fewest
-/// failing tests. Last come those that were not run.
+/// tests before those that pass only with their own, then those that leave out no tests, then clean passes
+/// before flaky ones. Then come those whose test report contradicts an exit code of 0, then those that were
+/// skipped, then those that failed: those that got furthest first, and of these the ones that leave out no tests,
+/// then those with the fewest failing tests. Last come those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -148,8 +156,8 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut usable: Vec<&Entry> = entries.iter().filter(|e| e.usable()).collect();
     usable.sort_by_key(|e| {
         if e.passed() {
-            let (own_tests_only, flaky, key) = rules.at_best(e, &counts);
-            return (0, own_tests_only, flaky, 0, false, 0, key);
+            let (own_tests_only, leaves_out, flaky, key) = rules.at_best(e, &counts);
+            return (0, own_tests_only, 0, leaves_out, flaky, 0, key);
         }
         let failing = e.results.failing_tests().map_or(usize::MAX, <[String]>::len);
         let group = match () {
@@ -159,22 +167,10 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
             () => 3,
         };
         let further = usize::MAX - reached(e);
-        (
-            group,
-            false,
-            false,
-            further,
-            leaves_out_tests(e),
-            failing,
-            without_pass.rank_key(e, &counts),
-        )
+        let leaves_out = !e.not_run() && rules.leaves_out_tests(e);
+        (group, false, further, leaves_out, false, failing, without_pass.rank_key(e, &counts))
     });
     usable
-}
-
-/// True if the candidate was run, and deletes or skips tests of the base.
-pub(super) fn leaves_out_tests(entry: &Entry) -> bool {
-    !entry.not_run() && entry.flags.iter().any(Flag::leaves_out_tests)
 }
 
 /// The number of commands that passed before the first that did not.

@@ -257,8 +257,22 @@ impl DecisionInputs<'_> {
             return format!("{lead} is the only other one that passed, with {}", winner.blast);
         }
         let scores = self.rules.score(winner).zip(self.rules.score(next));
+        let best = if scores.is_some() { "the best" } else { "the smallest" };
+        let leaves_out = |entry: &Entry| self.rules.leaves_out_tests(entry);
+        if leaves_out(winner) != leaves_out(next) {
+            return format!(
+                "{lead} is {best} that leaves out no tests, with {}; {} deletes or skips some",
+                winner.blast, next.candidate
+            );
+        }
+        // Another candidate may be smaller and leave out tests, so the sentence says which ones are compared.
+        let lead = if !leaves_out(winner) && self.passing.iter().any(|e| leaves_out(e)) {
+            let none = "of those that leave out no tests";
+            format!("{}; {none}, {}", self.how_many_passed(), winner.candidate)
+        } else {
+            lead
+        };
         if winner.flaky() != next.flaky() {
-            let best = if scores.is_some() { "the best" } else { "the smallest" };
             return format!(
                 "{lead} is {best} that passed at once, with {}; {} needed a retry",
                 winner.blast, next.candidate

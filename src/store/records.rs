@@ -53,6 +53,29 @@ impl Store {
         Ok(runs)
     }
 
+    /// The attempt that made a commit, or one in its history. `None` if a branch, tag or remote-tracking branch of the
+    /// user reaches what the attempt made, or if that is in the history of the root of a run (see [`Run::root`]). Other
+    /// refs vouch for nothing: the stash, for example, reaches the commit on which it was made.
+    pub fn maker_of(&self, commit: &Oid) -> Result<Option<(Run, Name)>> {
+        let repo = self.repo();
+        if repo.head() == Some(*commit)
+            && repo.head_branch().is_some_and(|name| !name.starts_with(refs::ATTEMPT_BRANCHES))
+        {
+            return Ok(None);
+        }
+        let runs = self.runs()?;
+        let Some(first) = repo.first_of_attempts(commit, runs.iter().map(Run::root))? else {
+            return Ok(None);
+        };
+        let names = repo.refs_that_contain(&first, "refs/")?;
+        let makers = names.iter().filter_map(|name| {
+            let (run, candidate) = refs::attempt_of(name)?;
+            Some((runs.iter().find(|other| other.run == run)?.clone(), candidate))
+        });
+        // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the smallest depth.
+        Ok(makers.min_by_key(|(run, _)| run.depth()))
+    }
+
     /// The names of all runs, sorted as texts. No record is read for this, because that would be slow with
     /// many runs.
     pub fn run_names(&self) -> Result<Vec<Name>> {

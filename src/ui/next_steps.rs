@@ -7,6 +7,7 @@ use crate::model::candidate::{Landing, State};
 use crate::model::count::{count, some_of};
 use crate::model::cross_score::failed_proofs;
 use crate::model::declared_source::DeclaredSource;
+use crate::model::flag::FlagKind;
 use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
@@ -95,28 +96,33 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     if winner.cross.is_some() {
         let (author, tests) = failed_proofs(winner, entries)?;
         let named = if tests.len() == 1 { "test" } else { "tests" };
-        let is_pending = verdict.entry(author).is_some_and(Entry::is_pending);
-        let confirm = if is_pending {
-            confirm_pending(&verdict.terms, run, author) + " && "
+        let entry = verdict.entry(author)?;
+        let next = if entry.passed_own_tests_only() {
+            format!("look at {author}: `git frites diff {run}/{author}`")
         } else {
-            String::new()
+            let confirm =
+                entry.is_pending().then(|| confirm_pending(&verdict.terms, run, author) + " && ");
+            let confirm = confirm.unwrap_or_default();
+            format!("land {author} instead: `{confirm}git frites apply {run}/{author}`")
         };
         return Some(format!(
-            "{name} fails {author}'s {named} {}, as the base does: if that should pass, land {author} instead: \
-             `{confirm}git frites apply {run}/{author}`",
+            "{name} fails {author}'s {named} {}, as the base does: if that should pass, {next}",
             some_of(&tests)
         ));
     }
     let ran = |entry: &Entry| entry.results.report().map_or(0, TestReport::ran_in_files);
-    let others = entries.iter().filter(|e| e.passed_base_tests_too() && e.drew_on.is_empty());
-    let most = others.max_by_key(|entry| (ran(entry), Reverse(entry.index)))?;
-    let more = ran(most).checked_sub(ran(winner)).filter(|more| *more > 0 && ran(winner) > 0)?;
+    let edits_tests = |e: &Entry| e.flags.iter().any(|flag| flag.kind == FlagKind::TestsEdited);
+    let others = entries.iter().filter(|e| e.passed() && e.drew_on.is_empty());
+    let most = others.clone().max_by_key(|entry| (ran(entry), Reverse(entry.index)))?;
+    let more = ran(most).saturating_sub(ran(winner));
+    let does = if more > 0 && ran(winner) > 0 {
+        format!("{} ran {} more than {name}", most.candidate, count(more, "test"))
+    } else {
+        let edits = others.clone().find(|e| edits_tests(e) && !edits_tests(winner))?;
+        format!("{} edits tests", edits.candidate)
+    };
     let command = verdict.terms.judge_command(run, " --cross");
-    Some(format!(
-        "{} ran {} more than {name}: `{command}` runs the tests of each candidate on the others",
-        most.candidate,
-        count(more, "test")
-    ))
+    Some(format!("{does}: `{command}` runs the tests of each candidate on the others"))
 }
 
 /// The commands that judge a candidate without its added tests, which was not needed for the decision.

@@ -96,6 +96,16 @@ fn hint_names_the_tests_of_another_candidate_that_the_winner_was_not_run_on_or_f
     world.attempts(&[half, "printf '12\n\n' > value.rs; echo 'grep -q 2 value.rs' > tests/3.t"]);
     let crossed = world.frites(["judge", "2", "--cross"]).expect(0).stderr;
     assert!(!crossed.contains("hint: c1 fails"), "{crossed}");
+    // A candidate that passes only with its own tests may be right, too; and it need not have more tests.
+    world.write("tests/old.t", "! grep -q 3 value.rs\n");
+    world.commit("a test that expects something else");
+    world.attempts(&[half, "printf '12\n3\n' > value.rs; echo 'grep -q 3 value.rs' > tests/old.t"]);
+    let alone = world.frites(["judge", "3"]).expect(0).stderr;
+    assert!(alone.contains("hint: c2 edits tests: `git frites judge 3 --cross` runs"), "{alone}");
+    let crossed = world.frites(["judge", "3", "--cross"]).expect(0).stderr;
+    let hint = "hint: c1 fails c2's test tests/old.t, as the base does: if that should pass, look at c2: `git frites \
+                diff 3/c2`";
+    assert!(crossed.contains(hint), "{crossed}");
 }
 
 #[test]

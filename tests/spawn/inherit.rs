@@ -115,6 +115,28 @@ fn base_that_only_an_attempt_has_makes_a_child_of_that_attempt() {
 }
 
 #[test]
+fn checkout_at_an_attempts_commit_does_not_choose_the_commands() {
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    world.write(".frites.toml", "[oracle]\ntest = 'grep -q good a.py'\n");
+    world.commit("base");
+    let weak = "printf '[oracle]\\ntest = \"true\"\\n' > .frites.toml; echo x >> a.py; git commit -qam weak";
+    world.attempts(&[weak, "echo y >> a.py; git commit -qam y"]);
+    world.git(["switch", "-q", "--detach", "frites/run/1/c1"]);
+    let refusal = "the checkout is at a commit of 1/c1, which has another .frites.toml than";
+    for words in [&["judge", "1"][..], &["spawn", "-n", "1"]] {
+        world.frites(words).refuses(128, refusal);
+    }
+    world.frites(["status", "1"]).expect(0);
+    // An attempt that leaves the file as it is chooses nothing.
+    world.git(["switch", "-q", "--detach", "frites/run/1/c2"]);
+    world.frites(["judge", "1"]).expect(1);
+    // A branch of the user's vouches for the file.
+    world.git(["switch", "-q", "-c", "mine", "frites/run/1/c1"]);
+    world.frites(["judge", "1"]).expect(0);
+}
+
+#[test]
 fn child_of_an_unchanged_parent_starts_at_the_parents_base() {
     let world = World::new();
     world.spawn(["-n", "1"]);

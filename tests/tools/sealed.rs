@@ -79,6 +79,11 @@ fn nothing_that_commands_write_is_left() {
     let mut world = sealed();
     world.set_env("CLAUDE_CONFIG_DIR", world.home().join("elsewhere"));
     write(&world.home().join("elsewhere/.credentials.json"), "token");
+    // An attempt's agent refreshed this login when the variable had another value.
+    let refreshed = world.home().join("once/.credentials.json");
+    write(&refreshed, "token");
+    world.attempts(&["echo made > README"]);
+    write(&world.repo.join(".frites/refreshed-logins"), &format!("{}\n", refreshed.display()));
     fs::create_dir(world.home().join(".ssh")).unwrap();
     fs::write(world.home().join(".ssh/id"), "secret").unwrap();
     for login in [".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"] {
@@ -91,7 +96,7 @@ fn nothing_that_commands_write_is_left() {
     let before = user_files(&world);
     let script = r#"
         cat ~/.ssh/id && exit 7
-        cat ~/elsewhere/.credentials.json ~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json | grep token && exit 7
+        cat ~/elsewhere/.credentials.json ~/once/.credentials.json ~/.claude/.credentials.json ~/.codex/auth.json ~/.gemini/oauth_creds.json | grep token && exit 7
         rm -rf ~/.ssh ~/.gitconfig ~/shared/.. node_modules 2>/dev/null
         echo x > ~/dropped; echo x > /tmp/dropped-by-a-test; echo x > dropped
         git config --file .git/config core.hooksPath /evil

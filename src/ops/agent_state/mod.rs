@@ -315,10 +315,14 @@ fn settle_of(
                 owner.logins(record).push(login);
             }
             Ok(Settled::GivenBack(file)) => {
-                let file = file.display();
-                session
-                    .ui
-                    .note(format!("{candidate}: its agent has refreshed the login in '{file}'"));
+                let words = format!(
+                    "{candidate}: its agent has refreshed the login in '{}'",
+                    file.display()
+                );
+                session.ui.note(words);
+                if let Err(error) = users::remember_refreshed(session, &file) {
+                    session.ui.warn(format!("{candidate}: {error}"));
+                }
             }
             Err(e) => {
                 let path = login.in_state(&root);

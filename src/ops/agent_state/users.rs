@@ -1,9 +1,12 @@
 //! Finds where the user's own agents keep their state, and faults that would stop an agent.
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::agents::built_in::{BUILT_IN, BuiltInAgent, StateDirectory};
+use crate::error::Result;
+use crate::fs::{atomic, regular};
 use crate::model::agent_stop::AgentFault;
 use crate::model::env;
 use crate::ops::session::Session;
@@ -11,17 +14,20 @@ use crate::ops::session::Session;
 /// The user's environment variables, which decide where agents keep their state.
 pub struct UsersState {
     environment: HashMap<OsString, OsString>,
+    /// The logins into which git-frites wrote what attempts had refreshed, wherever variables said at that time.
+    refreshed: BTreeSet<PathBuf>,
 }
 
 impl UsersState {
     /// The environment that a candidate's command gets, without the variables of git-frites.
     pub fn of(session: &Session) -> UsersState {
-        UsersState { environment: session.policy.environment(&env::ALL, &[]) }
+        let refreshed = refreshed(session);
+        UsersState { environment: session.policy.environment(&env::ALL, &[]), refreshed }
     }
 
     /// The environment of this process.
     pub fn of_process() -> UsersState {
-        UsersState { environment: std::env::vars_os().collect() }
+        UsersState { environment: std::env::vars_os().collect(), refreshed: BTreeSet::new() }
     }
 
     /// True if the variable is set and not empty.
@@ -64,11 +70,11 @@ impl UsersState {
         let states = states.filter(|state| variables.iter().any(|name| name == state.variable));
         let logins = states.flat_map(|state| self.logins(state).into_iter().zip(state.logins));
         let refreshed = logins.filter(|(_, (_, tokens))| !tokens.is_empty());
-        refreshed.map(|((file, _), _)| file).collect()
+        refreshed.map(|((file, _), _)| file).chain(self.refreshed.iter().cloned()).collect()
     }
 
     /// The files with the logins of all built-in agents, in the words of `sandbox.hide`: at their usual places,
-    /// and where the environment says. A refreshed login has tokens that an attempt wrote, so judged code must
+    /// where the environment says, and where it said when an attempt had refreshed one. A refreshed login has tokens that an attempt wrote, so judged code must
     /// not read it.
     pub fn login_files(&self) -> Vec<String> {
         let states = || BUILT_IN.iter().flat_map(|agent| agent.state);
@@ -76,12 +82,28 @@ impl UsersState {
             .flat_map(|state| files_in(Some(state.default.into()), state.paths_of_logins()));
         let usual = usual.map(|(file, _)| Path::new("~").join(file));
         let home = self.variable("HOME").unwrap_or_default();
-        let real = states().flat_map(|state| self.logins(state)).map(|(file, _)| {
+        let real = states().flat_map(|state| self.logins(state)).map(|(file, _)| file);
+        let real = real.chain(self.refreshed.iter().cloned()).map(|file| {
             file.strip_prefix(&home).map(|below| Path::new("~").join(below)).unwrap_or(file)
         });
         let all = usual.chain(real).map(|file| file.to_string_lossy().into_owned());
         all.collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+/// The logins of [`remember_refreshed`].
+fn refreshed(session: &Session) -> BTreeSet<PathBuf> {
+    let text = regular::read(&session.store.dir().refreshed_logins()).unwrap_or_default();
+    let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect()
+}
+
+/// Remembers that an attempt's tokens were written into this login, so that no judged code sees the file.
+pub fn remember_refreshed(session: &Session, file: &Path) -> Result<()> {
+    let mut files = refreshed(session);
+    files.insert(file.to_owned());
+    let lines = files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\n"].concat());
+    atomic::write(&session.store.dir().refreshed_logins(), &lines.collect::<Vec<u8>>())
 }
 
 fn files_in(

@@ -277,6 +277,7 @@ pub(super) mod tests {
     use super::*;
     use crate::model::blast::Blast;
     use crate::model::cross::CrossResult;
+    use crate::model::flag::FlagKind;
     use crate::model::oid::Oid;
     use crate::model::outcome::{Outcome, Stage, StageResult};
     use crate::model::rank::Rank;
@@ -516,6 +517,9 @@ pub(super) mod tests {
                 let number = which.index(trees.len());
                 let mut new = entry(index, number, &trees[number]);
                 new.cross = Some(CrossResult { score: scores[number], ..CrossResult::default() });
+                if number % 4 == 1 {
+                    new.flags = vec![FlagKind::TestsDeleted.at("test")];
+                }
                 // Every third candidate is a synthesis of some earlier candidates.
                 if index % 3 == 0 {
                     let of = entries.iter().zip(drawn).filter(|(_, is)| **is);

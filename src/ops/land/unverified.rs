@@ -71,34 +71,37 @@ pub(super) fn unverified(
     let iteration = iteration.map(|number| format!("@{number}")).unwrap_or_default();
     let candidate = format!("{run}/{name}");
     let address = format!("{candidate}{iteration}");
-    let error = Error::no(format!("nothing verified to land: {why}"));
     let better = verdict.filter(|verdict| verdict.verified());
-    let error = match better.and_then(|verdict| verdict.decision.recommended.as_ref()) {
-        Some(winner) if winner != name => {
-            error.hint(format!("{run}/{winner} is verified: land it with `git frites apply {run}`"))
+    let better = better.and_then(|verdict| verdict.decision.recommended.as_ref());
+    let better = better.filter(|winner| *winner != name);
+    let better = better
+        .map(|winner| format!("{run}/{winner} is verified: land it with `git frites apply {run}`"));
+    let remedy = match entry {
+        Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address, Some(entry)),
+        Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
+            "its command did not succeed, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
+            acceptance_hint(&candidate)
+        ),
+        Some(entry) if entry.results.stopped_at().is_some() => {
+            format!("see why: `git frites output {address}`")
         }
-        _ => error,
+        Some(entry) if entry.is_pending() => {
+            format!("judge it without them: `{}`", confirm_pending(&terms, &run.run, name))
+        }
+        Some(entry) if is_unconfirmed(entry) => {
+            format!("confirm it: `{}`", terms.judge_command(&run.run, " --cold"))
+        }
+        _ => format!(
+            "look at it with `git frites diff {address}`; judge with `{}`",
+            terms.judge_command(&run.run, "")
+        ),
     };
-    error
-        .hint(match entry {
-            Some(entry) if entry.passed_own_tests_only() => look_at_own_tests(&address, Some(entry)),
-            Some(entry) if matches!(entry.state, State::Failed | State::TimedOut) => format!(
-                "its command did not succeed, so it is not judged: correct it, and then `git frites capture {candidate}`; {}",
-                acceptance_hint(&candidate)
-            ),
-            Some(entry) if entry.results.stopped_at().is_some() => {
-                format!("see why: `git frites output {address}`")
-            }
-            Some(entry) if entry.is_pending() => {
-                format!("judge it without them: `{}`", confirm_pending(&terms, &run.run, name))
-            }
-            Some(entry) if is_unconfirmed(entry) => {
-                format!("confirm it: `{}`", terms.judge_command(&run.run, " --cold"))
-            }
-            _ => format!(
-                "look at it with `git frites diff {address}`; judge with `{}`",
-                terms.judge_command(&run.run, "")
-            ),
-        })
-        .hint(format!("to land it all the same: `git frites apply --allow-unverified {address}`"))
+    let land = format!("to land it all the same: `git frites apply --allow-unverified {address}`");
+    let mut hints = vec![remedy, land];
+    if let Some(better) = better {
+        // A candidate that only was not confirmed may well be right.
+        hints.insert(if entry.is_some_and(Entry::is_pending) { 2 } else { 0 }, better);
+    }
+    let error = Error::no(format!("nothing verified to land: {why}"));
+    hints.into_iter().fold(error, Error::hint)
 }

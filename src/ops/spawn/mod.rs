@@ -25,7 +25,6 @@ use crate::fs::tree;
 use crate::git::capture;
 use crate::git::commit::neutral_commit;
 use crate::git::fan_out;
-use crate::git::refs;
 use crate::git::registration::{self, NewWorktree};
 use crate::git::worktree::Worktree;
 use crate::integrity::trust;
@@ -109,7 +108,7 @@ impl Start {
     /// reaches it, the run becomes a child of that attempt, as with [`Start::from`].
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         let base = session.repo.resolve_commit(revision)?;
-        let Some((run, name)) = maker_of(session, &base)? else {
+        let Some((run, name)) = session.store.maker_of(&base)? else {
             return Ok(Start { base, parent: None });
         };
         let candidate = session.store.candidate(&run, &name);
@@ -167,29 +166,6 @@ fn child_of(
         root: *run.root(),
         depth,
     })
-}
-
-/// The attempt that made a commit, or one in its history. `None` if a branch, tag or remote-tracking branch of the
-/// user reaches what the attempt made, or if that is in the history of the root of a run (see [`Run::root`]). Other
-/// refs vouch for nothing: the stash, for example, reaches the commit on which it was made.
-fn maker_of(session: &Session, commit: &Oid) -> Result<Option<(Run, Name)>> {
-    let repo = &session.repo;
-    if repo.head() == Some(*commit)
-        && repo.head_branch().is_some_and(|name| !name.starts_with(refs::ATTEMPT_BRANCHES))
-    {
-        return Ok(None);
-    }
-    let runs = session.store.runs()?;
-    let Some(first) = repo.first_of_attempts(commit, runs.iter().map(Run::root))? else {
-        return Ok(None);
-    };
-    let names = repo.refs_that_contain(&first, "refs/")?;
-    let makers = names.iter().filter_map(|name| {
-        let (run, candidate) = refs::attempt_of(name)?;
-        Some((runs.iter().find(|other| other.run == run)?.clone(), candidate))
-    });
-    // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the smallest depth.
-    Ok(makers.min_by_key(|(run, _)| run.depth()))
 }
 
 /// New candidates of a run, which may be new, too. The caller keeps the run locked until their commands have
