@@ -17,8 +17,9 @@ pub struct BuiltInAgent {
     pub faults: &'static [FaultWording],
     /// The variable that lets the agent run as root; `None` if it needs none for that.
     pub root_variable: Option<&'static str>,
-    /// Any one of these variables takes the place of a login. Empty if the agent may work without a login.
-    pub login_variables: &'static [&'static str],
+    /// The names of variables, any one of which takes the place of a login. Empty if the agent may work
+    /// without a login.
+    pub login_variables: &'static str,
     /// The format in which `command` reports its usage; `None` if it does not report it.
     pub usage: Option<&'static str>,
     /// The directories in which the agent keeps its state; empty if no variable can move them.
@@ -48,10 +49,10 @@ pub struct StateDirectory {
     /// There are no keys if the tokens in a file cannot be recognized. An attempt gets copies of the logins
     /// and settings.
     pub logins: &'static [(&'static str, &'static [&'static str])],
-    /// Files and directories of settings, which the agent runs or obeys.
-    pub settings: &'static [&'static str],
+    /// Files and directories of settings, which the agent runs or obeys, with blanks between them.
+    pub settings: &'static str,
     /// Settings that are in HOME itself if the variable is not set.
-    pub settings_in_home: &'static [&'static str],
+    pub settings_in_home: &'static str,
     /// Patterns for the files of conversations; a `*` stands for any characters of one name. A person who
     /// goes on with an attempt's conversation gets copies of these files, and the user's settings. So no
     /// pattern matches a file that the agent obeys, or that leads it to other files.
@@ -68,8 +69,8 @@ const fn directory(variable: &'static str, default: &'static str) -> StateDirect
         default,
         own: None,
         logins: &[],
-        settings: &[],
-        settings_in_home: &[],
+        settings: "",
+        settings_in_home: "",
         conversations: &[],
         conversations_left: None,
     }
@@ -114,13 +115,8 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
         no_network(&["unable to connect to api"]),
     ],
     root_variable: Some("IS_SANDBOX"),
-    login_variables: &[
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_VERTEX",
-    ],
+    login_variables: "ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN
+        CLAUDE_CODE_USE_BEDROCK CLAUDE_CODE_USE_VERTEX",
     usage: Some("claude"),
     state: if cfg!(target_os = "macos") {
         // The name of Claude's login in the keychain depends on this directory, so the directory must stay.
@@ -128,24 +124,11 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
     } else {
         &[StateDirectory {
             logins: &[(".credentials.json", CAMEL_CASE)],
-            settings: &[
-                "settings.json",
-                "settings.local.json",
-                "CLAUDE.md",
-                "rules",
-                "agents",
-                "commands",
-                "skills",
-                "hooks",
-                "output-styles",
-                // Claude reads the plugins themselves from the places that these lists name.
-                "plugins/installed_plugins.json",
-                "plugins/known_marketplaces.json",
-            ],
-            settings_in_home: &[
-                // Account, onboarding, MCP servers, and Claude's data about projects.
-                ".claude.json",
-            ],
+            // Claude reads the plugins themselves from the places that the last two lists name.
+            settings: "settings.json settings.local.json CLAUDE.md rules agents commands skills
+                hooks output-styles plugins/installed_plugins.json plugins/known_marketplaces.json",
+            // Account, onboarding, MCP servers, and Claude's data about projects.
+            settings_in_home: ".claude.json",
             conversations: &["projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"],
             ..directory("CLAUDE_CONFIG_DIR", ".claude")
         }]
@@ -177,7 +160,7 @@ const CODEX: BuiltInAgent = BuiltInAgent {
         no_network(&["waiting for network"]),
     ],
     root_variable: None,
-    login_variables: &["CODEX_API_KEY", "OPENAI_API_KEY"],
+    login_variables: "CODEX_API_KEY OPENAI_API_KEY",
     usage: Some("codex"),
     state: &[StateDirectory {
         logins: &[
@@ -185,16 +168,7 @@ const CODEX: BuiltInAgent = BuiltInAgent {
             (".credentials.json", &["access_token", "refresh_token", "expires_at"]),
             (".env", &[]),
         ],
-        settings: &[
-            "config.toml",
-            "AGENTS.md",
-            "AGENTS.override.md",
-            "hooks.json",
-            "agents",
-            "prompts",
-            "rules",
-            "skills",
-        ],
+        settings: "config.toml AGENTS.md AGENTS.override.md hooks.json agents prompts rules skills",
         // Codex makes its databases anew from these files.
         conversations: &["sessions/*/*/*/*.jsonl", "archived_sessions/*.jsonl"],
         ..directory("CODEX_HOME", ".codex")
@@ -230,7 +204,7 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
         no_network(&["fetch failed sending request"]),
     ],
     root_variable: None,
-    login_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
+    login_variables: "GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GENAI_USE_VERTEXAI",
     usage: Some("gemini"),
     state: &[StateDirectory {
         logins: &[
@@ -244,17 +218,9 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
             (".gemini/.env", &[]),
             (".env", &[]),
         ],
-        settings: &[
-            ".gemini/google_accounts.json",
-            ".gemini/settings.json",
-            ".gemini/trustedFolders.json",
-            ".gemini/GEMINI.md",
-            ".gemini/agents",
-            ".gemini/commands",
-            ".gemini/extensions",
-            ".gemini/policies",
-            ".gemini/skills",
-        ],
+        settings: ".gemini/google_accounts.json .gemini/settings.json .gemini/trustedFolders.json
+            .gemini/GEMINI.md .gemini/agents .gemini/commands .gemini/extensions .gemini/policies
+            .gemini/skills",
         // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again. A copy
         // could lead it to any directory.
         conversations: &[
@@ -290,7 +256,7 @@ const AIDER: BuiltInAgent = BuiltInAgent {
         remedy: "set the key of its model's provider, such as ANTHROPIC_API_KEY",
     }],
     root_variable: None,
-    login_variables: &[],
+    login_variables: "",
     usage: None,
     state: &[],
 };
@@ -312,11 +278,11 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
         remedy: "type `opencode auth login`",
     }],
     root_variable: None,
-    login_variables: &[],
+    login_variables: "",
     usage: Some("opencode"),
     // OpenCode has no variable of its own that moves all of its state, so these general variables are used.
     state: &[
-        StateDirectory { settings: &["opencode"], ..xdg("XDG_CONFIG_HOME", ".config") },
+        StateDirectory { settings: "opencode", ..xdg("XDG_CONFIG_HOME", ".config") },
         StateDirectory {
             logins: &[
                 // An entry of the type `wellknown` names a server whose configuration OpenCode obeys.
@@ -328,10 +294,7 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
             conversations_left: Some("opencode"),
             ..xdg("XDG_DATA_HOME", ".local/share")
         },
-        StateDirectory {
-            settings: &["opencode/model.json"],
-            ..xdg("XDG_STATE_HOME", ".local/state")
-        },
-        StateDirectory { settings: &["opencode/models.json"], ..xdg("XDG_CACHE_HOME", ".cache") },
+        StateDirectory { settings: "opencode/model.json", ..xdg("XDG_STATE_HOME", ".local/state") },
+        StateDirectory { settings: "opencode/models.json", ..xdg("XDG_CACHE_HOME", ".cache") },
     ],
 };

@@ -1,4 +1,5 @@
 //! Documents: files for people, which nothing runs or loads.
+use crate::ecosystems::manifest::words;
 use crate::ecosystems::paths::{file_name, place_of_word};
 use crate::model::pattern::matches;
 
@@ -9,50 +10,18 @@ const TEXTS: [&str; 7] = [".adoc", ".asciidoc", ".markdown", ".md", ".pod", ".rd
 const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
 
 /// The names of documents that have no extension or `.txt`, as patterns.
-const NAMES: [&str; 12] = [
-    "AUTHORS*",
-    "CHANGELOG*",
-    "CHANGES*",
-    "CONTRIBUTING*",
-    "CONTRIBUTORS*",
-    "COPYING*",
-    "HISTORY*",
-    "LICENCE*",
-    "LICENSE*",
-    "NEWS*",
-    "README*",
-    "UNLICENSE*",
-];
+const NAMES: &str = "AUTHORS* CHANGELOG* CHANGES* CONTRIBUTING* CONTRIBUTORS* COPYING* HISTORY*
+    LICENCE* LICENSE* NEWS* README* UNLICENSE*";
 
 /// Further names of documents, as in [`NAMES`]. Searches read these files, because other files may have names
 /// that begin like them.
-const MORE_NAMES: [&str; 8] = [
-    "CITATION.cff",
-    "CREDITS*",
-    "INSTALL*",
-    "MAINTAINERS*",
-    "NOTICE*",
-    "SECURITY*",
-    "THANKS*",
-    "TODO*",
-];
+const MORE_NAMES: &str = "CITATION.cff CREDITS* INSTALL* MAINTAINERS* NOTICE* SECURITY* THANKS*
+    TODO*";
 
 /// Files that name documents only to pack them or to leave them out. Such a file does not use the text of a
 /// document.
-const PACKING: [&str; 12] = [
-    "*.gemspec",
-    ".dockerignore",
-    ".gitattributes",
-    ".github/*",
-    ".gitignore",
-    ".npmignore",
-    "CITATION.cff",
-    "MANIFEST.in",
-    "*.lock",
-    "package-lock.json",
-    "pnpm-lock.yaml",
-    "go.sum",
-];
+const PACKING: &str = "*.gemspec .dockerignore .gitattributes .github/* .gitignore .npmignore
+    CITATION.cff MANIFEST.in *.lock package-lock.json pnpm-lock.yaml go.sum";
 
 /// True if a file is a document by its name.
 pub fn is_document_by_name(path: &str) -> bool {
@@ -80,14 +49,14 @@ fn has_name_of_document(name: &str) -> bool {
     let is_plain = !name.contains('.') || name.ends_with(".txt");
     let is_title = is_plain && name.starts_with(|c: char| c.is_ascii_uppercase());
     let upper = name.trim_end_matches(".txt").to_ascii_uppercase();
-    let mut names = NAMES.iter().chain(&MORE_NAMES);
-    names.any(|pattern| *pattern == name || is_title && matches(pattern, &upper))
+    let mut names = NAMES.split_ascii_whitespace().chain(MORE_NAMES.split_ascii_whitespace());
+    names.any(|pattern| pattern == name || is_title && matches(pattern, &upper))
 }
 
 /// True if searches read a file: it is neither a document nor a file that names documents without using them.
 pub fn is_searched(path: &str) -> bool {
     !TEXTS.iter().any(|ending| path.ends_with(ending))
-        && !PACKING.iter().chain(&NAMES).any(|pattern| matches(pattern, path))
+        && !words(PACKING).iter().chain(&words(NAMES)).any(|pattern| matches(pattern, path))
 }
 
 /// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or

@@ -31,12 +31,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "<TestMethod",
     ],
     skip_marks: &["Skip =", "Skip=", "[Ignore*", "[Explicit*"],
-    decisive_files: &[
-        "*.runsettings",
-        "Directory.Build.props",
-        "Directory.Build.targets",
-        "global.json",
-    ],
+    decisive_files: "*.runsettings Directory.Build.props Directory.Build.targets global.json",
     manifests: &[(&["*.*proj"], project_part)],
     ..Ecosystem::NOTHING
 };

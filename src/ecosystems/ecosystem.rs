@@ -59,7 +59,7 @@ pub struct Ecosystem {
     pub skip_marks: &'static [&'static str],
     /// The words that define a macro (`define`), and the names of the macros with which tests assert
     /// (`assert`).
-    pub assertions: (&'static [&'static str], &'static [&'static str]),
+    pub assertions: (&'static str, &'static str),
     /// Finds the parts for tests in a source file that may have them beside the code under test. Returns
     /// `None` for a text that cannot be read.
     pub inner_tests: Option<fn(&str) -> Option<TestParts>>,
@@ -70,9 +70,9 @@ pub struct Ecosystem {
     pub test_words: (&'static [&'static str], &'static [&'static str]),
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns for files of which any change may change what is run. (Of a manifest, only changes of a part
+    /// Patterns, with blanks between them, for files of which any change may change what is run. (Of a manifest, only changes of a part
     /// may: see `manifests`.) A pattern that ends in `/` matches all files below a directory of that name.
-    pub decisive_files: &'static [&'static str],
+    pub decisive_files: &'static str,
     /// Patterns for the names of its manifests, with the function that restores the deciding part of such a
     /// manifest: settings, scripts, code.
     pub manifests: &'static [(&'static [&'static str], PutBackPart)],
@@ -162,12 +162,12 @@ impl Ecosystem {
         test_marks: &[],
         may_run: |_, _| true,
         skip_marks: &[],
-        assertions: (&[], &[]),
+        assertions: ("", ""),
         inner_tests: None,
         test_extensions: &[],
         test_words: (&[], &["test"]),
         test_directories: &[],
-        decisive_files: &[],
+        decisive_files: "",
         manifests: &[],
         shadows_tool: |_| false,
         shadows_library: |_, _| false,
@@ -215,9 +215,11 @@ impl Ecosystem {
     pub fn is_decisive(&self, path: &str) -> bool {
         let name = file_name(path);
         (self.shadows_tool)(path)
-            || self.decisive_files.iter().any(|pattern| match pattern.strip_suffix('/') {
-                Some(_) => path.starts_with(pattern) || path.contains(&format!("/{pattern}")),
-                None => matches(pattern, name),
+            || self.decisive_files.split_ascii_whitespace().any(|pattern| {
+                match pattern.strip_suffix('/') {
+                    Some(_) => path.starts_with(pattern) || path.contains(&format!("/{pattern}")),
+                    None => matches(pattern, name),
+                }
             })
     }
 }

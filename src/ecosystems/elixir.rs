@@ -17,7 +17,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     quotes: &["\"\"\"", "'''", "\"", "'"],
     test_marks: &["test \"", "describe \"", "doctest "],
     skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
-    decisive_files: &[".credo.exs", ".formatter.exs"],
+    decisive_files: ".credo.exs .formatter.exs",
     // Mix reads the settings file of its environment, so a new file for an environment that had none may
     // change what is run, too.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),

@@ -22,7 +22,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     may_run: |_, _| false,
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
-    decisive_files: &["go.work", ".golangci.*", "magefile.go"],
+    decisive_files: "go.work .golangci.* magefile.go",
     manifests: &[(&["go.mod"], go_mod_part)],
     download: Some(("go.sum", &["go", "mod", "download"])),
     ..Ecosystem::NOTHING

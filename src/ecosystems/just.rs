@@ -7,7 +7,7 @@ use crate::model::shell::continued_lines;
 /// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Recipe, justfile)],
-    decisive_files: &JUSTFILES,
+    decisive_files: "justfile Justfile .justfile",
     recipe_files: &JUSTFILES,
     recipe_runners: &["just"],
     recipes: all_recipes,

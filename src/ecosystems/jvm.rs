@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::manifest::{all_but_sections, is_quoted_list};
+use crate::ecosystems::manifest::{all_but_sections, is_quoted_list, words};
 use crate::ecosystems::paths::{directory_of, file_name};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::oracle::OracleCommand;
@@ -28,16 +28,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ],
     skip_marks: &["@Disabled*", "@Ignore*", "Assumptions.", "assumeTrue("],
     test_words: (&["it", "test"], &["it", "spec", "test"]),
-    decisive_files: &[
-        ".mvn/",
-        "build-logic/",
-        "buildSrc/",
-        "gradle-wrapper.*",
-        "gradle.properties",
-        "gradlew",
-        "mvnw",
-        "testng.xml",
-    ],
+    decisive_files: ".mvn/ build-logic/ buildSrc/ gradle-wrapper.* gradle.properties gradlew mvnw
+        testng.xml",
     shadows_tool: |path| {
         let is_script = path.ends_with(".gradle.kts") && file_name(path) != "build.gradle.kts";
         is_script || (path.ends_with(".scala") && path.starts_with("project/"))
@@ -134,21 +126,13 @@ fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
 /// Restores the base's build.gradle, but keeps the attempt's lines that only name a dependency. The rest of
 /// the file is code.
 fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
-    const CONFIGURATIONS: [&str; 8] = [
-        "api",
-        "compile",
-        "compileonly",
-        "implementation",
-        "runtime",
-        "runtimeonly",
-        "annotationprocessor",
-        "testcompile",
-    ];
+    const CONFIGURATIONS: &str = "api compile compileonly implementation runtime runtimeonly
+        annotationprocessor testcompile";
     all_but_sections(base, own, ("dependencies {", "}"), |line| {
         let name = line.split([' ', '(']).next().unwrap_or_default();
         let needs = line[name.len()..].trim().replace("platform(", "(").replace("project(", "(");
         let name = name.to_ascii_lowercase();
         line.is_empty()
-            || CONFIGURATIONS.iter().any(|end| name.ends_with(end)) && is_quoted_list(&needs)
+            || words(CONFIGURATIONS).iter().any(|end| name.ends_with(end)) && is_quoted_list(&needs)
     })
 }

@@ -114,7 +114,7 @@ mod tests {
         }),
         test_words: (&[], &["try"]),
         test_directories: &["tries"],
-        decisive_files: &["fake.*", ".fake/"],
+        decisive_files: "fake.* .fake/",
         manifests: &[(&["manifest.fake"], |base, own| {
             Some(format!("{}{}", &base.unwrap_or_default()[..1], &own[1..]))
         })],

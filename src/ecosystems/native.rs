@@ -31,16 +31,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     joins_lines: true,
     test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
     skip_marks: &["GTEST_SKIP*", "DISABLED_*", "SKIP("],
-    assertions: (&["define"], &["assert", "NDEBUG"]),
+    assertions: ("define", "assert NDEBUG"),
     test_words: TEST_WORDS,
-    decisive_files: &[
-        ".bazelrc",
-        ".bazelversion",
-        "CMakePresets.json",
-        "CMakeUserPresets.json",
-        "CTestConfig.cmake",
-        "CTestCustom.cmake",
-    ],
+    decisive_files: ".bazelrc .bazelversion CMakePresets.json CMakeUserPresets.json
+        CTestConfig.cmake CTestCustom.cmake",
     shadows_library: |path, _| {
         let header = file_name(path).strip_suffix(".h");
         header.is_some_and(|name| SYSTEM_HEADERS.split_whitespace().any(|known| known == name))

@@ -9,6 +9,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ],
     test_words: (&["test"], &["spec", "suite", "test"]),
     project_files: &["stack.yaml", "rebar.config", "deps.edn"],
-    decisive_files: &["Setup.hs"],
+    decisive_files: "Setup.hs",
     ..Ecosystem::NOTHING
 };

@@ -10,14 +10,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["php", "phtml"],
     lock_files: &["composer.lock"],
     test_words: (&[], &["cest", "test"]),
-    decisive_files: &[
-        ".php-cs-fixer*",
-        "ecs.php",
-        "phpunit.dist.xml",
-        "phpunit.xml",
-        "phpunit.xml.dist",
-        "rector.php",
-    ],
+    decisive_files: ".php-cs-fixer* ecs.php phpunit.dist.xml phpunit.xml phpunit.xml.dist
+        rector.php",
     manifests: &[(&["composer.json"], composer_part)],
     installed: &VENDOR,
     ..Ecosystem::NOTHING

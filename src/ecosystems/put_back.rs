@@ -8,6 +8,7 @@ use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, TestPart, TestParts};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::manifest::words;
 use crate::ecosystems::marks::{code, code_or_text, has_fewer_tests, loose_tests, new_skip_mark};
 use crate::ecosystems::new_file::is_plain_name;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name};
@@ -312,13 +313,13 @@ fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
 
 /// The number of places in the code that define a macro with which tests assert.
 fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
-    let (defining, macros) = source.assertions;
-    if defining.is_empty() {
+    if source.assertions.0.is_empty() {
         return 0;
     }
     let code = code_or_text(source, text.unwrap_or_default());
-    let words: Vec<&str> = code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
-    let pairs = words.windows(2);
+    let [defining, macros] = [source.assertions.0, source.assertions.1].map(words);
+    let found: Vec<&str> = code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
+    let pairs = found.windows(2);
     pairs.filter(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])).count()
 }
 

@@ -51,27 +51,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         "def load_tests(",
     ],
     test_words: (&["test"], &["test"]),
-    decisive_files: &[
-        "*.pyc",
-        ".coveragerc",
-        ".flake8",
-        ".mypy.ini",
-        ".pylintrc",
-        ".pytest.ini",
-        ".ruff.toml",
-        "conftest.py",
-        "mypy.ini",
-        "noxfile.py",
-        "setup.py",
-        "pyrightconfig.json",
-        "pytest.ini",
-        "pytest.toml",
-        "ruff.toml",
-        "sitecustomize.py",
-        "tox.ini",
-        "usercustomize.py",
-        "uv.toml",
-    ],
+    decisive_files: "*.pyc .coveragerc .flake8 .mypy.ini .pylintrc .pytest.ini .ruff.toml
+        conftest.py mypy.ini noxfile.py setup.py pyrightconfig.json pytest.ini
+        pytest.toml ruff.toml sitecustomize.py tox.ini usercustomize.py uv.toml",
     manifests: &[
         (&["pyproject.toml"], pyproject_part),
         (&["setup.cfg"], setup_cfg_part),
@@ -274,9 +256,8 @@ fn virtual_environment_of(project: &Project<'_>, words: &[&str]) -> Option<Oracl
     let table = |name: &str| project.pyproject.as_ref().and_then(|p| p.get(name));
     let is_project = table("project").is_some() || table("build-system").is_some();
     let can_be_installed = is_project || files.has("setup.py");
-    let lists =
-        REQUIREMENTS.into_iter().filter(|name| files.has(name)).map(|name| format!("-r {name}"));
-    let lists: Vec<String> = lists.collect();
+    let lists = REQUIREMENTS.split_whitespace().filter(|name| files.has(name));
+    let lists: Vec<String> = lists.map(|name| format!("-r {name}")).collect();
     if !can_be_installed && lists.is_empty() {
         return None;
     }
@@ -326,13 +307,8 @@ fn nox_session(noxfile: &str) -> Option<String> {
 }
 
 /// The files that may list packages that the tests need.
-const REQUIREMENTS: [&str; 5] = [
-    "requirements.txt",
-    "requirements-dev.txt",
-    "requirements-test.txt",
-    "dev-requirements.txt",
-    "test-requirements.txt",
-];
+const REQUIREMENTS: &str = "requirements.txt requirements-dev.txt requirements-test.txt
+    dev-requirements.txt test-requirements.txt";
 
 /// The directory of tests, if the project has a `requirements.txt`.
 fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
@@ -343,7 +319,7 @@ fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
 /// True if requirements, CI or the test files of a directory show that pytest runs the tests. unittest would
 /// find none of them, or not all. The root is the directory `""`.
 fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
-    for list in REQUIREMENTS {
+    for list in REQUIREMENTS.split_whitespace() {
         let text = files.text(list)?.unwrap_or_default();
         if text.lines().any(|line| line.trim_start().starts_with("pytest")) {
             return Ok(true);

@@ -42,7 +42,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     },
     skip_marks: &["xit ", "xdescribe ", "pending ", "skip "],
     test_words: (&["test"], &["spec", "test"]),
-    decisive_files: &["Guardfile", "Rakefile"],
+    decisive_files: "Guardfile Rakefile",
     shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),
     manifests: &[(&["Gemfile", "*.gemspec"], gems_part)],
     ..Ecosystem::NOTHING

@@ -22,27 +22,12 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     skip_marks: &["#[ignore*", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
     // `use fake as assert_eq` also replaces the library's macro.
     assertions: (
-        &["macro_rules", "macro", "as"],
-        &[
-            "assert",
-            "assert_eq",
-            "assert_ne",
-            "debug_assert",
-            "debug_assert_eq",
-            "matches",
-            "panic",
-        ],
+        "macro_rules macro as",
+        "assert assert_eq assert_ne debug_assert debug_assert_eq matches panic",
     ),
     inner_tests: Some(rust_tests::parts),
-    decisive_files: &[
-        "clippy.toml",
-        ".clippy.toml",
-        "rust-toolchain",
-        "rust-toolchain.toml",
-        "nextest.toml",
-        "build.rs",
-        ".cargo/",
-    ],
+    decisive_files: "clippy.toml .clippy.toml rust-toolchain rust-toolchain.toml nextest.toml
+        build.rs .cargo/",
     download: Some(("Cargo.lock", &["cargo", "fetch", "--locked"])),
     manifests: &[(&["Cargo.toml"], cargo_part)],
     ..Ecosystem::NOTHING

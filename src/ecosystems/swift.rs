@@ -9,7 +9,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["swift"],
     project_files: &["Package.swift"],
     lock_files: &["Package.resolved"],
-    decisive_files: &["Package*.swift"],
+    decisive_files: "Package*.swift",
     ..Ecosystem::NOTHING
 };
 

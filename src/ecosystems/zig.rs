@@ -8,7 +8,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, build_steps)],
     other_extensions: &["zig"],
     project_files: &["build.zig"],
-    decisive_files: &["build.zig"],
+    decisive_files: "build.zig",
     ..Ecosystem::NOTHING
 };
 

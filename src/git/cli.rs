@@ -27,31 +27,17 @@ use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage, WorldSpec};
 
 /// The variables that our own calls of git inherit: they tell where git itself and the user's configuration
 /// are. Of all other variables that begin with `GIT_`, only those for tracing (`GIT_TRACE…`) are inherited.
-const KEPT: [&str; 6] = [
-    "GIT_EXEC_PATH",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_NOSYSTEM",
-    "GIT_ATTR_NOSYSTEM",
-    "GIT_TEST_ASSUME_DIFFERENT_OWNER",
-];
+const KEPT: &str = "GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM
+    GIT_ATTR_NOSYSTEM GIT_TEST_ASSUME_DIFFERENT_OWNER";
 
 /// The target of the trace event that is written when a call has ended.
 pub const CALLS: &str = "git_frites::git::call";
 
 /// Settings of every call except the user's own commit: git starts no hook, monitor or housekeeping, and
 /// its output is the same everywhere.
-const QUIET: [&str; 9] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.untrackedCache=false",
-    "core.quotePath=true",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "diff.suppressBlankEmpty=false",
-    "advice.detachedHead=false",
-    "submodule.recurse=false",
-];
+const QUIET: &str = "core.hooksPath=/dev/null core.fsmonitor=false core.untrackedCache=false
+    core.quotePath=true gc.auto=0 maintenance.auto=false diff.suppressBlankEmpty=false
+    advice.detachedHead=false submodule.recurse=false";
 
 /// Settings of every call. The user's own commit and the hooks that it runs have them, too. They make sure
 /// that no object, ref or index is without its content after a power cut. By default git syncs only packs.
@@ -63,17 +49,9 @@ pub(super) const DURABLE: [&str; 2] = ["core.fsync=all", "core.fsyncMethod=batch
 /// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. A capture of a
 /// candidate's worktree must hold the bytes that were written, and `* -diff` in the user's attributes must
 /// not make every attempt look small. git still obeys a `.gitattributes` in the tree.
-pub(super) const EXACT: [&str; 9] = [
-    "core.splitIndex=false",
-    "core.attributesFile=/dev/null",
-    "core.autocrlf=false",
-    "core.eol=native",
-    "core.safecrlf=false",
-    "core.trustctime=true",
-    "core.checkStat=default",
-    "core.ignoreStat=false",
-    "core.logAllRefUpdates=true",
-];
+pub(super) const EXACT: &str = "core.splitIndex=false core.attributesFile=/dev/null
+    core.autocrlf=false core.eol=native core.safecrlf=false core.trustctime=true
+    core.checkStat=default core.ignoreStat=false core.logAllRefUpdates=true";
 
 /// The name and the e-mail address of git-frites itself.
 pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
@@ -90,20 +68,13 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The pauses before a read or a call is tried again because another git may have moved the object. If the
+/// The pauses in milliseconds before a read or a call is tried again because another git may have moved the object. If the
 /// object is really missing, the pauses delay the error by a tenth of a second.
-pub(super) const PAUSES: [Duration; 6] = [
-    Duration::from_millis(1),
-    Duration::from_millis(2),
-    Duration::from_millis(5),
-    Duration::from_millis(10),
-    Duration::from_millis(20),
-    Duration::from_millis(50),
-];
+pub(super) const PAUSES: [u64; 6] = [1, 2, 5, 10, 20, 50];
 
 /// Does `work`. Does it again after each pause as long as `may_change` returns true for the answer.
 pub(super) fn repeat<T>(
-    pauses: impl IntoIterator<Item = Duration>,
+    pauses: [u64; 6],
     may_change: impl Fn(&Result<T>) -> bool,
     work: impl Fn() -> Result<T>,
 ) -> Result<T> {
@@ -112,7 +83,7 @@ pub(super) fn repeat<T>(
         if !may_change(&answer) {
             return answer;
         }
-        std::thread::sleep(pause);
+        std::thread::sleep(Duration::from_millis(pause));
     }
     work()
 }
@@ -488,11 +459,12 @@ impl Call {
     fn settings(&self) -> Vec<OsString> {
         let Git { git_dir, hooks, settings, .. } = &self.git;
         let fixed = match settings {
-            CallSettings::Own => [&QUIET[..], &EXACT[..]],
-            CallSettings::Checkout | CallSettings::Transfer => [&QUIET[..], &[]],
-            CallSettings::User => [&[][..], &[]],
+            CallSettings::Own => [QUIET, EXACT],
+            CallSettings::Checkout | CallSettings::Transfer => [QUIET, ""],
+            CallSettings::User => ["", ""],
         };
-        let fixed = DURABLE.iter().chain(fixed.into_iter().flatten());
+        let fixed = fixed.into_iter().flat_map(str::split_whitespace);
+        let fixed = DURABLE.into_iter().chain(fixed);
         let mut all: Vec<OsString> = fixed.map(OsString::from).collect();
         // git sets `core.ignoreCase` when it makes a repository. In a repository that was copied from a Mac
         // the setting may still be true; then git treats `a` and `A` as one file.
@@ -557,10 +529,10 @@ impl Call {
         let Some(rest) = name.as_bytes().strip_prefix(b"GIT_") else { return false };
         if [CallSettings::User, CallSettings::Transfer].contains(&self.git.settings) {
             // The user's `git -c …` settings, editor and identity are kept.
-            return process::environment::LOCAL_ENV_VARS.iter().any(|v| name == *v)
+            return process::environment::LOCAL_ENV_VARS.split_whitespace().any(|v| name == v)
                 && !rest.starts_with(b"CONFIG");
         }
-        !rest.starts_with(b"TRACE") && !KEPT.iter().any(|kept| name == *kept)
+        !rest.starts_with(b"TRACE") && !KEPT.split_whitespace().any(|kept| name == kept)
     }
 }
 

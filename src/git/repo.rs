@@ -578,7 +578,8 @@ impl Repo {
 
     /// Opens one of our own worktrees, with the settings that our git calls in it have.
     pub(super) fn open_worktree(&self, path: &Path) -> Result<gix::Repository> {
-        let options = strict_options().config_overrides(EXACT).config_overrides([REPLACE_NOTHING]);
+        let settings = EXACT.split_whitespace().chain([REPLACE_NOTHING]);
+        let options = strict_options().config_overrides(settings);
         let opened = gix::open_opts(path, options);
         opened.map_err(|e| Error::damaged(format!("'{}' cannot be read: {e}", path.display())))
     }

@@ -12,24 +12,10 @@ use crate::process::descendants;
 /// The variables that `git rev-parse --local-env-vars` lists (git 2.47). These variables tie a process to one
 /// repository. If git-frites was started by a hook or an alias, a candidate's command must not find the
 /// repository of that hook or alias, but that of its own worktree.
-pub const LOCAL_ENV_VARS: [&str; 16] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_CONFIG",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_GRAFT_FILE",
-    "GIT_INDEX_FILE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_PREFIX",
-    "GIT_SHALLOW_FILE",
-    "GIT_COMMON_DIR",
-    "GIT_INTERNAL_SUPER_PREFIX",
-];
+pub const LOCAL_ENV_VARS: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG
+    GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_OBJECT_DIRECTORY GIT_DIR GIT_WORK_TREE
+    GIT_IMPLICIT_WORK_TREE GIT_GRAFT_FILE GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS
+    GIT_REPLACE_REF_BASE GIT_PREFIX GIT_SHALLOW_FILE GIT_COMMON_DIR GIT_INTERNAL_SUPER_PREFIX";
 
 /// The variable with the filter of our own log, which `tracing_subscriber::EnvFilter` parses.
 pub const LOG: &str = "FRITES_LOG";
@@ -42,10 +28,7 @@ pub const GIT_TRACE: &str = "GIT_TRACE";
 
 /// The variables that are passed even with `env.mode = "clean"`. From them a program learns where other
 /// programs are, and its user, terminal, language, time zone and directories.
-const CLEAN: [&str; 12] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
-    "XDG_*",
-];
+const CLEAN: &str = "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE LC_* TZ TMPDIR XDG_*";
 
 /// The configuration `[env]`: which of our variables are passed to candidates' commands and to oracle
 /// commands.
@@ -67,7 +50,7 @@ impl Policy {
         deny: &[String],
     ) -> Result<Policy, (String, globset::Error)> {
         let only = clean
-            .then(|| globs(CLEAN.iter().copied().chain(pass.iter().map(String::as_str))))
+            .then(|| globs(CLEAN.split_whitespace().chain(pass.iter().map(String::as_str))))
             .transpose()?;
         Ok(Policy { only, deny: globs(deny.iter().map(String::as_str))? })
     }
@@ -84,8 +67,10 @@ impl Policy {
         hide: &[&str],
         set: &[(String, OsString)],
     ) -> HashMap<OsString, OsString> {
-        let hidden =
-            |name: &OsStr| traces_us(name) || LOCAL_ENV_VARS.iter().chain(hide).any(|h| *h == name);
+        let hidden = |name: &OsStr| {
+            traces_us(name)
+                || hide.iter().copied().chain(LOCAL_ENV_VARS.split_whitespace()).any(|h| h == name)
+        };
         let ours = std::env::vars_os().filter(|(name, _)| self.passes(name) && !hidden(name));
         ours.chain(set.iter().map(|(name, value)| (name.into(), value.clone()))).collect()
     }

@@ -34,17 +34,8 @@ const FULL: ABI = ABI::V6;
 
 /// Paths to which all commands may write, because writes there change no files: devices, terminals, and a
 /// process's own settings.
-const SHARED: [&str; 9] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-    "/dev/ptmx",
-    "/dev/pts",
-    "/proc/self",
-];
+const SHARED: &str = "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/ptmx
+    /dev/pts /proc/self";
 
 /// The main function of the process that becomes the command. `arguments` are the arguments after
 /// `RESTRICT_VERB`. The first is the number of a descriptor for messages. If the process becomes the command,
@@ -81,7 +72,7 @@ fn prepare(spec: &OsString) -> Result<(), Refusal> {
 /// version of Landlock that the system has.
 fn restrict(writable: &[PathBuf]) -> Result<LandlockStatus, RulesetError> {
     let all = AccessFs::from_write(FULL);
-    let shared = SHARED.iter().map(Path::new);
+    let shared = SHARED.split_whitespace().map(Path::new);
     let paths = writable.iter().map(PathBuf::as_path).chain(shared);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -54,20 +54,8 @@ const COPIED_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
 /// The entries of the common git directory that commands cannot see. An own git directory has its own
 /// `objects`, `refs`, `logs` and `worktrees`. The other entries belong to the main worktree or to git-frites.
-const LEFT_OUT: [&str; 12] = [
-    "objects",
-    "refs",
-    "logs",
-    "worktrees",
-    "rr-cache",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    ".frites",
-    "frites-entry",
-    ref_locks::CHANGING,
-    gc::PACKED,
-];
+const LEFT_OUT: &str = "objects refs logs worktrees rr-cache rebase-merge rebase-apply sequencer
+    .frites frites-entry";
 
 /// A line for people about the commits and files that could not be brought back, and that are only in the
 /// attempt's git directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
@@ -242,8 +230,11 @@ impl OwnGitDir {
         for found in fs::read_dir(common).could_not("list", common)? {
             let found = found.could_not("list", common)?;
             let Ok(name) = found.file_name().into_string() else { continue };
-            let is_known =
-                LEFT_OUT.contains(&name.as_str()) || COPIED_DIRECTORIES.contains(&name.as_str());
+            let is_known = [ref_locks::CHANGING, gc::PACKED]
+                .into_iter()
+                .chain(COPIED_DIRECTORIES)
+                .chain(LEFT_OUT.split_whitespace())
+                .any(|known| known == name);
             if is_known || !found.file_type().is_ok_and(|kind| kind.is_dir()) {
                 continue;
             }

@@ -53,8 +53,8 @@ impl UsersState {
             Some(_) => directory.clone(),
             None => self.variable("HOME"),
         };
-        let mut found = files_in(directory, state.settings.iter().copied());
-        found.extend(files_in(around, state.settings_in_home.iter().copied()));
+        let mut found = files_in(directory, state.settings.split_whitespace());
+        found.extend(files_in(around, state.settings_in_home.split_whitespace()));
         found
     }
 
@@ -120,7 +120,7 @@ pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     if agent.login_variables.is_empty() || files.is_empty() {
         return None;
     }
-    let has_variable = agent.login_variables.iter().any(|name| users.has(name));
+    let has_variable = agent.login_variables.split_whitespace().any(|name| users.has(name));
     Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
 }
 

@@ -23,7 +23,7 @@ struct AskableRunner {
     /// alone.
     option: Option<&'static str>,
     /// The files that configure the runner.
-    settings: &'static [&'static str],
+    settings: &'static str,
 }
 
 const RUNNERS: [AskableRunner; 2] = [
@@ -31,21 +31,14 @@ const RUNNERS: [AskableRunner; 2] = [
         programs: &["pytest", "py.test"],
         variable: "PYTEST_ADDOPTS",
         option: Some("--junitxml="),
-        settings: &[
-            "pytest.ini",
-            ".pytest.ini",
-            "pytest.toml",
-            ".pytest.toml",
-            "pyproject.toml",
-            "tox.ini",
-            "setup.cfg",
-        ],
+        settings: "pytest.ini .pytest.ini pytest.toml .pytest.toml pyproject.toml tox.ini
+            setup.cfg",
     },
     AskableRunner {
         programs: &["gotestsum"],
         variable: "GOTESTSUM_JUNITFILE",
         option: None,
-        settings: &[],
+        settings: "",
     },
 ];
 
@@ -84,7 +77,7 @@ impl AskedReport {
         let is_named = speaks_of_junit(command.to_string().as_bytes())
             || speaks_of_junit(before.as_encoded_bytes())
             || (runner.option.is_none() && !before.is_empty())
-            || runner.settings.iter().any(|name| is_named_in(dir, name, confinement));
+            || runner.settings.split_whitespace().any(|name| is_named_in(dir, name, confinement));
         if is_named {
             return None;
         }
