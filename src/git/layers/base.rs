@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
+use serde::{Deserialize, Serialize};
 
-use crate::error::{IfExists, IoContext, Result};
+use crate::error::{IoContext, Result};
 use crate::fs::tree::{self, is_empty};
 use crate::fs::walk::visit;
 use crate::git::fan_out;
@@ -23,8 +24,8 @@ use crate::git::layers::written::wait_for_next_step;
 use crate::git::repo::{Repo, digest};
 use crate::model::oid::Oid;
 
-/// The name of a file that exists if the base's commands passed when they wrote the outputs.
-const PASSED: &str = "passed";
+/// The name of the file that says how the commands ended.
+const END: &str = "end";
 
 /// The name of the directory for files that the base's setup command wrote to the user's directories.
 const FETCHED: &str = "fetched";
@@ -32,24 +33,16 @@ const FETCHED: &str = "fetched";
 /// The name of the directory for files that the base's other commands wrote to the user's directories.
 const HOME: &str = "home";
 
-/// The name of a file that exists if a command failed that only downloads the base's dependencies.
-const UNDOWNLOADED: &str = "undownloaded";
-
-/// The name of a file with the time in seconds that all commands took when no outputs existed yet.
-const COLD_SECONDS: &str = "cold-seconds";
-
-/// The name of a file with the number of tests that the commands reported when no outputs existed yet.
-const TESTS: &str = "tests";
-
 /// How the commands ended on the base.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BaseEnd {
     /// True if all commands passed.
     pub passed: bool,
     /// False if a command failed that only downloads dependencies.
     pub downloaded: bool,
-    /// The time in seconds that all commands took, and the number of tests that they reported. `None` if the
-    /// commands could use an ancestor's outputs, or if some commands did not run.
+    /// The time in seconds that all commands took, and the number of tests that they reported, when no outputs
+    /// existed yet. They may be an ancestor's, if these layers were made from the ancestor's layers. `None` if
+    /// they were not measured.
     pub cold: Option<(f64, u64)>,
 }
 
@@ -175,7 +168,7 @@ impl BaseLayer {
     pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
         let fetched = end.downloaded.then_some((fetched, FETCHED));
         if fetched.is_some() {
-            let _ = fs::remove_file(self.dir.join(UNDOWNLOADED));
+            self.write_end(BaseEnd { downloaded: true, ..self.end() })?;
         }
         for (from, name) in fetched.into_iter().chain([(home, HOME)]) {
             let to = self.dir.join(name);
@@ -187,52 +180,26 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// Writes down how the commands that left these outputs ended.
+    /// How the commands ended that left the outputs. If no record says so, they have not passed.
+    pub fn end(&self) -> BaseEnd {
+        let text = fs::read_to_string(self.dir.join(END)).unwrap_or_default();
+        let unknown = BaseEnd { passed: false, downloaded: true, cold: None };
+        serde_json::from_str(&text).unwrap_or(unknown)
+    }
+
+    /// Writes down how the commands ended that left the outputs. If their `cold` is `None`, the ancestor's stays.
     pub fn note_end(&self, end: BaseEnd) -> Result<()> {
-        for (name, is_so) in [(PASSED, end.passed), (UNDOWNLOADED, !end.downloaded)] {
-            let file = self.dir.join(name);
-            if is_so {
-                fs::write(&file, "").could_not("write", &file)?;
-            }
-        }
-        if let Some((seconds, tests)) = end.cold {
-            let _ = fs::write(self.dir.join(COLD_SECONDS), seconds.to_string());
-            let file = self.dir.join(TESTS);
-            fs::write(&file, tests.to_string()).could_not("write", &file)?;
-        }
-        Ok(())
+        self.write_end(BaseEnd { cold: end.cold.or(self.end().cold), ..end })
     }
 
-    /// True if a command failed that only downloads the base's dependencies.
-    pub fn cannot_download(&self) -> bool {
-        self.dir.join(UNDOWNLOADED).exists()
-    }
-
-    /// The time in seconds that all commands took when no outputs existed yet. The time was measured on this
-    /// base, or on an ancestor if these layers were made from the ancestor's layers. `None` if it was not
-    /// measured.
-    pub fn cold_seconds(&self) -> Option<f64> {
-        fs::read_to_string(self.dir.join(COLD_SECONDS)).ok()?.parse().ok()
-    }
-
-    /// The number of tests that the commands reported when no outputs existed yet, on this base or on an ancestor
-    /// as for [`BaseLayer::cold_seconds`]; 0 if it is not known.
-    pub fn cold_tests(&self) -> u64 {
-        let text = fs::read_to_string(self.dir.join(TESTS)).unwrap_or_default();
-        text.parse().unwrap_or_default()
-    }
-
-    /// Copies the time of [`BaseLayer::cold_seconds`] and the number of [`BaseLayer::cold_tests`] from the layers
-    /// of an ancestor. The time is used only for estimates, so its errors are ignored.
-    pub fn take_cold_figures(&self, ancestor: &BaseLayer) -> Result<()> {
-        let _ = fs::copy(ancestor.dir.join(COLD_SECONDS), self.dir.join(COLD_SECONDS));
-        let file = self.dir.join(TESTS);
-        fs::copy(ancestor.dir.join(TESTS), &file).if_exists().could_not("write", &file).map(drop)
+    fn write_end(&self, end: BaseEnd) -> Result<()> {
+        let file = self.dir.join(END);
+        fs::write(&file, serde_json::json!(end).to_string()).could_not("write", &file)
     }
 
     /// True if the base's commands left outputs, and no record says that they passed.
     pub fn has_failed(&self) -> bool {
-        self.outputs().is_some() && !self.dir.join(PASSED).exists()
+        self.outputs().is_some() && !self.end().passed
     }
 
     /// Deletes the outputs that the base's commands left in its checkout.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::error::{IoContext, Result};
 use crate::fs::walk::{EntryState, is_nameable, visit};
 use crate::fs::{parallel, tree};
-use crate::git::layers::base::{BaseLayer, clean_outputs};
+use crate::git::layers::base::{BaseEnd, BaseLayer, clean_outputs};
 use crate::git::layers::{difference, is_opaque};
 use crate::git::repo::Repo;
 use crate::git::seed::find::Seeds;
@@ -60,7 +60,7 @@ pub fn start(
     }
     copy(&[changes.clone(), ancestor.sources()], &sources)?;
     tree::delete_tree(&changes).context(failed)?;
-    layer.take_cold_figures(ancestor)?;
+    layer.note_end(BaseEnd { passed: false, downloaded: true, cold: ancestor.end().cold })?;
     Ok(true)
 }
 

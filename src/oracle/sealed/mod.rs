@@ -268,7 +268,7 @@ impl<'a> SealedCheckouts<'a> {
         warmth: Warmth,
         base: Option<&BaseLayer>,
     ) -> Result<Vec<OracleCommand>> {
-        let cannot_download = base.is_some_and(BaseLayer::cannot_download);
+        let cannot_download = base.is_some_and(|base| !base.end().downloaded);
         let may_download = *commit == self.base || warmth == Warmth::Cold && !cannot_download;
         if may_download && !base.is_some_and(BaseLayer::has_downloads) {
             return Ok(self.downloads.clone());

@@ -87,7 +87,8 @@ impl OracleRunner<'_> {
         jobs: usize,
     ) -> Result<()> {
         let mut is_open = confirm::any_claims(entries);
-        let cold_tests = self.layers().map_or(0, |layers| layers.cold_tests());
+        let cold = self.layers().and_then(|layers| layers.end().cold);
+        let cold_tests = cold.map_or(0, |(_, tests)| tests);
         loop {
             if missing_tests::are_compared(&self.terms.settings)
                 && let Some(base) = baseline.as_ref()
@@ -175,7 +176,9 @@ impl OracleRunner<'_> {
     fn drop_old_layers(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         let Some(layers) = layered.layers() else { return Ok(()) };
-        let has_fewer = !results.is_claim() && results.reported_tests() < layers.cold_tests();
+        let cold = layers.end().cold;
+        let has_fewer =
+            !results.is_claim() && cold.is_some_and(|(_, tests)| results.reported_tests() < tests);
         if !results.passed() || !(layers.has_failed() || has_fewer) {
             return Ok(());
         }
@@ -244,8 +247,8 @@ impl OracleRunner<'_> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
         }
-        let seconds = self.layers().and_then(|layers| layers.cold_seconds());
-        if let Some((seconds, last)) = seconds.zip(self.terms.oracle.last()) {
+        let cold = self.layers().and_then(|layers| layers.end().cold);
+        if let Some(((seconds, _), last)) = cold.zip(self.terms.oracle.last()) {
             self.ledger.note_seconds((ProcessorShare::Whole, last.stage), false, seconds);
         }
         Ok(())
