@@ -25,6 +25,8 @@ pub struct Capped {
     path: PathBuf,
     part: u64,
     total: u64,
+    /// The first error, if output could not be stored.
+    stored: io::Result<()>,
 }
 
 impl Capped {
@@ -37,11 +39,19 @@ impl Capped {
         for beside in [tail(path), older(path)] {
             let _ = fs::remove_file(beside); // from a supervisor that was killed
         }
-        Ok(Capped { file: regular::create_own(path)?, path: path.to_owned(), part, total: 0 })
+        let file = regular::create_own(path)?;
+        Ok(Capped { file, path: path.to_owned(), part, total: 0, stored: Ok(()) })
     }
 
-    /// Appends output.
-    pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Appends output. [`Capped::finish`] returns the error if that fails.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let written = self.append(bytes);
+        if self.stored.is_ok() {
+            self.stored = written;
+        }
+    }
+
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.total % self.part;
             if written == 0 && self.total > 0 {
@@ -62,6 +72,11 @@ impl Capped {
     /// Appends the tail to the head. If bytes are left out between the head and the tail, a line says how
     /// many.
     pub fn finish(self) -> io::Result<()> {
+        let joined = self.join();
+        self.stored.and(joined)
+    }
+
+    fn join(&self) -> io::Result<()> {
         if self.total <= self.part {
             return Ok(());
         }
@@ -227,7 +242,7 @@ mod tests {
         let path = dir.path().join("agent.log");
         let mut log = Capped::with_part(&path, 8).expect("a log");
         for text in writes {
-            log.write(text.as_bytes()).expect("written");
+            log.write(text.as_bytes());
         }
         log.finish().expect("in order");
         fs::read_to_string(path).expect("UTF-8")
@@ -255,7 +270,7 @@ mod tests {
         assert_eq!(last_lines(&path, 2), ["20%", "  3"]);
         assert_eq!(last_lines(&path, 9), ["1", "20%", "  3"]);
         let mut log = Capped::with_part(&path, 8).expect("a log");
-        log.write(b"0123456789\nlast").expect("written");
+        log.write(b"0123456789\nlast");
         assert_eq!(last_line(&path).as_deref(), Some("last"), "it is in the tail");
     }
 
@@ -269,7 +284,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut written = Vec::new();
         for byte in b"0123456789abcdefghijklmnopqrstuvwxyz" {
-            log.write(&[*byte]).expect("written");
+            log.write(&[*byte]);
             written.push(*byte);
             seen.extend(follower.read().expect("read"));
             assert_eq!(seen, written);

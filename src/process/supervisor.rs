@@ -84,12 +84,13 @@ fn supervise(
             let mut report = SupervisorReport::default();
             report.take(message);
             let reason = report.why_not_run().map_or("", String::as_str);
-            log.write(not_started_line(words, reason).as_bytes())?;
+            log.write(not_started_line(words, reason).as_bytes());
+            log.finish()?;
             return Ok(Some(report));
         }
     };
     running::note_process(mark, Role::Command, group);
-    let log = Arc::new(Mutex::new(CommandLog { capped: Some(log), stored: Ok(()) }));
+    let log = Arc::new(Mutex::new(Some(log)));
     let last_output = Arc::new(Mutex::new(Instant::now()));
     let is_in_world = status.is_some();
     let disk = match confinement {
@@ -125,7 +126,9 @@ fn supervise(
     // If the output is still open, a process that is not our descendant holds it: another process has passed
     // the descriptor to it. We cannot end that process, so we do not wait longer.
     tree.wait_for_output(Duration::from_millis(500));
-    tree.report.lost_output = log.lock().finish().err().map(|e| describe(&e));
+    // Without its log, the thread that copies the output stores no more of it.
+    let finished = log.lock().take().map_or(Ok(()), Capped::finish);
+    tree.report.lost_output = finished.err().map(|e| describe(&e));
     // The command may have exceeded its disk limit after the last measurement.
     if let (Some(limit), None) = (&disk, tree.report.wrote_more_than) {
         tree.report.wrote_more_than = exceeded(limit);
@@ -300,35 +303,11 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::Command(message.unwrap_or_else(ended_early)));
 }
 
-/// The log of a command. It is written until the command ends.
-struct CommandLog {
-    /// `None` after the end of the command: then more output is not stored.
-    capped: Option<Capped>,
-    /// The first error, if output could not be stored.
-    stored: io::Result<()>,
-}
-
-impl CommandLog {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(capped) = &mut self.capped {
-            let written = capped.write(bytes);
-            if self.stored.is_ok() {
-                self.stored = written;
-            }
-        }
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        let finished = self.capped.take().map_or(Ok(()), Capped::finish);
-        std::mem::replace(&mut self.stored, Ok(())).and(finished)
-    }
-}
-
 /// Copies the output to the log until no process holds the pipe open. If the disk is full, the command goes on,
 /// and output that cannot be stored is lost.
 fn pump(
     mut output: io::PipeReader,
-    log: &Mutex<CommandLog>,
+    log: &Mutex<Option<Capped>>,
     last_output: &Mutex<Instant>,
     sender: &Sender<TreeEvent>,
 ) {
@@ -338,7 +317,7 @@ fn pump(
             Ok(0) => break,
             Ok(n) => {
                 *last_output.lock() = Instant::now();
-                log.lock().write(&buffer[..n]);
+                log.lock().iter_mut().for_each(|log| log.write(&buffer[..n]));
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
