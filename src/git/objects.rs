@@ -53,7 +53,7 @@ impl NewObjects {
     pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<ObjectId> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, bytes);
         let id = id.map_err(|e| Error::internal(format!("an object cannot be named: {e}")))?;
-        if self.written.contains_key(&id) || freshen(&self.place(&id)) {
+        if self.written.contains_key(&id) || freshen(&place_in(&self.directory, &id)) {
             return Ok(id);
         }
         let header = gix::objs::encode::loose_header(kind, bytes.len() as u64);
@@ -151,7 +151,8 @@ impl NewObjects {
     /// Waits until all objects are on the disk, and then gives them their names.
     pub fn keep(self) -> Result<()> {
         disk::sync(&self.written.values().collect::<Vec<_>>())?;
-        let places: Vec<PathBuf> = self.written.keys().map(|id| self.place(id)).collect();
+        let places: Vec<PathBuf> =
+            self.written.keys().map(|id| place_in(&self.directory, id)).collect();
         // New directories get the mode of `objects`, so that other users can use them in a shared repository
         // (`core.sharedRepository`).
         let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
@@ -169,11 +170,6 @@ impl NewObjects {
             path.persist(place).map_err(|e| e.error).context(failed)?;
         }
         Ok(())
-    }
-
-    /// The file in which the object is stored.
-    fn place(&self, id: &ObjectId) -> PathBuf {
-        place_in(&self.directory, id)
     }
 }
 

@@ -137,20 +137,16 @@ fn make_private_directory(dir: &Path) -> io::Result<()> {
 /// Removes the private directories that killed processes of this user left.
 fn sweep(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
+    let is_old = |time: SystemTime| time.elapsed().is_ok_and(|age| age > TIME_TO_LOCK);
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
-            && entry
-                .metadata()
-                .is_ok_and(|meta| meta.is_dir() && meta.uid() == user && is_old(&meta))
+            && entry.metadata().is_ok_and(|meta| {
+                meta.is_dir() && meta.uid() == user && meta.modified().is_ok_and(is_old)
+            })
             && path.join(LOCK).is_file();
         if is_ours && let Ok(Some(_lock)) = lock::attempt(&path.join(LOCK)) {
             let _ = tree::delete_tree(&path);
         }
     }
-}
-
-fn is_old(meta: &fs::Metadata) -> bool {
-    let age = meta.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok());
-    age.is_some_and(|age| age > TIME_TO_LOCK)
 }

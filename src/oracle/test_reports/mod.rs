@@ -115,32 +115,31 @@ impl TestReports {
     }
 }
 
-/// The directories in which build tools leave JUnit files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The directories in which a build tool leaves JUnit files.
+#[derive(Clone, Copy, Debug)]
 pub struct OutputPlaces {
+    /// The programs that start the tool.
+    programs: &'static [&'static str],
     /// The name of the tool's output directory, which each part of the project has.
     output: &'static str,
     /// The directories below the output directory that contain report files, or directories of report files.
     reports: &'static [&'static str],
 }
 
-const MAVEN: OutputPlaces =
-    OutputPlaces { output: "target", reports: &["surefire-reports", "failsafe-reports"] };
-const GRADLE: OutputPlaces = OutputPlaces { output: "build", reports: &["test-results"] };
-/// ctest has its own files in this directory, and a detected command makes it write the report there, too.
-const CTEST: OutputPlaces = OutputPlaces { output: "Testing", reports: &["Temporary"] };
-const NEXTEST: OutputPlaces = OutputPlaces { output: "target", reports: &["nextest"] };
+const fn places(
+    programs: &'static [&'static str],
+    output: &'static str,
+    reports: &'static [&'static str],
+) -> OutputPlaces {
+    OutputPlaces { programs, output, reports }
+}
 
-/// The programs that write JUnit files, each with its places.
-const WRITERS: [(&str, OutputPlaces); 8] = [
-    ("ctest", CTEST),
-    ("mvn", MAVEN),
-    ("mvnw", MAVEN),
-    ("mvnd", MAVEN),
-    ("gradle", GRADLE),
-    ("gradlew", GRADLE),
-    ("nextest", NEXTEST),
-    ("cargo-nextest", NEXTEST),
+const WRITERS: [OutputPlaces; 4] = [
+    // ctest has its own files in this directory, and a detected command makes it write the report there, too.
+    places(&["ctest"], "Testing", &["Temporary"]),
+    places(&["mvn", "mvnw", "mvnd"], "target", &["surefire-reports", "failsafe-reports"]),
+    places(&["gradle", "gradlew"], "build", &["test-results"]),
+    places(&["nextest", "cargo-nextest"], "target", &["nextest"]),
 ];
 
 /// At most this many directories are searched.
@@ -156,8 +155,8 @@ impl OutputPlaces {
     /// The places of the first program in a command that writes JUnit files; `None` if no word of the command
     /// is such a program.
     pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
-        let writer = |word: &String| WRITERS.iter().find(|(name, _)| name == word);
-        command.words().iter().find_map(writer).map(|(_, places)| *places)
+        let writer = |word: &String| WRITERS.iter().find(|of| of.programs.contains(&word.as_str()));
+        command.words().iter().find_map(writer).copied()
     }
 
     /// The JUnit files at these places below a checkout. Does not follow links.
@@ -210,11 +209,12 @@ mod tests {
 
     #[test]
     fn the_words_of_a_command_show_which_tool_writes_files() {
-        assert_eq!(OutputPlaces::of(&shell("cd a && sh ./mvnw -B test")), Some(MAVEN));
-        assert_eq!(OutputPlaces::of(&shell("gradle --no-daemon check")), Some(GRADLE));
-        assert_eq!(OutputPlaces::of(&shell("cargo nextest run;true")), Some(NEXTEST));
-        assert_eq!(OutputPlaces::of(&shell("ctest --test-dir build")), Some(CTEST));
-        assert_eq!(OutputPlaces::of(&shell("make test")), None);
+        let writer = |text| OutputPlaces::of(&shell(text)).map(|places| places.programs[0]);
+        assert_eq!(writer("cd a && sh ./mvnw -B test"), Some("mvn"));
+        assert_eq!(writer("gradle --no-daemon check"), Some("gradle"));
+        assert_eq!(writer("cargo nextest run;true"), Some("nextest"));
+        assert_eq!(writer("ctest --test-dir build"), Some("ctest"));
+        assert_eq!(writer("make test"), None);
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         std::os::unix::fs::symlink("elsewhere", dir.path().join("linked")).expect("a link");
         fs::create_dir(dir.path().join("third")).expect("a directory");
         std::os::unix::fs::symlink("../elsewhere", dir.path().join("third/target")).expect("link");
-        let found = MAVEN.find(dir.path());
+        let found = WRITERS[1].find(dir.path());
         let names: Vec<_> = found.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         assert_eq!(names, ["TEST-b.xml", "TEST-a.xml"]);
     }
