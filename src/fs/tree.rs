@@ -2,6 +2,7 @@
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -143,6 +144,9 @@ fn everything_at(path: &Path, each: &mut dyn FnMut(&EntryState)) {
         walk::visit_readable(path, &mut |_, state| each(state));
     }
 }
+
+/// A span of time in which files may have been changed.
+pub type TimeSpan = RangeInclusive<SystemTime>;
 
 /// The time at which a file, or its metadata, was last changed. No program can choose this time.
 pub fn change_time(meta: &Metadata) -> SystemTime {

@@ -2,7 +2,7 @@
 use std::time::SystemTime;
 
 use crate::error::Result;
-use crate::fs::tree::nearest_real;
+use crate::fs::tree::{TimeSpan, nearest_real};
 use crate::ops::session::Session;
 use crate::oracle::pool;
 
@@ -13,7 +13,7 @@ use crate::oracle::pool;
 /// command is not used, because the command could have changed its record. If a recorded start or end is
 /// missing, the span goes up to now: e.g. git-frites was killed before it wrote the end. A candidate without
 /// a command is left out, unless `retry` ran a command in its worktree.
-pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTime)>> {
+pub fn when_attempts_ran(session: &Session) -> Result<Vec<TimeSpan>> {
     let store = &session.store;
     let cache = nearest_real(&pool::home_of_all(&session.repo)?);
     let mut spans = Vec::new();
@@ -29,7 +29,7 @@ pub fn when_attempts_ran(session: &Session) -> Result<Vec<(SystemTime, SystemTim
             (Some(_), Some(end)) => SystemTime::from(end),
             _ => SystemTime::now(),
         });
-        spans.extend(ends.max().map(|last| (SystemTime::from(run.created), last)));
+        spans.extend(ends.max().map(|last| SystemTime::from(run.created)..=last));
     }
     Ok(spans)
 }

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::fs::tree;
-use crate::fs::tree::change_time;
+use crate::fs::tree::{TimeSpan, change_time};
 use crate::git::repo::{Repo, digest};
 use crate::model::FORMAT;
 use crate::model::env;
@@ -67,7 +67,7 @@ pub struct Cache<'r> {
     pub known: KnownOutcomes,
     /// The spans of time in which attempts' commands may have run. Files that changed in one of them are not
     /// trusted.
-    pub distrusted: Vec<(SystemTime, SystemTime)>,
+    pub distrusted: Vec<TimeSpan>,
 }
 
 /// A tree, and a commit with this tree that can be checked out.
@@ -159,7 +159,7 @@ impl<'r> Cache<'r> {
         home: Option<&Path>,
         terms: Terms,
         conditions: Conditions,
-        distrusted: Vec<(SystemTime, SystemTime)>,
+        distrusted: Vec<TimeSpan>,
     ) -> Result<Cache<'r>> {
         let caches = pool::home(repo)?;
         pool::remove_gone(&caches);
@@ -308,7 +308,7 @@ impl<'r> Cache<'r> {
     fn is_trusted(&self, path: &Path) -> bool {
         let Ok(meta) = fs::symlink_metadata(path) else { return false };
         let changed = change_time(&meta);
-        let planted = self.distrusted.iter().any(|(start, end)| (*start..=*end).contains(&changed));
+        let planted = self.distrusted.iter().any(|span| span.contains(&changed));
         !planted && changed.elapsed().is_ok_and(|age| age < LIFETIME)
     }
 }

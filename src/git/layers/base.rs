@@ -14,7 +14,7 @@ use gix::bstr::ByteSlice;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
-use crate::fs::tree::{self, is_empty};
+use crate::fs::tree::{self, TimeSpan, is_empty};
 use crate::fs::walk::visit;
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
@@ -225,14 +225,14 @@ impl BaseLayer {
     }
 
     /// True if nothing in the layers was changed during any of these spans of time.
-    pub fn is_unchanged_in(&self, spans: &[(SystemTime, SystemTime)]) -> bool {
+    pub fn is_unchanged_in(&self, spans: &[TimeSpan]) -> bool {
         if spans.is_empty() {
             return true;
         }
         let mut is_clean = true;
         let visited = visit(&self.dir, &mut |_, meta| {
             let changed = meta.changed();
-            is_clean &= !spans.iter().any(|(start, end)| (*start..=*end).contains(&changed));
+            is_clean &= !spans.iter().any(|span| span.contains(&changed));
         });
         visited.is_ok() && is_clean
     }

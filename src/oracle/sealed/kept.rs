@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
-use crate::fs::tree;
+use crate::fs::tree::{self, TimeSpan};
 use crate::git::layers::base::BaseLayer;
 use crate::git::repo::Repo;
 use crate::git::trees;
@@ -84,7 +84,7 @@ impl KeptLayer {
         &self,
         repo: &Repo,
         commit: &Oid,
-        distrusted: &[(SystemTime, SystemTime)],
+        distrusted: &[TimeSpan],
         warm: bool,
     ) -> Result<Option<LayerStart>> {
         let LayerName { conditions, tree } = &self.name;
@@ -107,10 +107,7 @@ impl KeptLayer {
 
     /// The layers, and a lock that keeps other processes from removing them. `None` if the layers do not
     /// exist, if another process is changing them, or if they were changed in one of these spans of time.
-    fn open_unchanged(
-        &self,
-        distrusted: &[(SystemTime, SystemTime)],
-    ) -> Result<Option<(BaseLayer, Lock)>> {
+    fn open_unchanged(&self, distrusted: &[TimeSpan]) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
         }
@@ -161,7 +158,7 @@ pub fn of_nearest(
     root: &Path,
     repo: &Repo,
     commit: &Oid,
-    distrusted: &[(SystemTime, SystemTime)],
+    distrusted: &[TimeSpan],
 ) -> Result<Option<(BaseLayer, Lock)>> {
     let Some((_, tree)) = nearest(root, repo, commit, |_| true) else { return Ok(None) };
     let mut layers = list_in(root);

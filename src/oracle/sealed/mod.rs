@@ -13,7 +13,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
@@ -21,7 +20,7 @@ use crate::config::value::Network;
 use crate::ecosystems::downloads;
 use crate::error::{Cause, IfExists, IoContext, Result};
 use crate::fs::lock::Lock;
-use crate::fs::tree::disk_usage_and_files;
+use crate::fs::tree::{TimeSpan, disk_usage_and_files};
 use crate::git::fan_out;
 use crate::git::file_times::FileTimes;
 use crate::git::layers::base::{BaseEnd, BaseLayer};
@@ -320,12 +319,7 @@ impl<'a> SealedCheckouts<'a> {
     ///
     /// If there are none and `warm` is true, the base starts from the layers of its nearest ancestor that has
     /// kept layers.
-    pub fn use_kept(
-        &self,
-        name: LayerName,
-        distrusted: &[(SystemTime, SystemTime)],
-        warm: bool,
-    ) -> Result<()> {
+    pub fn use_kept(&self, name: LayerName, distrusted: &[TimeSpan], warm: bool) -> Result<()> {
         let kept = KeptLayer { root: self.dir.join(LAYERS), name };
         match kept.start(self.store.repo(), &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
@@ -342,11 +336,7 @@ impl<'a> SealedCheckouts<'a> {
     /// Uses the layers that an earlier judging in this process made while attempts ran, if they have not
     /// changed since. Keeps them for later git-frites commands, unless they were changed in one of the
     /// `distrusted` spans of time.
-    pub fn adopt(
-        &self,
-        base: Arc<BaseInUse>,
-        distrusted: &[(SystemTime, SystemTime)],
-    ) -> Result<()> {
+    pub fn adopt(&self, base: Arc<BaseInUse>, distrusted: &[TimeSpan]) -> Result<()> {
         let is_whole = base.stamp.get() == Some(&base.layer.stamp()?);
         if is_whole && matches!(base.guard, LayerGuard::Room { .. }) {
             let is_doubtful = !base.layer.is_unchanged_in(distrusted);
