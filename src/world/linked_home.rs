@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::fs::tree::nearest_real;
-use crate::world::user_directories::{USER_DIRECTORIES, UserDirectory, user_home};
+use crate::world::user_directories::{UserDirectory, user_directories, user_home};
 
 /// The variable that moves Gradle's directory, and its default below the home directory. No variable moves
 /// only Gradle's caches.
@@ -87,8 +87,8 @@ pub fn make(
     let left = Cell::new(MOST_DIRECTORIES);
     let mut own = OwnDirectories { home, is_linked, all: BTreeMap::new(), left, variables };
     let uses_maven = checkout.join(PROJECT_OF_MAVEN).exists();
-    for known in USER_DIRECTORIES.iter().filter(|known| known.default != MAVEN || uses_maven) {
-        own.add_known(known, &of_user, open)?;
+    for known in user_directories().filter(|known| known.default != MAVEN || uses_maven) {
+        own.add_known(&known, &of_user, open)?;
     }
     if is_linked {
         own.add_gradle(&of_user, open)?;
@@ -138,7 +138,7 @@ impl OwnDirectories<'_> {
 
     fn add_gradle(&mut self, home_of_user: &Path, open: &[PathBuf]) -> io::Result<()> {
         let (variable, default) = GRADLE;
-        let known = USER_DIRECTORIES.iter().find(|known| known.variable == variable);
+        let known = user_directories().find(|known| known.variable == variable);
         let named = known.and_then(|known| known.named().into_iter().next());
         let of_user = named.map_or_else(|| home_of_user.join(default), |path| nearest_real(&path));
         if open.iter().any(|path| of_user.starts_with(path) || path.starts_with(&of_user)) {

@@ -32,93 +32,46 @@ pub struct UserDirectory {
     pub is_cache: bool,
 }
 
-/// Makes an entry for a directory that an empty one cannot replace.
-const fn kept(variable: &'static str, default: &'static str) -> UserDirectory {
-    UserDirectory { variable, option: None, default, is_cache: false }
-}
-
-/// Makes an entry for a cache.
-const fn cache(variable: &'static str, default: &'static str) -> UserDirectory {
-    UserDirectory { variable, option: None, default, is_cache: true }
-}
-
 /// The option that moves Maven's local repository. No variable moves only this directory.
 const MAVEN_REPOSITORY: &str = "-Dmaven.repo.local=";
 
-/// The directories of tools that environment variables can move. The home directory itself is not in the
-/// list.
-pub const USER_DIRECTORIES: &[UserDirectory] = &[
-    // The XDG Base Directory Specification.
-    kept("XDG_CACHE_HOME", ".cache"),
-    kept("XDG_CONFIG_HOME", ".config"),
-    kept("XDG_DATA_HOME", ".local/share"),
-    kept("XDG_STATE_HOME", ".local/state"),
-    // Rust
-    kept("CARGO_HOME", ".cargo"),
-    kept("RUSTUP_HOME", ".rustup"),
-    cache("SCCACHE_DIR", ".cache/sccache"),
-    // Go
-    kept("GOPATH", "go"),
-    kept("GOMODCACHE", "go/pkg/mod"),
-    cache("GOCACHE", ".cache/go-build"),
-    // Java
-    kept("GRADLE_USER_HOME", ".gradle"),
-    UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_OPTS", ".m2/repository") },
-    UserDirectory { option: Some(MAVEN_REPOSITORY), ..cache("MAVEN_ARGS", ".m2/repository") },
-    kept("COURSIER_CACHE", ".cache/coursier/v1"),
-    // JavaScript
-    cache("npm_config_cache", ".npm"),
-    cache("NPM_CONFIG_CACHE", ".npm"),
-    cache("npm_config_store_dir", ".local/share/pnpm/store"),
-    cache("NPM_CONFIG_STORE_DIR", ".local/share/pnpm/store"),
-    kept("PNPM_HOME", ".local/share/pnpm"),
-    cache("YARN_CACHE_FOLDER", ".cache/yarn"),
-    kept("YARN_GLOBAL_FOLDER", ".yarn/berry"),
-    kept("BUN_INSTALL", ".bun"),
-    cache("BUN_INSTALL_CACHE_DIR", ".bun/install/cache"),
-    kept("DENO_DIR", ".cache/deno"),
-    kept("NVM_DIR", ".nvm"),
-    kept("PLAYWRIGHT_BROWSERS_PATH", ".cache/ms-playwright"),
-    // Python
-    cache("PIP_CACHE_DIR", ".cache/pip"),
-    kept("PYTHONUSERBASE", ".local"),
-    kept("PYENV_ROOT", ".pyenv"),
-    cache("UV_CACHE_DIR", ".cache/uv"),
-    kept("UV_PYTHON_INSTALL_DIR", ".local/share/uv/python"),
-    kept("UV_TOOL_DIR", ".local/share/uv/tools"),
-    cache("POETRY_CACHE_DIR", ".cache/pypoetry"),
-    cache("PIPENV_CACHE_DIR", ".cache/pipenv"),
-    kept("PRE_COMMIT_HOME", ".cache/pre-commit"),
-    kept("HF_HOME", ".cache/huggingface"),
-    // Ruby
-    kept("GEM_HOME", ".gem"),
-    kept("BUNDLE_USER_HOME", ".bundle"),
-    kept("BUNDLE_PATH", ".bundle"),
-    kept("BUNDLE_APP_CONFIG", ".bundle"),
-    // PHP
-    kept("COMPOSER_HOME", ".config/composer"),
-    cache("COMPOSER_CACHE_DIR", ".cache/composer"),
-    // .NET
-    kept("DOTNET_CLI_HOME", ".dotnet"),
-    kept("NUGET_PACKAGES", ".nuget/packages"),
-    // Elixir
-    kept("MIX_HOME", ".mix"),
-    kept("HEX_HOME", ".hex"),
-    // Haskell and OCaml
-    kept("STACK_ROOT", ".stack"),
-    kept("CABAL_DIR", ".cabal"),
-    kept("OPAMROOT", ".opam"),
-    // C, C++ and Zig
-    cache("CCACHE_DIR", ".cache/ccache"),
-    kept("CONAN_HOME", ".conan2"),
-    cache("ZIG_GLOBAL_CACHE_DIR", ".cache/zig"),
-    // Dart, Julia and Swift
-    kept("PUB_CACHE", ".pub-cache"),
-    kept("JULIA_DEPOT_PATH", ".julia"),
-    // Managers of several tools
-    kept("ASDF_DATA_DIR", ".asdf"),
-    kept("MISE_DATA_DIR", ".local/share/mise"),
-];
+/// The directories of tools that environment variables can move, each as `VARIABLE=DEFAULT`. An empty directory
+/// cannot replace one of these. The home directory itself is not in the list. The XDG Base Directory
+/// Specification has the first four; those of one language are beside each other.
+const KEPT: &str = "
+    XDG_CACHE_HOME=.cache XDG_CONFIG_HOME=.config XDG_DATA_HOME=.local/share
+    XDG_STATE_HOME=.local/state CARGO_HOME=.cargo RUSTUP_HOME=.rustup GOPATH=go
+    GOMODCACHE=go/pkg/mod GRADLE_USER_HOME=.gradle COURSIER_CACHE=.cache/coursier/v1
+    PNPM_HOME=.local/share/pnpm YARN_GLOBAL_FOLDER=.yarn/berry BUN_INSTALL=.bun
+    DENO_DIR=.cache/deno NVM_DIR=.nvm PLAYWRIGHT_BROWSERS_PATH=.cache/ms-playwright
+    PYTHONUSERBASE=.local PYENV_ROOT=.pyenv UV_PYTHON_INSTALL_DIR=.local/share/uv/python
+    UV_TOOL_DIR=.local/share/uv/tools PRE_COMMIT_HOME=.cache/pre-commit HF_HOME=.cache/huggingface
+    GEM_HOME=.gem BUNDLE_USER_HOME=.bundle BUNDLE_PATH=.bundle BUNDLE_APP_CONFIG=.bundle
+    COMPOSER_HOME=.config/composer DOTNET_CLI_HOME=.dotnet NUGET_PACKAGES=.nuget/packages
+    MIX_HOME=.mix HEX_HOME=.hex STACK_ROOT=.stack CABAL_DIR=.cabal OPAMROOT=.opam
+    CONAN_HOME=.conan2 PUB_CACHE=.pub-cache JULIA_DEPOT_PATH=.julia ASDF_DATA_DIR=.asdf
+    MISE_DATA_DIR=.local/share/mise";
+
+/// The directories of tools that are caches, in the form of [`KEPT`].
+const CACHES: &str = "
+    SCCACHE_DIR=.cache/sccache GOCACHE=.cache/go-build MAVEN_OPTS=.m2/repository
+    MAVEN_ARGS=.m2/repository npm_config_cache=.npm NPM_CONFIG_CACHE=.npm
+    npm_config_store_dir=.local/share/pnpm/store NPM_CONFIG_STORE_DIR=.local/share/pnpm/store
+    YARN_CACHE_FOLDER=.cache/yarn BUN_INSTALL_CACHE_DIR=.bun/install/cache
+    PIP_CACHE_DIR=.cache/pip UV_CACHE_DIR=.cache/uv POETRY_CACHE_DIR=.cache/pypoetry
+    PIPENV_CACHE_DIR=.cache/pipenv COMPOSER_CACHE_DIR=.cache/composer CCACHE_DIR=.cache/ccache
+    ZIG_GLOBAL_CACHE_DIR=.cache/zig";
+
+/// The directories of tools that environment variables can move.
+pub fn user_directories() -> impl Iterator<Item = UserDirectory> {
+    [(KEPT, false), (CACHES, true)].into_iter().flat_map(|(list, is_cache)| {
+        list.split_whitespace().filter_map(move |entry| {
+            let (variable, default) = entry.split_once('=')?;
+            let option = variable.starts_with("MAVEN_").then_some(MAVEN_REPOSITORY);
+            Some(UserDirectory { variable, option, default, is_cache })
+        })
+    })
+}
 
 impl UserDirectory {
     /// The absolute paths in the variable; empty if the variable is not set.
@@ -172,7 +125,7 @@ pub fn user_home() -> Option<PathBuf> {
 /// directory lies below another one.
 pub fn written_by_commands() -> Vec<PathBuf> {
     let homes = variable("HOME").into_iter().chain(home_of_password_file());
-    let named = USER_DIRECTORIES.iter().flat_map(UserDirectory::named);
+    let named = user_directories().flat_map(|directory| directory.named());
     let found = homes.chain(named).map(|path| nearest_real(&path));
     without_inner(found.filter(|path| path.is_dir() && path.parent().is_some()).collect())
 }
@@ -248,14 +201,14 @@ fn name_in_room(directory: &Path) -> OsString {
 mod tests {
     use super::*;
 
-    fn directory(variable: &str) -> &'static UserDirectory {
-        let found = USER_DIRECTORIES.iter().find(|directory| directory.variable == variable);
+    fn directory(variable: &str) -> UserDirectory {
+        let found = user_directories().find(|directory| directory.variable == variable);
         found.expect("the table has it")
     }
 
     #[test]
     fn no_variable_is_in_the_table_twice() {
-        let mut names: Vec<&str> = USER_DIRECTORIES.iter().map(|one| one.variable).collect();
+        let mut names: Vec<&str> = user_directories().map(|one| one.variable).collect();
         names.sort_unstable();
         let all = names.len();
         names.dedup();
