@@ -19,17 +19,10 @@ pub type LogTail<'a> = &'a dyn Fn(&Entry, Stage, bool) -> Vec<String>;
 struct Case {
     name: String,
     seconds: f64,
-    end: CaseEnd,
-}
-
-enum CaseEnd {
-    Passed,
-    /// The case was skipped, for this reason.
-    Skipped(String),
-    /// The case failed. The value is the reason in one line, and the details.
-    Failed(String, String),
-    /// The case never ran. The value is the reason in one line, and the details.
-    NotStarted(String, String),
+    /// The element in a case that did not pass: `skipped`, `failure`, or, if it never ran, `error`.
+    end: Option<&'static str>,
+    /// The reason in one line, and the details.
+    about: Vec<String>,
 }
 
 /// The JUnit document of a verdict.
@@ -54,22 +47,25 @@ pub fn document(verdict: &Verdict, log_end: LogTail<'_>) -> io::Result<Vec<u8>> 
 /// The case for the verdict itself. It passes if the verdict is verified.
 fn of_verdict(verdict: &Verdict) -> Case {
     let kind = verdict.decision.decision.into_str();
-    let reason = format!("{kind}: {}", verdict.decision.rationale);
+    let about = vec![format!("{kind}: {}", verdict.decision.rationale)];
     let seconds = verdict.candidates.iter().flat_map(|e| &e.results.0).map(|r| r.seconds).sum();
-    let end =
-        if verdict.verified() { CaseEnd::Passed } else { CaseEnd::Failed(reason.clone(), reason) };
-    Case { name: "verdict".into(), seconds, end }
+    let end = (!verdict.verified()).then_some("failure");
+    Case { name: "verdict".into(), seconds, end, about }
+}
+
+/// A case that no command has a time for.
+fn untimed(name: impl Into<String>, end: &'static str, why: impl Into<String>) -> Case {
+    Case { name: name.into(), seconds: 0.0, end: Some(end), about: vec![why.into()] }
 }
 
 fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Case> {
     if !entry.usable() {
         let why = entry.problem.clone().unwrap_or_else(|| why_unusable(entry));
-        let end = CaseEnd::NotStarted(why.clone(), why);
-        return vec![Case { name: "attempt".into(), seconds: 0.0, end }];
+        return vec![untimed("attempt", "error", why)];
     }
     if entry.results.is_empty() {
-        let why = "no command was run: it could not be recommended".into();
-        return vec![Case { name: "attempt".into(), seconds: 0.0, end: CaseEnd::Skipped(why) }];
+        let why = "no command was run: it could not be recommended";
+        return vec![untimed("attempt", "skipped", why)];
     }
     let mut all: Vec<Case> = Vec::new();
     for result in &entry.results.0 {
@@ -80,14 +76,11 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
         let kinds = kinds.iter().flat_map(Comparison::kinds);
         let kind = kinds.into_iter().find(|(_, names)| names.contains(name));
         let why = kind.map_or("fails".to_owned(), |(what, _)| format!("fails; it {what}"));
-        let end = CaseEnd::Failed(why.clone(), why);
-        all.push(Case { name: format!("test {name}"), seconds: 0.0, end });
+        all.push(untimed(format!("test {name}"), "failure", why));
     }
     if let Some(second) = &entry.base_tests {
         if second.is_not_compared() {
-            let problem = without_own_tests(entry);
-            let end = CaseEnd::Failed(problem.clone(), problem);
-            all.push(Case { name: "with the base's tests".into(), seconds: 0.0, end });
+            all.push(untimed("with the base's tests", "failure", without_own_tests(entry)));
         }
         for (at, result) in second.results.iter().enumerate() {
             let lines = log_end(entry, result.stage, true);
@@ -105,17 +98,14 @@ fn cases(entry: &Entry, base: Option<&Baseline>, log_end: LogTail<'_>) -> Vec<Ca
 fn of_result(result: &StageResult, suffix: &str, log: &[String]) -> Case {
     let StageResult { stage, seconds, outcome, .. } = result;
     let reason = format!("{stage}{suffix}: {outcome}");
-    let text = || {
-        let lines = [reason.clone()].into_iter().chain(log.iter().cloned());
-        lines.collect::<Vec<_>>().join("\n")
-    };
     let end = match outcome {
-        outcome if outcome.passed() => CaseEnd::Passed,
-        Outcome::Skipped | Outcome::CannotTell => CaseEnd::Skipped(reason.clone()),
-        Outcome::CouldNotStart { .. } => CaseEnd::NotStarted(reason.clone(), text()),
-        _ => CaseEnd::Failed(reason.clone(), text()),
+        outcome if outcome.passed() => None,
+        Outcome::Skipped | Outcome::CannotTell => Some("skipped"),
+        Outcome::CouldNotStart { .. } => Some("error"),
+        _ => Some("failure"),
     };
-    Case { name: format!("{stage}{suffix}"), seconds: *seconds, end }
+    let about = [reason].into_iter().chain(log.iter().cloned()).collect();
+    Case { name: format!("{stage}{suffix}"), seconds: *seconds, end, about }
 }
 
 fn write_suite(writer: &mut Writer<Vec<u8>>, name: &str, cases: &[Case]) -> io::Result<()> {
@@ -133,14 +123,14 @@ fn with_counts<'w>(
     name: &str,
     cases: &[&Case],
 ) -> ElementWriter<'w, Vec<u8>> {
-    let count = |is: fn(&CaseEnd) -> bool| cases.iter().filter(|c| is(&c.end)).count().to_string();
+    let count = |end| cases.iter().filter(|case| case.end == Some(end)).count().to_string();
     let time: f64 = cases.iter().map(|case| case.seconds).sum();
     writer.create_element(element).with_attributes([
         ("name", one_line(name).as_str()),
         ("tests", cases.len().to_string().as_str()),
-        ("failures", count(|end| matches!(end, CaseEnd::Failed(..))).as_str()),
-        ("errors", count(|end| matches!(end, CaseEnd::NotStarted(..))).as_str()),
-        ("skipped", count(|end| matches!(end, CaseEnd::Skipped(_))).as_str()),
+        ("failures", count("failure").as_str()),
+        ("errors", count("error").as_str()),
+        ("skipped", count("skipped").as_str()),
         ("time", format!("{time:.3}").as_str()),
     ])
 }
@@ -151,19 +141,15 @@ fn write_case(writer: &mut Writer<Vec<u8>>, suite: &str, case: &Case) -> io::Res
         ("classname", one_line(suite).as_str()),
         ("time", format!("{:.3}", case.seconds).as_str()),
     ]);
-    let (name, message, text) = match &case.end {
-        CaseEnd::Passed => return element.write_empty().map(drop),
-        CaseEnd::Skipped(reason) => ("skipped", reason, None),
-        CaseEnd::Failed(reason, text) => ("failure", reason, Some(text)),
-        CaseEnd::NotStarted(reason, text) => ("error", reason, Some(text)),
-    };
+    let Some(end) = case.end else { return element.write_empty().map(drop) };
+    let message = one_line(&case.about[0]);
     element.write_inner_content(|writer| {
-        let element =
-            writer.create_element(name).with_attribute(("message", one_line(message).as_str()));
-        match text {
-            Some(text) => element.write_text_content(BytesText::new(&lines(text))).map(drop),
-            None => element.write_empty().map(drop),
+        let element = writer.create_element(end).with_attribute(("message", message.as_str()));
+        match end {
+            "skipped" => element.write_empty(),
+            _ => element.write_text_content(BytesText::new(&lines(&case.about.join("\n")))),
         }
+        .map(drop)
     })?;
     Ok(())
 }
