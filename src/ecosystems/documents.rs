@@ -30,14 +30,10 @@ pub fn is_document_by_name(path: &str) -> bool {
     has_ending(&TEXTS) || (is_in_docs(path) && has_ending(&BESIDE)) || has_name_of_document(name)
 }
 
-/// True if no line of a file counts as a use of other files: a page, or a document by its name.
+/// True if no line of a file counts as a use of other files: a document by its name, or a page beside documents,
+/// which only mentions the files that it names.
 pub fn is_only_read(path: &str) -> bool {
-    is_page(path) || is_document_by_name(path)
-}
-
-/// True if a file is a page beside documents, which only mentions the files that it names.
-pub fn is_page(path: &str) -> bool {
-    is_in_docs(path) && path.ends_with(".html")
+    is_in_docs(path) && path.ends_with(".html") || is_document_by_name(path)
 }
 
 fn is_in_docs(path: &str) -> bool {

@@ -144,7 +144,8 @@ pub fn as_shell_line(line: &str) -> String {
     let Some((left, value)) = text.split_once('=') else { return text };
     let operator = left.trim_end_matches([':', '?', '+', '!', ' ']);
     let (before, name) = operator.rsplit_once([' ', '\t']).unwrap_or(("", operator));
-    let is_name = !name.is_empty() && name.chars().all(is_of_variable);
+    // The name of a variable may have hyphens and dots.
+    let is_name = !name.is_empty() && name.chars().all(|c| is_in_name(c) || "-.".contains(c));
     if !is_name
         || !before.split_whitespace().all(|word| ["export", "override", "private"].contains(&word))
     {
@@ -157,11 +158,6 @@ pub fn as_shell_line(line: &str) -> String {
         true => format!("{export}{name}=\"$({value})\""),
         false => format!("{export}{name}=\"{value}\""),
     }
-}
-
-/// True for a character of the name of a variable of make.
-fn is_of_variable(c: char) -> bool {
-    is_in_name(c) || c == '-' || c == '.'
 }
 
 /// The maximum depth of references in references.

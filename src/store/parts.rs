@@ -29,11 +29,6 @@ pub struct NewOutcome {
     pub logs: Vec<(String, Vec<u8>)>,
 }
 
-/// True if an update failed because another process moved the ref first, or is moving it at this moment.
-pub fn is_lost_race(error: &Error) -> bool {
-    matches!(error.cause, Cause::RefMoved | Cause::Locked)
-}
-
 impl Store {
     /// The outcomes of a run's candidates, in spawn order, each with the name of the candidate whose ref has
     /// the outcome.
@@ -102,13 +97,13 @@ impl Store {
 
     /// Calls `save`, and calls it again as long as another process moves the ref first.
     pub fn repeat_races<T>(&self, save: impl Fn() -> Result<T>) -> Result<T> {
-        let mut lost_races = 0;
-        loop {
+        for _ in 0..MOST_RACES {
             match self.repo().retry_during_gc(&save) {
-                Err(e) if lost_races < MOST_RACES && is_lost_race(&e) => lost_races += 1,
+                Err(Error { cause: Cause::RefMoved | Cause::Locked, .. }) => {}
                 other => return other,
             }
         }
+        self.repo().retry_during_gc(save)
     }
 
     /// Makes the commit of an outcome that replaces the one in `previous`. No ref reaches the new commit yet.

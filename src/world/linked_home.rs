@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirEntry};
+use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,10 @@ impl OwnDirectories<'_> {
                 // This directory was made because a real directory of the private home directory lies below
                 // it.
                 self.link(&source, &at, levels)?;
-            } else if levels > 0 && self.left.get() > 0 && is_directory(&entry) {
+            } else if levels > 0
+                && self.left.get() > 0
+                && entry.file_type().is_ok_and(|kind| kind.is_dir())
+            {
                 self.left.set(self.left.get() - 1);
                 fs::create_dir(&at)?;
                 self.link(&source, &at, levels - 1)?;
@@ -193,8 +196,4 @@ impl OwnDirectories<'_> {
         }
         Ok(())
     }
-}
-
-fn is_directory(entry: &DirEntry) -> bool {
-    entry.file_type().is_ok_and(|kind| kind.is_dir())
 }

@@ -250,7 +250,7 @@ pub fn agreement(report: &Report) -> Markup {
                                 th scope="row" { a href={ "#c-" (at + 1) } { (name(*at)) } }
                                 @for ((other, _), cover) in report.covers.iter().zip(row) {
                                     @if other == at { td.dim { "–" } }
-                                    @else { td class={ "h" (shade(*cover)) } { (percent(*cover)) } }
+                                    @else { td class={ "h" (shade(*cover)) } { (format!("{:.0}", cover * 100.0)) } }
                                 }
                             }
                         }
@@ -264,8 +264,4 @@ pub fn agreement(report: &Report) -> Markup {
 /// The shade of a cell (0 to 10) for the share of a change that another change covers (0.0 to 1.0).
 fn shade(cover: f64) -> u8 {
     (cover.clamp(0.0, 1.0) * 10.0).floor() as u8
-}
-
-fn percent(cover: f64) -> String {
-    format!("{:.0}", cover * 100.0)
 }
