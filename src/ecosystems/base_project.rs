@@ -213,7 +213,7 @@ impl<'t> BaseProject<'t> {
             is_marker
                 || lines.iter().any(|(test, line)| {
                     is_test_path(test)
-                        && ASKING.iter().any(|word| line.contains(word))
+                        && ASKING.split('|').any(|word| line.contains(word))
                         && names_end_of(line, new)
                 })
         }))
@@ -247,7 +247,7 @@ impl<'t> BaseProject<'t> {
         }
         names.remove("");
         // A short name occurs in very many lines, so a line must also contain one of these words.
-        let beside = [ASKING.as_slice(), &LOADING].concat();
+        let beside = ASKING.split('|').chain(LOADING).collect();
         let words = MODULE_PATHS.iter().map(|text| (*text).to_owned()).collect();
         Ok(LineSearch { words, pairs: names, beside, any_case: true })
     }

@@ -16,21 +16,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "\"", "'"],
     raw_text,
-    test_marks: &[
-        "[Fact",
-        "[Theory",
-        "[Test",
-        "[TestCase",
-        "[TestCaseSource",
-        "[TestClass",
-        "[TestFixture",
-        "[TestMethod",
-        "<Fact",
-        "<Test",
-        "<TestClass",
-        "<TestMethod",
-    ],
-    skip_marks: &["Skip =", "Skip=", "[Ignore*", "[Explicit*"],
+    test_marks: "\
+        [Fact|[Theory|[Test|[TestCase|[TestCaseSource|[TestClass|[TestFixture|[TestMethod|<Fact|\
+        <Test|<TestClass|<TestMethod",
+    skip_marks: "Skip =|Skip=|[Ignore*|[Explicit*",
     decisive_files: "*.runsettings Directory.Build.props Directory.Build.targets global.json",
     manifests: &[(&["*.*proj"], project_part)],
     ..Ecosystem::NOTHING

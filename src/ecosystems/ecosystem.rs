@@ -50,13 +50,13 @@ pub struct Ecosystem {
     /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell. Returns
     /// `None` if the text cannot be read.
     pub code: Option<fn(&str) -> Option<String>>,
-    /// The marks with which a test begins in a line of code (see `marks.rs`).
-    pub test_marks: &'static [&'static str],
+    /// The marks with which a test begins in a line of code (see `marks.rs`), with `|` between them.
+    pub test_marks: &'static str,
     /// Gets the code of a file whose name is not that of a test, and the code of a marked part of it. True if a
     /// runner may find a test there.
     pub may_run: fn(&str, &str) -> bool,
-    /// The marks in a line of code that skip tests. A mark that is a comment counts in comments.
-    pub skip_marks: &'static [&'static str],
+    /// The marks in a line of code that skip tests, in the same form. A mark that is a comment counts in comments.
+    pub skip_marks: &'static str,
     /// The words that define a macro (`define`), and the names of the macros with which tests assert
     /// (`assert`).
     pub assertions: (&'static str, &'static str),
@@ -159,9 +159,9 @@ impl Ecosystem {
         raw_text: |_, _| None,
         joins_lines: false,
         code: None,
-        test_marks: &[],
+        test_marks: "",
         may_run: |_, _| true,
-        skip_marks: &[],
+        skip_marks: "",
         assertions: ("", ""),
         inner_tests: None,
         test_extensions: &[],

@@ -15,8 +15,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     is_plain_lock: is_literal,
     comment: "#",
     quotes: &["\"\"\"", "'''", "\"", "'"],
-    test_marks: &["test \"", "describe \"", "doctest "],
-    skip_marks: &["@tag :skip", "@moduletag :skip", "@describetag :skip", "@tag skip:", "exclude:"],
+    test_marks: r#"test "|describe "|doctest "#,
+    skip_marks: "@tag :skip|@moduletag :skip|@describetag :skip|@tag skip:|exclude:",
     decisive_files: ".credo.exs .formatter.exs",
     // Mix reads the settings file of its environment, so a new file for an environment that had none may
     // change what is run, too.

@@ -17,11 +17,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     block_comment: ("/*", "*/"),
     quotes: &["`", "\"", "'"],
     raw_text: |_, rest| Some(rest.strip_prefix('`')?.find('`').map(|length| length + 2)),
-    test_marks: &["func Test*", "func Benchmark*", "func Fuzz*", "func Example*"],
+    test_marks: "func Test*|func Benchmark*|func Fuzz*|func Example*",
     // Go finds tests only in files whose names end with `_test`.
     may_run: |_, _| false,
     // A package's own TestMain decides whether the package's tests run at all.
-    skip_marks: &[".Skip(", ".SkipNow(", ".Skipf(", "//go:build ignore", "func TestMain("],
+    skip_marks: ".Skip(|.SkipNow(|.Skipf(|//go:build ignore|func TestMain(",
     decisive_files: "go.work .golangci.* magefile.go",
     manifests: &[(&["go.mod"], go_mod_part)],
     download: Some(("go.sum", &["go", "mod", "download"])),

@@ -18,15 +18,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     block_comment: ("/*", "*/"),
     quotes: &["\"\"\"", "'''", "\"", "'"],
     raw_text,
-    test_marks: &[
-        "@Test",
-        "@TestFactory",
-        "@TestTemplate",
-        "@ParameterizedTest",
-        "@RepeatedTest",
-        "@Property",
-    ],
-    skip_marks: &["@Disabled*", "@Ignore*", "Assumptions.", "assumeTrue("],
+    test_marks: "@Test|@TestFactory|@TestTemplate|@ParameterizedTest|@RepeatedTest|@Property",
+    skip_marks: "@Disabled*|@Ignore*|Assumptions.|assumeTrue(",
     test_words: (&["it", "test"], &["it", "spec", "test"]),
     decisive_files: ".mvn/ build-logic/ buildSrc/ gradle-wrapper.* gradle.properties gradlew mvnw
         testng.xml",

@@ -46,24 +46,11 @@ const WITH_COMMANDS: [&str; 14] = [
 /// The words before a directory in which the names in a line are looked up: `cd DIRECTORY`.
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
-/// Words in a line with which a test asks whether a path or a module exists, or goes on without it.
-pub const ASKING: [&str; 15] = [
-    "@include",
-    "access",
-    "class_exists",
-    "ensure_loaded",
-    "exist",
-    "find_spec",
-    "forName",
-    "has_include",
-    "is_dir",
-    "is_file",
-    "isdir",
-    "isfile",
-    "Stat(",
-    "stat(",
-    "try {",
-];
+/// Words in a line with which a test asks whether a path or a module exists, or goes on without it, with `|`
+/// between them.
+pub const ASKING: &str = "\
+    @include|access|class_exists|ensure_loaded|exist|find_spec|forName|has_include|is_dir|is_file|\
+    isdir|isfile|Stat(|stat(|try {";
 
 /// The options and variables that list directories. Tools look for a file in these directories, one after
 /// another.

@@ -232,29 +232,29 @@ pub fn new_skip_mark(
 ) -> Option<&'static str> {
     let [before, after] = [before, after].map(Option::unwrap_or_default);
     let [old, new] = [before, after].map(|text| code_or_text(source, text));
-    let mark = source.skip_marks.iter().find(|mark| {
+    let mark = source.skip_marks.split_terminator('|').find(|mark| {
         // Some marks are comments.
         let is_comment = mark.starts_with(source.comment);
         let [old, new] = if is_comment { [before, after] } else { [old.as_str(), new.as_str()] };
-        count_marked(new, &[mark]) > count_marked(old, &[mark])
+        count_marked(new, mark) > count_marked(old, mark)
     });
     mark.map(|mark| mark.trim_end_matches('*'))
 }
 
 /// The number of lines with one of these marks.
-fn count_marked(code: &str, marks: &[&str]) -> usize {
+fn count_marked(code: &str, marks: &str) -> usize {
     lines(code).filter(|(_, rest)| has_mark(rest, marks)).count()
 }
 
 /// True if the first line of the code has one of these marks as a word. A mark that ends in `*` also begins longer
 /// words. A method of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
-fn has_mark(rest: &str, marks: &[&str]) -> bool {
+fn has_mark(rest: &str, marks: &str) -> bool {
     let line = rest.split('\n').next().unwrap_or_default();
     let continues = |before: &str, mark: &str| {
         before.ends_with(|c: char| is_in_name(c) || c == '$' || (c == '.' && mark.contains('(')))
             || ["def ", "define ", "function "].iter().any(|word| before.ends_with(word))
     };
-    marks.iter().any(|mark| {
+    marks.split_terminator('|').any(|mark| {
         let start = mark.trim_end_matches('*');
         let is_whole = start.len() == mark.len() && start.ends_with(is_in_name);
         let (name, arguments) = start.split_once('(').unwrap_or((start, ""));

@@ -100,8 +100,8 @@ mod tests {
     pub const FAKE: Ecosystem = Ecosystem {
         extensions: &["fake"],
         comment: ";",
-        test_marks: &["TRY "],
-        skip_marks: &["TRY LATER"],
+        test_marks: "TRY ",
+        skip_marks: "TRY LATER",
         inner_tests: Some(|text| {
             let parts = text.find("TESTS\n").map(|at| TestPart {
                 range: at..text.len(),

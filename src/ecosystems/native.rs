@@ -29,8 +29,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     block_comment: ("/*", "*/"),
     raw_text,
     joins_lines: true,
-    test_marks: &["TEST(", "TEST_F(", "TEST_P(", "TEST_CASE(", "SCENARIO("],
-    skip_marks: &["GTEST_SKIP*", "DISABLED_*", "SKIP("],
+    test_marks: "TEST(|TEST_F(|TEST_P(|TEST_CASE(|SCENARIO(",
+    skip_marks: "GTEST_SKIP*|DISABLED_*|SKIP(",
     assertions: ("define", "assert NDEBUG"),
     test_words: TEST_WORDS,
     decisive_files: ".bazelrc .bazelversion CMakePresets.json CMakeUserPresets.json

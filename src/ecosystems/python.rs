@@ -30,26 +30,15 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     lock_files: &["Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"],
     comment: "#",
     quotes: &["\"\"\"", "'''", "\"", "'"],
-    test_marks: &["def test*", "class Test*"],
+    test_marks: "def test*|class Test*",
     // A test asserts, or its file loads a library for tests.
     may_run: |code, part| {
         let words = ["assert", "Assert", "TestCase", "pytest", "unittest"];
         part.contains("def test") && words.iter().any(|word| code.contains(word))
     },
-    skip_marks: &[
-        "mark.skip*",
-        "pytest.skip*",
-        "pytest.exit",
-        "unittest.skip*",
-        "SkipTest",
-        "skipTest",
-        "@skip*",
-        "collect_ignore",
-        "pytest_collection_modifyitems",
-        "expectedFailure",
-        "os._exit(",
-        "def load_tests(",
-    ],
+    skip_marks: "\
+        mark.skip*|pytest.skip*|pytest.exit|unittest.skip*|SkipTest|skipTest|@skip*|\
+        collect_ignore|pytest_collection_modifyitems|expectedFailure|os._exit(|def load_tests(",
     test_words: (&["test"], &["test"]),
     decisive_files: "*.pyc .coveragerc .flake8 .mypy.ini .pylintrc .pytest.ini .ruff.toml
         conftest.py mypy.ini noxfile.py setup.py pyrightconfig.json pytest.ini

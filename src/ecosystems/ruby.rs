@@ -15,32 +15,15 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     lock_files: &["Gemfile.lock"],
     comment: "#",
     block_comment: ("\n=begin", "\n=end"),
-    test_marks: &[
-        "it \"",
-        "it '",
-        "it(\"",
-        "it('",
-        "it {",
-        "it do",
-        "specify \"",
-        "specify '",
-        "specify {",
-        "specify do",
-        "def test_*",
-        "describe ",
-        "describe(",
-        "RSpec.describe",
-        "shared_examples*",
-        "test \"",
-        "test '",
-        "test(\"",
-    ],
+    test_marks: "\
+        it \"|it '|it(\"|it('|it {|it do|specify \"|specify '|specify {|specify do|def test_*|\
+        describe |describe(|RSpec.describe|shared_examples*|test \"|test '|test(\"",
     // A method `test_x` is a test only in a class of a library for tests.
     may_run: |code, part| {
         let words = ["Minitest", "TestCase", "Test::Unit", "assert", "expect", "must_"];
         !part.starts_with("def test_") || words.iter().any(|word| code.contains(word))
     },
-    skip_marks: &["xit ", "xdescribe ", "pending ", "skip "],
+    skip_marks: "xit |xdescribe |pending |skip ",
     test_words: (&["test"], &["spec", "test"]),
     decisive_files: "Guardfile Rakefile",
     shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),

@@ -18,8 +18,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     finds: PackagesFound::Named,
     comment: "//",
     code: Some(rust_tests::code),
-    test_marks: &["#[test]", "::test]", "::test(", "#[rstest*", "proptest!"],
-    skip_marks: &["#[ignore*", "cfg(any())", "cfg(FALSE)", "cfg(false)", "#![cfg("],
+    test_marks: "#[test]|::test]|::test(|#[rstest*|proptest!",
+    skip_marks: "#[ignore*|cfg(any())|cfg(FALSE)|cfg(false)|#![cfg(",
     // `use fake as assert_eq` also replaces the library's macro.
     assertions: (
         "macro_rules macro as",

@@ -66,41 +66,23 @@ struct GitFailure {
     stderr: String,
 }
 
-/// The phrases in git's messages that tell the cause of a failure; our own calls run with `LC_ALL=C`. The
-/// first cause that matches is used, because a full disk can also leave unreadable objects behind. `ID`
-/// stands for an object id. Without `ID`, the phrase `Could not read` would also match
+/// The phrases in git's messages that tell the cause of a failure, with `|` between them; our own calls run with
+/// `LC_ALL=C`. The first cause that matches is used, because a full disk can also leave unreadable objects behind.
+/// `ID` stands for an object id. Without `ID`, the phrase `Could not read` would also match
 /// `Could not read from remote repository`, git's message if the remote is offline during a lazy fetch.
-const CAUSES: [(Cause, &[&str]); 4] = [
-    (Cause::StorageFull, &["No space left on device", "Disk quota exceeded"]),
-    (Cause::RefMoved, &["but expected", "reference already exists", "unable to resolve reference"]),
-    (Cause::Locked, &[".lock': File exists"]),
+const CAUSES: [(Cause, &str); 4] = [
+    (Cause::StorageFull, "No space left on device|Disk quota exceeded"),
+    (Cause::RefMoved, "but expected|reference already exists|unable to resolve reference"),
+    (Cause::Locked, ".lock': File exists"),
     (
         Cause::Damaged,
-        &[
-            "invalid object",
-            "bad object",
-            "bad tree object",
-            "bad signature",
-            "corrupt loose object",
-            "corrupt tree file",
-            "Could not read ID",
-            "could not parse",
-            "failed to unpack tree object",
-            "index file corrupt",
-            "index file smaller than expected",
-            "is corrupt",
-            "loose object",
-            "missing blob",
-            "missing tree",
-            "missing commit",
-            "not a valid object",
-            "unable to find ID",
-            "unable to read ID",
-            "unable to read blob",
-            "unable to read sha1 file",
-            "unable to read tree",
-            "unable to unpack",
-        ],
+        "\
+            invalid object|bad object|bad tree object|bad signature|corrupt loose object|\
+            corrupt tree file|Could not read ID|could not parse|failed to unpack tree object|\
+            index file corrupt|index file smaller than expected|is corrupt|loose object|\
+            missing blob|missing tree|missing commit|not a valid object|unable to find ID|\
+            unable to read ID|unable to read blob|unable to read sha1 file|unable to read tree|\
+            unable to unpack",
     ),
 ];
 
@@ -116,7 +98,7 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
         .filter_map(|line| line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")))
         .collect();
     let named = CAUSES.iter().find(|(_, phrases)| {
-        phrases.iter().any(|phrase| messages.iter().any(|message| says(message, phrase)))
+        phrases.split('|').any(|phrase| messages.iter().any(|message| says(message, phrase)))
     });
     named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
 }

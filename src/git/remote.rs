@@ -178,16 +178,8 @@ fn is_contention(error: &Error) -> bool {
 
 /// True if a push that was refused for this reason can succeed after another fetch.
 pub fn may_succeed_later(reason: &str) -> bool {
-    let passing = [
-        "stale info",
-        "fetch first",
-        "non-fast-forward",
-        "lock",
-        "failed to update ref",
-        "incorrect old value",
-        "remote ref updated",
-        "failed to transfer",
-        "atomic",
-    ];
-    passing.iter().any(|words| reason.contains(words))
+    let passing = "\
+        stale info|fetch first|non-fast-forward|lock|failed to update ref|incorrect old value|\
+        remote ref updated|failed to transfer|atomic";
+    passing.split('|').any(|words| reason.contains(words))
 }

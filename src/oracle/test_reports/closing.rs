@@ -38,15 +38,9 @@ fn is_of_caller(line: &str) -> bool {
         && [": Leaving directory", ": *** [", " not remade because of errors"]
             .iter()
             .any(|words| line.contains(words));
-    let others = [
-        "npm error",
-        "npm ERR!",
-        "error Command failed with exit code",
-        "info Visit https://yarnpkg.com/",
-        " ELIFECYCLE ",
-        "error: Recipe `",
-    ];
-    is_of_make || begins(line, &others)
+    let others = " ELIFECYCLE |npm error|npm ERR!|error Command failed with exit code|\
+        info Visit https://yarnpkg.com/|error: Recipe `";
+    is_of_make || others.split('|').any(|start| line.starts_with(start))
 }
 
 /// The index of the last line of a runner's summary. Lines after the summary are skipped: empty ones, and
