@@ -26,15 +26,7 @@ const WRAPPERS: [&str; 8] = ["command", "env", "exec", "npx", "sudo", "time", "u
 const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
 
 /// Pairs of a program and the word after which it runs another program, as in `uv run tox`.
-const RUNNERS: [(&str, &str); 7] = [
-    ("bundle", "exec"),
-    ("coverage", "run"),
-    ("hatch", "run"),
-    ("pdm", "run"),
-    ("pipx", "run"),
-    ("poetry", "run"),
-    ("uv", "run"),
-];
+const RUNNERS: &str = "bundle exec|coverage run|hatch run|pdm run|pipx run|poetry run|uv run";
 
 /// Options of the programs in `WRAPPERS` and `RUNNERS` whose value is the next word.
 const WITH_VALUE: [&str; 8] =
@@ -327,12 +319,11 @@ fn without_wrappers(words: &[String]) -> &[String] {
     if program.starts_with("python") && rest.first().is_some_and(|word| word == "-m") {
         return without_wrappers(&rest[1..]);
     }
-    match rest.first() {
-        Some(verb) if RUNNERS.contains(&(program, verb.as_str())) => {
-            without_wrappers(after_options(&rest[1..]))
-        }
-        _ => words,
+    let next = rest.first().map_or("", String::as_str);
+    if RUNNERS.split('|').any(|runner| runner.split_once(' ') == Some((program, next))) {
+        return without_wrappers(after_options(&rest[1..]));
     }
+    words
 }
 
 /// Drops the leading options of `words`: they belong to the program that runs another one.

@@ -314,13 +314,8 @@ fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
 const SHARED: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
 /// The links in `/dev`, with their targets.
-const LINKS: [(&str, &str); 5] = [
-    ("fd", "/proc/self/fd"),
-    ("stdin", "/proc/self/fd/0"),
-    ("stdout", "/proc/self/fd/1"),
-    ("stderr", "/proc/self/fd/2"),
-    ("ptmx", "pts/ptmx"),
-];
+const LINKS: &str = "fd=/proc/self/fd stdin=/proc/self/fd/0 stdout=/proc/self/fd/1
+    stderr=/proc/self/fd/2 ptmx=pts/ptmx";
 
 /// Mounts a new `/dev`. To mount the old one read-only would not be enough: root could still write to a
 /// disk's device file. The shared device files are mounted read-only, so that root cannot change their modes
@@ -337,7 +332,7 @@ fn mount_devices() -> io::Result<()> {
         rustix::mount::mount_bind(reopened(&device), &file)?;
         rustix::mount::mount_remount(&file, flags | MountFlags::BIND | MountFlags::RDONLY, "")?;
     }
-    for (name, target) in LINKS {
+    for (name, target) in LINKS.split_whitespace().filter_map(|link| link.split_once('=')) {
         symlink(target, dev.join(name))?;
     }
     let [pts, shm] = ["pts", "shm"].map(|name| dev.join(name));
