@@ -235,17 +235,12 @@ impl LogPlace {
     }
 
     /// The log of a stage's command from the last judging of this iteration, even if a later round has begun
-    /// since. It is the log for the candidate's own tree, or, if `with_base_tests` is true, for the tree with
-    /// the base's tests.
-    pub fn of_judging(
-        &self,
-        iteration: Option<u32>,
-        stage: Stage,
-        with_base_tests: bool,
-    ) -> PathBuf {
+    /// since. It is the log for the candidate's own tree, or, if `second` is true, for the tree with the base's
+    /// tests.
+    pub fn of_judging(&self, iteration: Option<u32>, stage: Stage, second: bool) -> PathBuf {
         let directory = self.directory_of_judging(iteration);
         let directory = directory.as_ref().unwrap_or(&self.directory);
-        own_or_with_base_tests(directory, with_base_tests).log(stage.as_str())
+        own_or_with_base_tests(directory, second).log(stage.as_str())
     }
 
     /// The logs for a judging of this iteration.

@@ -71,8 +71,9 @@ impl Sources {
             Mount::Overlay { lower, upper, work, .. } => {
                 lower.iter().chain([upper, work]).try_for_each(|path| self.open(path))
             }
-            Mount::Directory { from, .. } | Mount::ReadOnly { from, .. } => self.open(from),
-            Mount::Writable { at } => self.open(at),
+            Mount::Directory { from, .. }
+            | Mount::ReadOnly { from, .. }
+            | Mount::Writable { at: from } => self.open(from),
             Mount::Hidden { .. } | Mount::Devices => Ok(()),
         }
     }
@@ -144,16 +145,12 @@ fn make(mount: &Mount, spec: &WorldSpec, sources: &Sources, done: &[&Path]) -> R
             let opened = forget_volatile(Path::new(&work)).and_then(|()| open_work(&work));
             opened.and_then(|()| require_writable(at)).step("mounting an overlay")
         }
-        Mount::Directory { from, .. } => {
+        Mount::Directory { from, .. } | Mount::Writable { at: from } => {
             make_mount_point(at, sources.is_directory(from), done).step("making mount points")?;
             rustix::mount::mount_bind_recursive(sources.name(from), at).step("mounting directories")
         }
         Mount::ReadOnly { from, .. } => {
             show_read_only(from, at, sources, done).step("mounting directories read-only")
-        }
-        Mount::Writable { .. } => {
-            make_mount_point(at, sources.is_directory(at), done).step("making mount points")?;
-            rustix::mount::mount_bind_recursive(sources.name(at), at).step("opening paths")
         }
     }
 }

@@ -30,21 +30,14 @@ use crate::model::oid::Oid;
 /// files.
 const OPEN_DIRECTORIES: usize = 256;
 
-/// Checks out the files of `commit` into worktrees that are registered, have no files yet, and have their
+/// Checks out the files of `commit` into `new` worktrees: they are registered, have no files yet, and have their
 /// HEAD at `commit`.
 ///
 /// If this writer fails, git checks out the files instead. If git fails, too, git's error is returned.
-pub fn populate(
-    repo: &Repo,
-    worktrees: &[&Worktree],
-    commit: &Oid,
-    times: FileTimes,
-) -> Result<()> {
-    let Some(first) = worktrees.first() else { return Ok(()) };
-    let places: Vec<Place<'_>> = worktrees
-        .iter()
-        .map(|worktree| Place { path: &worktree.path, index: worktree.index() })
-        .collect();
+pub fn populate(repo: &Repo, new: &[&Worktree], commit: &Oid, times: FileTimes) -> Result<()> {
+    let Some(first) = new.first() else { return Ok(()) };
+    let places: Vec<Place<'_>> =
+        new.iter().map(|one| Place { path: &one.path, index: one.index() }).collect();
     let stamp = times.stamp(&first.path)?;
     let written = match repo.overrides().is_redirected() {
         true => Err(Error::internal("its configuration is replaced while commands run")),
@@ -56,15 +49,15 @@ pub fn populate(
     if is_written(written) {
         return Ok(());
     }
-    parallel::map(worktrees, |worktree| {
+    parallel::map(new, |worktree| {
         worktree.populate("HEAD")?;
         if let Err(reason) = file_times::set(&worktree.path, &worktree.index(), stamp.as_ref()) {
             // With the current times, git must read some files again later.
             tracing::debug!(reason = reason.message, "files keep their times");
         }
         Ok(())
-    })?;
-    Ok(())
+    })
+    .map(drop)
 }
 
 /// Checks out all files of a commit into an empty directory, and writes their index. Ignores a sparse
@@ -93,14 +86,10 @@ pub fn check_out(
 
 /// True if all files were written. False if git must write files, because this writer has left a file to git
 /// or has failed.
-fn is_written(written: Result<Option<String>>) -> bool {
-    let reason = match written {
-        Ok(None) => return true,
-        Ok(Some(reason)) => reason,
-        Err(error) => error.message,
-    };
-    tracing::debug!(%reason, "git checks the files out");
-    false
+fn is_written(written: Result<()>) -> bool {
+    written
+        .inspect_err(|error| tracing::debug!(reason = error.message, "git checks the files out"))
+        .is_ok()
 }
 
 /// Prepares to write the files of a commit. If git must write the files, fails with the reason. `git` is used
@@ -122,8 +111,8 @@ fn prepare<'a>(
     Ok(Fan { repo, gix, index, trees, conversions, times, sharing: Sharing::default() })
 }
 
-/// Writes the files and the indexes of these places. Returns the reason if a file is left to git.
-fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<Option<String>> {
+/// Writes the files and the indexes of these places. If a file is left to git, fails with the reason.
+fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<()> {
     // Every thread opens one directory in each place of the group.
     let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
     let mut left = None;
@@ -132,7 +121,7 @@ fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<Option<String>> {
         write_indexes(fan, group, &written)?;
         left = left.or(written.left);
     }
-    Ok(left)
+    left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
 }
 
 /// Writes the index of each place, with the stat data of the files that were written. The index also gets

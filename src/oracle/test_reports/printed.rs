@@ -79,13 +79,10 @@ pub(super) fn number_after(line: &str, name: &str) -> u64 {
 }
 
 /// The report with the sum of one runner's summaries, as yet without names; `None` if there is no summary.
-/// `counts` gets the rest of the log from each line on. If a summary begins there, it returns the number of tests
+/// `read` gets the rest of the log from each line on. If a summary begins there, it returns the number of tests
 /// in total and skipped.
-fn summed(
-    lines: &[String],
-    counts: impl Fn(&[String]) -> Option<(u64, u64)>,
-) -> Option<TestReport> {
-    let summaries = (0..lines.len()).filter_map(|at| counts(&lines[at..]));
+fn summed(lines: &[String], read: impl Fn(&[String]) -> Option<(u64, u64)>) -> Option<TestReport> {
+    let summaries = (0..lines.len()).filter_map(|at| read(&lines[at..]));
     let (total, skipped) = summaries.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
     Some(TestReport { total, skipped, ..TestReport::default() })
 }
