@@ -70,8 +70,9 @@ pub struct Ecosystem {
     pub test_words: (&'static [&'static str], &'static [&'static str]),
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns, with blanks between them, for files of which any change may change what is run. (Of a manifest, only changes of a part
-    /// may: see `manifests`.) A pattern that ends in `/` matches all files below a directory of that name.
+    /// Patterns, with blanks between them, for files of which any change may change what is run. (Of a manifest, only
+    /// changes of a part may: see `manifests`.) A pattern that ends in `/` matches all files below a directory of that
+    /// name.
     pub decisive_files: &'static str,
     /// Patterns for the names of its manifests, with the function that restores the deciding part of such a
     /// manifest: settings, scripts, code.

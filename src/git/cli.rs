@@ -68,8 +68,8 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The pauses in milliseconds before a read or a call is tried again because another git may have moved the object. If the
-/// object is really missing, the pauses delay the error by a tenth of a second.
+/// The pauses in milliseconds before a read or a call is tried again because another git may have moved the
+/// object. If the object is really missing, the pauses delay the error by a tenth of a second.
 pub(super) const PAUSES: [u64; 6] = [1, 2, 5, 10, 20, 50];
 
 /// Does `work`. Does it again after each pause as long as `may_change` returns true for the answer.

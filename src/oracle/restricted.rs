@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
@@ -137,12 +137,12 @@ fn make_private_directory(dir: &Path) -> io::Result<()> {
 /// Removes the private directories that killed processes of this user left.
 fn sweep(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
-    let is_old = |time: SystemTime| time.elapsed().is_ok_and(|age| age > TIME_TO_LOCK);
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
             && entry.metadata().is_ok_and(|meta| {
-                meta.is_dir() && meta.uid() == user && meta.modified().is_ok_and(is_old)
+                let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
+                meta.is_dir() && meta.uid() == user && age > Some(TIME_TO_LOCK)
             })
             && path.join(LOCK).is_file();
         if is_ours && let Ok(Some(_lock)) = lock::attempt(&path.join(LOCK)) {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
 use rustix::process::{Resource, Rlimit, geteuid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
@@ -51,16 +52,18 @@ pub(super) fn described<T: DeserializeOwned>(text: &OsString) -> Result<T, Refus
 }
 
 /// Opens the file of the descriptor with this number again: safe code cannot take ownership of a descriptor
-/// by its number.
+/// by its number. Closes all other descriptors except the standard ones.
 pub(super) fn open_status(number: &OsString) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", number.to_string_lossy());
-    File::options().write(true).open(path)
+    let status = File::options().write(true).open(path)?;
+    close_inherited(status.as_raw_fd())?;
+    Ok(status)
 }
 
 /// Closes every descriptor above the standard ones except `kept`. A command could leave its world through an
 /// inherited directory, because paths below it lead to the old, writable mounts. With the descriptor for
 /// messages, a command could forge its exit code.
-pub(super) fn close_inherited(kept: i32) -> io::Result<()> {
+fn close_inherited(kept: i32) -> io::Result<()> {
     let mut open: Vec<i32> = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));

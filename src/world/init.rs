@@ -5,7 +5,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -21,8 +20,8 @@ use crate::process::processor_share;
 use crate::process::supervisor::not_started_line;
 use crate::process::world_spec::{WorldMessage, WorldSpec};
 use crate::world::confining::{
-    Refusal, Step, capabilities_of_commands, close_inherited, described, give_up_capabilities,
-    lower_limit, open_status,
+    Refusal, Step, capabilities_of_commands, described, give_up_capabilities, lower_limit,
+    open_status,
 };
 use crate::world::landlock;
 
@@ -37,9 +36,6 @@ const FIRST_IDS: u32 = 300;
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
-    if close_inherited(status.as_raw_fd()).is_err() {
-        return ExitCode::from(2);
-    }
     match prepare(spec, program, rest) {
         Ok(command) => {
             start_and_reap(command, &status);

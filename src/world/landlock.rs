@@ -5,7 +5,6 @@
 //! and all children of the thread for ever.
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -21,7 +20,7 @@ use crate::error::describe;
 use crate::process::processor_share;
 use crate::process::world_spec::{Restriction, WorldMessage};
 use crate::world::confining::{
-    Refusal, Step, close_inherited, described, give_up_capabilities, lower_limit, open_status,
+    Refusal, Step, described, give_up_capabilities, lower_limit, open_status,
 };
 
 /// The oldest version of Landlock that is used: with an earlier one a restricted process can truncate any
@@ -44,9 +43,6 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     let [status, spec, program, rest @ ..] = arguments else { return ExitCode::from(2) };
     // The new descriptor is close-on-exec.
     let Ok(status) = open_status(status) else { return ExitCode::from(2) };
-    if close_inherited(status.as_raw_fd()).is_err() {
-        return ExitCode::from(2);
-    }
     let message = match prepare(spec) {
         Ok(()) => WorldMessage::not_started(&Command::new(program).args(rest).exec()),
         Err(refusal) => refusal.message(),

@@ -21,7 +21,7 @@ use crate::error::IfExists;
 use crate::process;
 use crate::process::supervisor::outlive_signals;
 use crate::process::world_spec::{INIT_VERB, WorldSpec};
-use crate::world::confining::{Refusal, Step, close_inherited, described, open_status};
+use crate::world::confining::{Refusal, Step, described, open_status};
 use crate::world::mounts;
 
 /// The capabilities that the first process needs until it starts the command. These capabilities are put into
@@ -56,7 +56,6 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let _signals = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the supervisor")?;
-    close_inherited(status.as_raw_fd()).step("closing inherited descriptors")?;
     let limits = limits_of_user().step("reading the limits of the user")?;
     let map = IdentityMap::prepare().step("preparing the map of ids")?;
     let mut namespaces = CloneFlags::CLONE_NEWUSER

@@ -250,7 +250,9 @@ pub fn agreement(report: &Report) -> Markup {
                                 th scope="row" { a href={ "#c-" (at + 1) } { (name(*at)) } }
                                 @for ((other, _), cover) in report.covers.iter().zip(row) {
                                     @if other == at { td.dim { "–" } }
-                                    @else { td class={ "h" (shade(*cover)) } { (format!("{:.0}", cover * 100.0)) } }
+                                    @else { td class={ "h" (shade(*cover)) } {
+                                        (format!("{:.0}", cover * 100.0))
+                                    } }
                                 }
                             }
                         }
