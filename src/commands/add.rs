@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::model::address::Address;
 use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
-use crate::ops::spawn::add::{self, AddRequest, ChangeSource};
+use crate::ops::spawn::NewCandidates;
+use crate::ops::spawn::add::{self, ChangeSource};
 use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 use crate::store::select::{Matching, Scope};
@@ -67,7 +68,8 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
     let run = session.store.select(Some(&args.run), Scope::Run, Matching::Prefix)?.run;
     if !args.synthesize {
-        let made = add::add(session, &run, request(session, args, &run)?)?;
+        let (new, change) = request(session, args, &run)?;
+        let made = add::add(session, &run, new, change)?;
         return run_new(session, made, &options, &args.answer);
     }
     let made = synthesis::add(session, &run, maker(session, args)?)?;
@@ -80,25 +82,22 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
 
 /// The new candidates and their commands, as the options describe them. All options are checked before any
 /// effect.
-fn request(session: &Session, args: &AddArgs, run: &Run) -> Result<AddRequest> {
+fn request(
+    session: &Session,
+    args: &AddArgs,
+    run: &Run,
+) -> Result<(NewCandidates, Option<ChangeSource>)> {
     let change = match (&args.patch, &args.commit) {
         (Some(file), _) => Some(read_patch(file, &args.command)?),
         (None, commit) => commit.clone().map(ChangeSource::Commit),
     };
-    let (candidates, mut assignments) = args.candidates.resolve(session, &run.candidates, 1)?;
-    let command = args.command.command.clone();
-    if !command.is_empty() {
-        let assignment = CandidateCommand::to_assignment(&command);
-        assignments = candidates.iter().map(|name| (name.clone(), assignment.clone())).collect();
+    let mut new = args.candidates.with_command(session, &run.candidates, 1, &args.command)?;
+    new.limits = args.attempts.given_limits();
+    if !new.command.is_empty() {
+        let assignment = CandidateCommand::to_assignment(&new.command);
+        new.agents = new.names.iter().map(|name| (name.clone(), assignment.clone())).collect();
     }
-    Ok(AddRequest {
-        candidates,
-        assignments,
-        command,
-        prompt: args.command.prompt()?,
-        limits: args.attempts.given_limits(),
-        change,
-    })
+    Ok((new, change))
 }
 
 /// Reads the patch that `--patch` names.

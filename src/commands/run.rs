@@ -133,7 +133,7 @@ struct PlannedRun<'a> {
 fn begin(session: &Session, args: &RunArgs) -> Result<u8> {
     let plan = PlannedRun::new(session, args, GivenLimits::default())?;
     let mut request = args.shared.request(session)?;
-    let commands = request.commands();
+    let commands = request.new.commands();
     if commands.is_empty() {
         return Err(Error::usage("there is no command to run")
             .hint("name agents and their task: `git frites run --agent claude=2 -p TEXT`")

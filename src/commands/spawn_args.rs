@@ -18,7 +18,7 @@ use crate::model::run::{Assignment, GivenLimits, Run};
 use crate::ops::session::Session;
 use crate::ops::spawn::attempts::AttemptOptions;
 use crate::ops::spawn::limits::require_candidates;
-use crate::ops::spawn::{Request, Start};
+use crate::ops::spawn::{NewCandidates, Request, Start};
 use crate::process::Limits;
 use crate::store::select::{Matching, Scope};
 
@@ -40,7 +40,7 @@ pub struct SharedSpawnArgs {
 impl SharedSpawnArgs {
     /// The new run that the options describe. Checks all options before it changes anything.
     pub fn request(&self, session: &Session) -> Result<Request> {
-        Ok(Request { limits: self.attempts.given_limits(), ..self.new.request(session)? })
+        self.new.request(session, self.attempts.given_limits())
     }
 }
 
@@ -79,10 +79,10 @@ pub struct NewRunArgs {
 }
 
 impl NewRunArgs {
-    /// The new run that the options describe, without time limits. Checks all options before it changes
+    /// The new run that the options describe, with these time limits. Checks all options before it changes
     /// anything.
-    pub fn request(&self, session: &Session) -> Result<Request> {
-        let (candidates, agents) = self.candidates.resolve(session, &[], 2)?;
+    pub fn request(&self, session: &Session, limits: GivenLimits) -> Result<Request> {
+        let new = self.candidates.with_command(session, &[], 2, &self.command)?;
         let start = match &self.from {
             Some(address) => {
                 let (run, name) = existing(session, "--from", address)?;
@@ -92,17 +92,13 @@ impl NewRunArgs {
         };
         let request = Request {
             name: self.run.clone(),
-            candidates,
+            new: NewCandidates { limits, ..new },
             start,
             task: self.task.clone(),
-            prompt: self.command.prompt()?,
-            command: self.command.command.clone(),
-            agents,
-            limits: GivenLimits::default(),
             arguments: Vec::new(),
             merge_into: None,
         };
-        request.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
+        request.new.commands().iter().try_for_each(|(_, command)| command.require_prompt())?;
         Ok(request)
     }
 }
@@ -170,6 +166,20 @@ impl CandidateArgs {
         }
         refuse_twins(&names)?;
         Ok((names, agents))
+    }
+
+    /// The candidates that [`CandidateArgs::resolve`] names, with their command and prompt, and without time limits.
+    pub fn with_command(
+        &self,
+        session: &Session,
+        taken: &[Name],
+        default: u32,
+        command: &CommandArgs,
+    ) -> Result<NewCandidates> {
+        let (names, agents) = self.resolve(session, taken, default)?;
+        let prompt = command.prompt()?;
+        let command = command.command.clone();
+        Ok(NewCandidates { names, agents, command, prompt, limits: GivenLimits::default() })
     }
 }
 

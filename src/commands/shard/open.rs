@@ -12,7 +12,7 @@ use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
 use crate::model::part::SharedTerms;
 use crate::model::rank::Rank;
-use crate::model::run::Run;
+use crate::model::run::{GivenLimits, Run};
 use crate::ops::judge::JudgeOptions;
 use crate::ops::session::Session;
 use crate::ops::shard;
@@ -102,7 +102,7 @@ fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()
 
 /// Makes a run whose attempts are made by other machines.
 fn open_attempts(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
-    let request = args.new.request(session)?;
+    let request = args.new.request(session, GivenLimits::default())?;
     let run = shard::open_attempts(session, request, args.remote.as_deref())?;
     if args.json || args.quiet {
         let report = AttemptReport::default();

@@ -164,13 +164,9 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
 fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     let Session { repo, store, .. } = session;
     let short = branch.short();
-    let mut free = format!("{short}-2");
-    for n in 3.. {
-        if repo.read_ref(&RefName::of_branch(&free))?.is_none() {
-            break;
-        }
-        free = format!("{short}-{n}");
-    }
+    let mut names = (2..).map(|number| format!("{short}-{number}"));
+    let free = names.find(|name| !matches!(repo.read_ref(&RefName::of_branch(name)), Ok(Some(_))));
+    let free = free.unwrap_or_default();
     let beside = format!("or land on another branch: `--branch {free}`");
     let error = Error::fatal(format!("a branch named '{short}' exists"));
     for candidate in store.candidates(run) {

@@ -15,13 +15,13 @@ use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_
 pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
-    limits::require_candidates(session, 0, request.candidates.len())?;
-    if request.commands().len() < request.candidates.len() {
+    limits::require_candidates(session, 0, request.new.names.len())?;
+    if request.new.commands().len() < request.new.names.len() {
         return Err(Error::usage("there is no command to run later").hint(
             "name agents and their task: `--agent claude=2 -p TEXT`, or give a command: `-- CMD`",
         ));
     }
-    if let Some(word) = request.command.iter().find(|word| word.to_str().is_none()) {
+    if let Some(word) = request.new.command.iter().find(|word| word.to_str().is_none()) {
         return Err(Error::usage(format!("'{}' is not UTF-8", word.display()))
             .hint("a run that starts later is a record, which holds UTF-8 alone"));
     }

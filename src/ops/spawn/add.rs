@@ -1,39 +1,18 @@
 //! Adds candidates to an existing run: all of them, or none. The new candidates start from the run's base. A
 //! change that was made elsewhere (a patch or a commit) can be put into their worktrees first.
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::sync::Arc;
-
 use crate::error::{Error, Result};
 use crate::git::index::ScratchIndex;
 use crate::git::merge::{self, MergeResult};
 use crate::integrity::trust;
 use crate::model::name::Name;
 use crate::model::oid::Oid;
-use crate::model::run::{Addition, Assignment, GivenLimits, Run};
+use crate::model::run::{Addition, Run};
 use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::prepare::Preparation;
-use crate::ops::spawn::{SpawnedRun, commands_of, limits, make};
+use crate::ops::spawn::{NewCandidates, SpawnedRun, limits, make};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
-
-/// The description of candidates that join a run. Their names are valid and distinct.
-pub struct AddRequest {
-    /// The candidates, in spawn order.
-    pub candidates: Vec<Name>,
-    /// The commands of the candidates; empty if people work in the worktrees.
-    pub assignments: BTreeMap<Name, Assignment>,
-    /// The command that the user typed for all candidates. Unlike a command in a record, it need not be
-    /// UTF-8.
-    pub command: Vec<OsString>,
-    /// The prompt for the commands; with `None`, they get the run's prompt.
-    pub prompt: Option<Arc<[u8]>>,
-    /// The time limits that the user gave for the commands.
-    pub limits: GivenLimits,
-    /// The change that each candidate starts with.
-    pub change: Option<ChangeSource>,
-}
 
 /// A change that was made elsewhere and that new candidates start with.
 pub enum ChangeSource {
@@ -44,30 +23,36 @@ pub enum ChangeSource {
     Commit(String),
 }
 
-/// Adds candidates to a run. After an error, no candidate has been added.
+/// Adds candidates to a run; if they have no prompt, they get that of the run. Each of them starts with the change, if
+/// there is one. After an error, no candidate has been added.
 ///
 /// All checks come before the first effect: the limits, the programs, the disk space, and whether the change
 /// applies.
-pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedRun> {
+pub fn add(
+    session: &Session,
+    run: &Run,
+    mut new: NewCandidates,
+    change: Option<ChangeSource>,
+) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("add", run = %run.run).entered();
     let Session { repo, store, .. } = session;
-    let AddRequest { candidates: names, assignments, command, prompt, limits: given, change } =
-        request;
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
     // While this lock is held, no other process can judge the run, add candidates to it, or remove it.
     let (lock, mut run) = store.lock_and_read(&run.run)?;
-    refuse_taken(&run, &names)?;
-    limits::require_room(session, run.candidates.len(), names.len())?;
+    refuse_taken(&run, &new.names)?;
+    limits::require_room(session, run.candidates.len(), new.names.len())?;
     let shared = run.prompt.as_ref().map(|blob| repo.blob(blob)).transpose()?;
-    let text = prompt.clone().or_else(|| shared.map(Into::into));
-    let commands = commands_of(&names, &assignments, &command, text.as_ref());
+    let prompt = new.prompt.clone();
+    new.prompt = new.prompt.or_else(|| shared.map(Into::into));
+    let commands = new.commands();
+    let NewCandidates { names, agents, limits: given, .. } = new;
     for (_, command) in &commands {
         command.require_prompt()?;
         command.require_program()?;
     }
-    if !assignments.is_empty() {
+    if !agents.is_empty() {
         guard::choose(session)?;
     }
     let seed = change.map(|change| change.tree(session, &run)).transpose()?;
@@ -80,7 +65,7 @@ pub fn add(session: &Session, run: &Run, request: AddRequest) -> Result<SpawnedR
 
     let prompt = prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     run.candidates.extend(names.iter().cloned());
-    run.agents.extend(assignments);
+    run.agents.extend(agents);
     run.added
         .extend(names.iter().map(|name| (name.clone(), Addition { seed, prompt, limits: given })));
     let repository = store.lock_repository()?;

@@ -44,55 +44,52 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 use crate::store::intents::Phase;
 
-/// The description of a new run. Its candidates' names are valid and distinct.
+/// The description of new candidates. Their names are valid and distinct.
+pub struct NewCandidates {
+    /// The candidates, in spawn order.
+    pub names: Vec<Name>,
+    /// The agents or commands of the candidates that have their own.
+    pub agents: BTreeMap<Name, Assignment>,
+    /// The command that the user typed for all candidates; empty if agents or people work in the worktrees. Unlike
+    /// a command in a record, it need not be UTF-8.
+    pub command: Vec<OsString>,
+    /// The prompt for the commands.
+    pub prompt: Option<Arc<[u8]>>,
+    /// The time limits that the user gave for the commands.
+    pub limits: GivenLimits,
+}
+
+impl NewCandidates {
+    /// The commands of the candidates: the typed command if there is one; else each candidate's own. A candidate in
+    /// whose worktree a person works has no command.
+    pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
+        let mut commands = Vec::new();
+        for name in &self.names {
+            let command = match (self.command.as_slice(), self.agents.get(name)) {
+                ([], None) => continue,
+                ([], Some(own)) => CandidateCommand::assigned(own, self.prompt.clone()),
+                (argv, _) => CandidateCommand::typed(argv, self.prompt.clone()),
+            };
+            commands.push((name.clone(), command));
+        }
+        commands
+    }
+}
+
+/// The description of a new run.
 pub struct Request {
     /// The run's name; the next number if `None`.
     pub name: Option<Name>,
-    /// The run's candidates, in spawn order.
-    pub candidates: Vec<Name>,
+    /// The run's candidates.
+    pub new: NewCandidates,
     /// The commit that the candidates start from.
     pub start: Start,
     /// The id of the task that the run belongs to, if the user gave one.
     pub task: Option<String>,
-    /// The prompt for the candidates' commands.
-    pub prompt: Option<Arc<[u8]>>,
-    /// The command that the user typed for all candidates; empty if agents or people work in the worktrees.
-    pub command: Vec<OsString>,
-    /// The agents of the candidates that have one.
-    pub agents: BTreeMap<Name, Assignment>,
-    /// The time limits that the user gave for the commands.
-    pub limits: GivenLimits,
     /// The arguments with which the user called `git frites run`.
     pub arguments: Vec<String>,
     /// The branch that `git frites run` will merge a verified winner into.
     pub merge_into: Option<RefName>,
-}
-
-impl Request {
-    /// The commands of the candidates. A candidate in whose worktree a person works has no command.
-    pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
-        commands_of(&self.candidates, &self.agents, &self.command, self.prompt.as_ref())
-    }
-}
-
-/// The commands of these candidates. If `typed` is not empty, it is the command of all of them; else each
-/// candidate's command is its own assignment. A candidate without an assignment is left out.
-fn commands_of(
-    candidates: &[Name],
-    assignments: &BTreeMap<Name, Assignment>,
-    typed: &[OsString],
-    prompt: Option<&Arc<[u8]>>,
-) -> Vec<(Name, CandidateCommand)> {
-    let mut commands = Vec::new();
-    for name in candidates {
-        let command = match (typed, assignments.get(name)) {
-            ([], None) => continue,
-            ([], Some(own)) => CandidateCommand::assigned(own, prompt.cloned()),
-            (argv, _) => CandidateCommand::typed(argv, prompt.cloned()),
-        };
-        commands.push((name.clone(), command));
-    }
-    commands
 }
 
 /// The commit that a run's candidates start from, and where that commit comes from.
@@ -190,15 +187,15 @@ pub struct SpawnedRun {
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
-    limits::require_room(session, 0, request.candidates.len())?;
-    let commands = request.commands();
+    limits::require_room(session, 0, request.new.names.len())?;
+    let commands = request.new.commands();
     commands.iter().try_for_each(|(_, command)| command.require_program())?;
     if !commands.is_empty() {
         guard::choose(session)?;
     }
     trust::require_trust(session.integrity(), None)?;
     refuse_blocked_refs(session)?;
-    let preparation = Preparation::new(session, &request.start.base, request.candidates.len())?;
+    let preparation = Preparation::new(session, &request.start.base, request.new.names.len())?;
     let tree = session.repo.commit(&request.start.base)?.tree;
     preparation.warn_of_missing_files(session, &tree, &commands)?;
     let repository = session.store.lock_repository()?;
@@ -239,7 +236,8 @@ pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
 /// lock.
 pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
-    let prompt = request.prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
+    let NewCandidates { names, agents, command, prompt, limits } = request.new;
+    let prompt = prompt.map(|text| repo.store_blob(text.as_ref())).transpose()?;
     let (name, lock) = match request.name {
         Some(name) => {
             store.refuse_taken(&name)?;
@@ -253,17 +251,17 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         run: name,
         base: request.start.base,
         created: jiff::Timestamp::now(),
-        candidates: request.candidates,
-        command: words(&request.command),
+        candidates: names,
+        command: words(&command),
         prompt,
         task: request.task,
         worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
         parent: request.start.parent,
-        agents: request.agents,
+        agents,
         synthesis: BTreeMap::new(),
         added: BTreeMap::new(),
         tasks: BTreeMap::new(),
-        limits: request.limits,
+        limits,
         arguments: request.arguments,
         merge_into: request.merge_into,
     };
