@@ -121,7 +121,7 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/c1:refs/frites/1/c1"]);
     let of_remote = || world.git_in(Path::new(&url), ["for-each-ref", "refs/frites/"]);
     let before = (of_remote(), world.git_in(&clone, ["for-each-ref"]));
-    let words = "the captures of 1/c2, 1/c3 are not here";
+    let words = "captures are not here: 1/c2, 1/c3";
     for command in [
         &["judge", "--replay", "1"][..],
         &["judge", "--trust-config", "1"],
@@ -137,7 +137,7 @@ fn clone_that_lacks_captures_decides_nothing_and_opens_nothing() {
     world.git_in(Path::new(&url), ["update-ref", "-d", "refs/frites/1/c2"]);
     world
         .frites_in(&other, ["shard", "collect", "--remote", "origin", "1"])
-        .refuses(128, "the capture of 1/c2 is not here");
+        .refuses(128, "captures are not here: 1/c2");
 }
 
 /// An attempt whose last state was captured while it ran, or before it was interrupted, counts by

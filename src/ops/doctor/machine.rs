@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use crate::error::{Result, describe};
 use crate::fs::tree::delete_tree;
 use crate::git::version;
@@ -42,6 +44,8 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
             found.push(Finding::good("cache", format!("'{}'", cache.display())));
             found.extend(worlds(probe::refusal(room.path())));
             found.push(reflinks("reflinks in the cache", room.path()));
+            // `TempDir` cannot delete the unreadable directory that a trial overlay leaves behind.
+            let _ = delete_tree(room.path());
         }
         Err(error) => found.push(
             Finding::broken(
@@ -58,27 +62,10 @@ pub(super) fn findings() -> Result<Vec<Finding>> {
     Ok(found)
 }
 
-/// A temporary directory that is deleted when this is dropped. Unlike `TempDir`, this can also delete the
-/// unreadable directory that a trial overlay leaves behind.
-pub(super) struct TrialDirectory(PathBuf);
-
-impl TrialDirectory {
-    pub(super) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TrialDirectory {
-    fn drop(&mut self) {
-        let _ = delete_tree(&self.0);
-    }
-}
-
 /// A new temporary directory in `dir`.
-pub(super) fn scratch_in(dir: &Path) -> io::Result<TrialDirectory> {
+pub(super) fn scratch_in(dir: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(dir)?;
-    let made = tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)?;
-    Ok(TrialDirectory(made.keep()))
+    tempfile::Builder::new().prefix(".git-frites-doctor-").tempdir_in(dir)
 }
 
 fn git() -> Finding {

@@ -16,6 +16,7 @@ use crate::model::verdict::{Baseline, Entry, Verdict};
 use crate::model::world::WorldKind;
 use crate::ops::beside::{AttemptsAtWork, Beside, NextAttempt};
 use crate::ops::guard;
+use crate::ops::judge::RepeatedJudging;
 use crate::ops::judge::confirm::{open_claims, stumbled, to_confirm};
 use crate::ops::judge::entries;
 use crate::ops::judge::next_step::{StepRules, StepsTaken, next_step};
@@ -84,19 +85,19 @@ impl EndedAttempts {
     }
 }
 
-impl<'a> EagerJudge<'a> {
-    /// A judge for the attempts of a run. Attempts that are not in `starting` have ended before, and are
-    /// judged immediately. `rounds` decides which failed candidates get another round while other attempts are
-    /// at work. Once `enough` attempts have passed, the others are ended. Fails if the oracle's commands cannot
-    /// run as the configuration requires.
-    pub(super) fn new(
-        session: &'a Session,
-        options: &'a JudgeOptions,
-        memory: &'a Memory,
+impl<'a> RepeatedJudging<'a> {
+    /// A judge that works while the attempts in `starting` run. Attempts that are not in `starting` have ended
+    /// before, and are judged immediately. `rounds` decides which failed candidates get another round while
+    /// other attempts are at work. Once `enough` attempts have passed, the others are ended. Fails if the
+    /// oracle's commands cannot run as the configuration requires.
+    pub fn beside(
+        &'a self,
         run: &'a Run,
         starting: &[Name],
-        (rounds, enough): (&'a dyn RoundGiver, Option<u32>),
+        rounds: &'a dyn RoundGiver,
+        enough: Option<u32>,
     ) -> Result<EagerJudge<'a>> {
+        let Self { session, options, memory } = self;
         let terms = options.terms_to_run(session, &options.oracle(session, run.root())?)?;
         let only_base = why_late(session, terms.settings.commands.world)?.is_some();
         let before = run.candidates.iter().filter(|name| !starting.contains(name));
@@ -115,11 +116,13 @@ impl<'a> EagerJudge<'a> {
             changed: Condvar::new(),
         })
     }
+}
 
+impl EagerJudge<'_> {
     fn try_work(&self, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let EagerJudge { session, options, memory, .. } = *self;
         let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
-        let _kept = KeptCommits::new(session, self.run);
+        let _kept = KeptCommits(session, self.run);
         baseline::judge_beside(&session.store, &self.run.run, runner.commands)?;
         let on_end = |result: &StageResult| match result.is_unjudgeable() {
             true => attempts.gate.lock(format!(

@@ -60,12 +60,10 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
             || trees.any(|tree| tree.is_judged_for(name))
     });
     let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
-    let what = match names.as_slice() {
-        [] => return Ok(()),
-        [one] => format!("the capture of {one} is not here"),
-        all => format!("the captures of {} are not here", all.join(", ")),
-    };
-    Err(Error::fatal(what).hint(format!(
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(Error::fatal(format!("captures are not here: {}", names.join(", "))).hint(format!(
         "fetch the whole run: `git fetch REMOTE 'refs/frites/{0}/*:refs/frites/{0}/*'`, or decide with `git frites shard collect --remote REMOTE {0}`",
         run.run
     )))

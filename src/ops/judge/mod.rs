@@ -22,7 +22,7 @@ pub mod worlds;
 
 pub use base_tests::{is_source_unknown, plan_for as plan_base_tests};
 pub use changed_file::changed_files;
-pub use eager::{EagerJudge, NextRounds, RoundGiver, why_late};
+pub use eager::{NextRounds, RoundGiver, why_late};
 pub use entries::changed_deciders;
 pub use options::JudgeOptions;
 pub use overruled::overrule_results;
@@ -34,7 +34,6 @@ pub use runner::judge_commit;
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::model::decision::decide;
-use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Stage, StageResult};
 use crate::model::ranking::Rules;
@@ -62,19 +61,6 @@ impl<'a> RepeatedJudging<'a> {
         RepeatedJudging { session, options, memory: Memory::default() }
     }
 
-    /// A judge that works while the attempts in `starting` run. `rounds` gives further rounds, and `enough`
-    /// passes end the other attempts.
-    pub fn beside(
-        &'a self,
-        run: &'a Run,
-        starting: &[Name],
-        rounds: &'a dyn RoundGiver,
-        enough: Option<u32>,
-    ) -> Result<EagerJudge<'a>> {
-        let Self { session, options, memory } = self;
-        EagerJudge::new(session, options, memory, run, starting, (rounds, enough))
-    }
-
     /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known yet,
     /// decides, and records the verdict. Calls `on_oracle` with the commands before they run.
     ///
@@ -89,7 +75,7 @@ impl<'a> RepeatedJudging<'a> {
         let _span = tracing::info_span!("judge", run = %run.run).entered();
         let (_lock, run) = &session.store.lock_and_read(&run.run)?;
         entries::require_captures(session, run)?;
-        let _kept = KeptCommits::new(session, run);
+        let _kept = KeptCommits(session, run);
         let oracle = options.oracle(session, run.root())?;
         on_oracle(&oracle)?;
         let terms = options.terms_to_run(session, &oracle)?;

@@ -109,7 +109,8 @@ impl Attempts<'_> {
         let mut candidates = names.iter().map(|name| store.candidate(run, name));
         candidates
             .try_for_each(|one| one.update(|record| record.begin_access(&access)).map(drop))?;
-        let terms = AttemptTerms::new(options.limits, options.keep, guard);
+        let AttemptOptions { limits, keep, .. } = *options;
+        let terms = AttemptTerms { limits, keep, guard, ..AttemptTerms::default() };
         let jobs = options.jobs_for(attempts.iter().map(|one| &one.command));
         let board = Board::new(WorkKind::Attempts, jobs);
         let cancel = Cancel::default();

@@ -37,6 +37,7 @@ const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directo
                             writes there";
 
 /// The terms that all commands have that are started together.
+#[derive(Default)]
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
     pub limits: Limits,
@@ -48,20 +49,6 @@ pub(super) struct AttemptTerms {
     pub cost_limit: CostLimit,
     /// Ends the running commands once enough candidates have passed.
     pub enough: Cancel,
-}
-
-impl AttemptTerms {
-    /// The terms for commands that are not started yet.
-    pub fn new(limits: Limits, keep: bool, guard: Option<Guard>) -> AttemptTerms {
-        AttemptTerms {
-            limits,
-            keep,
-            guard,
-            stopped: StoppedAgents::default(),
-            cost_limit: CostLimit::default(),
-            enough: Cancel::default(),
-        }
-    }
 }
 
 /// The command of a candidate, and what it needs to run.
