@@ -55,7 +55,7 @@ impl JudgingPlan {
         let oracle = judging.oracle(session, base)?;
         commands.iter().try_for_each(|(_, command)| command.require_program())?;
         let cache = pool::home(&session.repo)?;
-        disk_space::require_space_to_judge(session, &cache, base, judging.jobs.max(1))?;
+        disk_space::require_space(session, &cache, base, judging.jobs.max(1), "checkouts")?;
         warn_of_agents(session, commands);
         let terms = judging.terms_to_run(session, &oracle)?;
         let late = why_late(session, terms.settings.commands.world)?;

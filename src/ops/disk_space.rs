@@ -9,31 +9,9 @@ use crate::model::oid::Oid;
 use crate::ops::session::Session;
 use crate::ui::table;
 
-/// Fails if the worktrees of a new run would leave less than `limits.min-free-disk` free.
-pub fn require_space(session: &Session, base: &Oid, candidates: usize) -> Result<()> {
-    let root = session.store.worktrees(session.config.get(keys::SPAWN_WORKTREE_ROOT).as_deref());
-    require_free(session, &root, base, candidates, "worktrees").map_err(|e| {
-        e.hint("make room with `git frites clean RUN`, or spawn fewer with `-n`").hint(LESS_FREE)
-    })
-}
-
-/// Fails if the judge checkouts of `jobs` parallel jobs in `directory` would leave less than
-/// `limits.min-free-disk` free.
-pub fn require_space_to_judge(
-    session: &Session,
-    directory: &Path,
-    base: &Oid,
-    jobs: usize,
-) -> Result<()> {
-    require_free(session, directory, base, jobs, "checkouts").map_err(|e| {
-        e.hint("make room with `git frites clean RUN`, or judge fewer at once with `-j`")
-            .hint(LESS_FREE)
-    })
-}
-
-const LESS_FREE: &str = "or let less stay free: `git config frites.limits.min-free-disk SIZE`";
-
-fn require_free(
+/// Fails if `count` checkouts of `base` in the directory `place` would leave less than `limits.min-free-disk`
+/// free. `what` are the words for the checkouts.
+pub fn require_space(
     session: &Session,
     place: &Path,
     base: &Oid,
@@ -54,5 +32,7 @@ fn require_free(
         size(needed),
         size(each),
         size(reserve)
-    )))
+    ))
+    .hint("make room with `git frites clean RUN`, or ask for fewer at once (`-n`, `-j`)")
+    .hint("or let less stay free: `git config frites.limits.min-free-disk SIZE`"))
 }

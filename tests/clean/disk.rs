@@ -14,7 +14,7 @@ fn judge_with_too_little_free_disk_is_refused() {
     assert!(
         answer
             .stderr
-            .contains("hint: make room with `git frites clean RUN`, or judge fewer at once"),
+            .contains("hint: make room with `git frites clean RUN`, or ask for fewer at once"),
         "{}",
         answer.stderr
     );

@@ -65,7 +65,9 @@ impl Preparation {
     /// Finds the seeds and the setup command for this number of worktrees. Fails if the disk is too full for
     /// the worktrees, or if the program of the setup command is missing.
     pub fn new(session: &Session, base: &Oid, worktrees: usize) -> Result<Preparation> {
-        disk_space::require_space(session, base, worktrees)?;
+        let root = session.config.get(keys::SPAWN_WORKTREE_ROOT);
+        let root = session.store.worktrees(root.as_deref());
+        disk_space::require_space(session, &root, base, worktrees, "worktrees")?;
         let setup = session
             .config
             .command(keys::SPAWN_SETUP)

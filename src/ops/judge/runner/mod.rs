@@ -230,7 +230,8 @@ impl<'a> OracleRunner<'a> {
     }
 
     fn require_space(&self, commit: &Oid, checkouts: usize) -> Result<()> {
-        disk_space::require_space_to_judge(self.session, &self.checkouts.dir, commit, checkouts)
+        let place = &self.checkouts.dir;
+        disk_space::require_space(self.session, place, commit, checkouts, "checkouts")
     }
 }
 
