@@ -101,7 +101,8 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
     let kind = match preferred_synthesis(case.passing) {
         _ if all_usable.all(|e| e.results.is_empty()) => DecisionKind::NoOracle,
         _ if !case.missing.is_empty() => DecisionKind::Undecided,
-        // A contradicted candidate is ranked before every other candidate that did not pass.
+        // A candidate whose test report contradicts an exit code of 0 is ranked before every other candidate
+        // that did not pass.
         _ if first.is_contradicted() => {
             match first.results.stopped_at().map(|result| &result.outcome) {
                 Some(Outcome::MissingTests { .. }) => DecisionKind::MissingTests,
@@ -266,7 +267,8 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     "it was spawned first".into()
 }
 
-/// The reason why the tests of a failed candidate rank it before another one that failed the same command.
+/// The reason why `a` is ranked before `b`, if neither passed, both got equally far in the commands, and their
+/// tests decide; `None` if their tests do not decide.
 fn nearer(a: &Entry, b: &Entry, rules: Rules) -> Option<String> {
     if !a.not_run() && !b.not_run() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
         return Some(LEAVES_OUT_NONE.into());
@@ -610,7 +612,7 @@ mod tests {
         assert_eq!((winner.as_str(), why.contains("a was spawned first")), ("a", true));
     }
 
-    /// An entry with a tree of its own for each letter.
+    /// An entry with this tree. Entries with the same character for `tree` have the same tree.
     fn of_tree(name: &str, index: u32, lines: u64, tree: char) -> Entry {
         let tree = Oid::parse(&tree.to_string().repeat(40));
         Entry { tree, ..entry(name, index, lines, 1, &PASS) }
@@ -689,7 +691,8 @@ mod tests {
         };
         let reason = "; synthesis-1 is not preferred: its 305 lines are more than 1.5 times the 11 \
                       that it drew on";
-        // A clean pass ranks before a flaky one, and the higher agreement before the lower.
+        // Without its ceiling, the synthesis would come first: by its clean pass before two flaky ones, or by
+        // the highest agreement.
         for (ends, rank) in [(&flaky, Rank::BlastRadius), (&PASS, Rank::Agreement)] {
             let entries = [entry("a", 1, 5, 1, ends), entry("b", 2, 6, 1, ends), synthesis(305)];
             let rules = Rules { rank, ..Rules::default() };
@@ -927,7 +930,7 @@ mod tests {
         })
     }
 
-    /// One of several trees of a size: entries with the same tree have the same size.
+    /// The tree number `which` of those with this size. So entries with the same tree have the same size.
     fn tree_of(lines: u64, files: u64, which: u64) -> Option<Oid> {
         Oid::parse(&format!("{:040x}", lines * 100 + files * 10 + which))
     }

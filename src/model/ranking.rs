@@ -45,8 +45,9 @@ impl Rules {
     /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other rankings,
     /// and `cross` becomes `blast-radius` if no test counts.
     ///
-    /// Different agents tend to make different mistakes, so their agreement says more than the size
-    /// of a change. Several runs of one agent tend to make the same mistakes.
+    /// Without `cross`, `auto` becomes `agreement` if several agents or commands made the candidates: they tend to
+    /// make different mistakes, so their agreement says more than the size of a change. Several runs of one agent
+    /// tend to make the same mistakes.
     #[must_use]
     pub fn settled(self, entries: &[Entry]) -> Rules {
         let neutral = cross_score::neutral_score(entries);

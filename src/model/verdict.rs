@@ -47,7 +47,7 @@ pub enum DecisionKind {
     NearMiss,
     /// Only builds or lints were detected, and they passed: nothing tests the change.
     NoTests,
-    /// There was no command to run. The smallest candidate is shown.
+    /// There was no command to run. The first candidate in the ranking is shown.
     NoOracle,
     /// A missing outcome could change the recommendation; or no candidate passed, and a command says that it
     /// cannot tell whether one of them is right. The best candidate so far is shown.

@@ -84,11 +84,12 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
     }
 }
 
-/// The hint for a winner that may be a part of the change only: another candidate that passed has tests that the
-/// winner fails, or more tests, which were not run on the winner. `None` if there is no such candidate.
+/// The hint for a winner that may lack a part of the change. Either the winner fails tests of another candidate
+/// that passed, or another candidate that passed ran more tests than the winner, and its tests were not run on the
+/// winner. `None` if there is no such candidate.
 ///
-/// A test that only its author passes counts for no other candidate, because its author may have misread the
-/// task. A person can tell by reading it.
+/// A test that only its author passes does not count in the ranking, because its author may have misread the
+/// task. A person who reads the test can tell whether the author did.
 fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     let run = &verdict.run;
     let entries = &verdict.candidates;
@@ -125,7 +126,8 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     Some(format!("{does}: `{command}` runs the tests of each candidate on the others"))
 }
 
-/// The commands that judge a candidate without its added tests, which was not needed for the decision.
+/// The commands that judge a candidate without its added tests, and then decide again. The decision so far did
+/// not need this judging.
 pub fn confirm_pending(terms: &Terms, run: &Name, name: &Name) -> String {
     let judge = terms.judge_command(run, &format!(" --candidate {name}"));
     format!("{judge} && {}", terms.judge_command(run, " --replay"))
@@ -141,8 +143,8 @@ fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<Str
     })
 }
 
-/// The end of the hint that says how to see why a command failed: how to see why it fails on the base, too.
-/// Empty if this command does not fail on the base.
+/// The end of the hint on a failed command. It says how to see why the same command fails on the base, too, and is
+/// empty if the command does not fail there.
 fn output_of_base(verdict: &Verdict, name: &Name) -> String {
     let stopped = verdict.entry(name).and_then(|entry| entry.results.stopped_at());
     let base = verdict.baseline.as_ref().zip(stopped);

@@ -33,8 +33,8 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
-/// If more new files can only be settings of tools, none of them counts as a setting, because it would take too
-/// long to search for the name of each file in all other changed files.
+/// If there are more new files that can only be settings of tools, none of them counts as a setting: it would
+/// take too long to search for the name of each such file in all other changed files.
 const MOST_SETTINGS: usize = 64;
 
 /// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
@@ -193,7 +193,8 @@ impl<'c, 'p> Choices<'c, 'p> {
                 | PutBack::Inseparable(_)
                     if file.is_submodule || file.is_link =>
                 {
-                    // With the base's file there, the second judging would not see the code that lands.
+                    // If the base's version of a source file were put back here, the second judging would not
+                    // run the code that lands.
                     if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some()
                     {
                         PutBack::Inseparable(
@@ -235,8 +236,9 @@ impl<'c, 'p> Choices<'c, 'p> {
 
     /// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
     /// test. This is certain only in a language whose modules name the files with tests; in other languages, a
-    /// test runner searches certain directories. A moved file is kept only if the second judging would not take
-    /// the new file out as a whole. A new file counts as the new place of only one old file.
+    /// test runner searches certain directories. A moved file is not kept if the second judging would take out
+    /// the whole file at its new path, for example because the new path is that of a test. If two old files have
+    /// the same text, a new file counts as the new place of only one of them.
     fn keep_moved(&mut self) {
         let gone = self.changes.iter().filter(|file| file.after.bytes().is_none());
         for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {

@@ -168,8 +168,8 @@ fn merge_message(
     message
 }
 
-/// The first parent of a merge: the target's tip. If the target is a candidate with uncommitted work, it is a
-/// new commit of that work.
+/// The first parent of a merge: the target's tip. If the target is a candidate with uncommitted work, the first
+/// parent is a new commit of that work, made on the tip.
 pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(target.state())?.tree;

@@ -290,8 +290,8 @@ fn make(
     drop(repository);
     let filled = registered.and_then(|registered| {
         let populate = || populate(session, run, names, &registered, preparation);
-        // The uncommitted changes of the user's checkout do not matter to worktrees that begin with a change
-        // from elsewhere.
+        // A worktree that begins with a change from elsewhere needs no uncommitted changes of the user's
+        // checkout, so the user is not told that it lacks them.
         let prepared = match names.iter().any(|name| run.seed(name).is_some()) {
             false => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             true => populate()?,
@@ -439,8 +439,9 @@ fn prepare_candidate(
         true => tree::disk_usage(&path),
         false => capture::size_of_new_worktree(&candidate.directory().index()),
     };
-    // If the worktree is made again, the record keeps the mark for review, the cost so far, and the access of
-    // earlier commands.
+    // If the worktree is made again, the new record takes three things from the old one: whether a person wants
+    // to review the worktree, the agents' usage so far, and the access that earlier commands had outside of the
+    // worktree.
     let before = candidate.record()?;
     (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
     if let Some(failure) = &prepared.failure {
