@@ -54,7 +54,7 @@ pub struct JudgeArgs {
     /// oracle.timeout, or 10m]
     #[arg(help_heading = "Judging", long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// Judge in the worktrees themselves: faster, but the verdict is never verified
+    /// Judge in the worktrees themselves: faster, but never verified, and not confined
     #[arg(help_heading = "Judging", long, conflicts_with_all = ["protect", "cross"])]
     pub in_place: bool,
     /// Run nothing: show what would run, where it was found, and what is missing

@@ -83,6 +83,11 @@ impl Worktree {
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
+            // A directory that is moved to another one must be writable itself, and an attempt may have changed that.
+            let mode = fs::metadata(path).map(|meta| meta.permissions().mode()).unwrap_or(0o700);
+            if mode & 0o200 == 0 {
+                let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o700));
+            }
             fs::rename(path, bin.worktree()).could_not("move", path)?;
         }
         unregister(admin, &bin.entry())?;

@@ -153,14 +153,14 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
     base.failing.iter().filter(|name| modules.contains(name.as_str())).count() as u64
 }
 
-/// The number of tests that fail by a printed report, and do not fail on the base. A command that runs several
-/// suites can lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of
-/// a test runner print failures that are none. Neither do tests that also pass, because they may have run again,
-/// unless the base has several tests of one name: then another test may have passed. (A report file counts as a
-/// whole already.)
+/// The number of tests that fail by a report, and do not fail on the base. A command that runs several suites can
+/// lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of a test runner
+/// print failures that are none. Neither do tests that also pass, because they may have run again, unless the base
+/// has several tests of one name: then another test may have passed. (The other failures in a report file count
+/// already where the file is read.)
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
-    if own.printed_by.is_none() || of_base.is_none() && !base.results.passed() {
+    if of_base.is_none() && !base.results.passed() {
         return 0;
     }
     let has = |names: &[String], name: &String| names.binary_search(name).is_ok();
@@ -169,8 +169,11 @@ fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
         is_clean && base.total - base.skipped > base.passing.len() as u64
     });
     let names = own.failing.iter().filter(|name| {
-        !of_base.is_some_and(|base| has(&base.failing, name))
-            && (has_namesakes || !has(&own.also_passing, name))
+        let counts = match has(&own.also_passing, name) {
+            true => has_namesakes,
+            false => own.printed_by.is_some(),
+        };
+        counts && !of_base.is_some_and(|base| has(&base.failing, name))
     });
     names.count() as u64
 }

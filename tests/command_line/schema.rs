@@ -555,7 +555,8 @@ fn judged_in_every_way(checker: &mut Checker) {
     let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";
     checker.answer("judge", 0, near(once, &["--retries", "1"]));
     checker.answer("judge", 0, near("true", &["--cold", "--until-pass", "--rank", "agreement"]));
-    checker.answer("judge", 3, near("true", &["--in-place"]));
+    let in_place = "FRITES_SANDBOX_MODE=auto git-frites judge --json --test true --in-place";
+    checker.answer("judge", 3, world.sh(&world.repo, in_place));
     world.frites(["task", "1", "T-5"]).expect(0);
     checker.answer("judge-candidate", 0, near("true", &["--candidate", "c1"]));
     checker.answer("judge-candidate", 3, near("exit 125", &["--candidate", "c1"]));

@@ -69,7 +69,8 @@ fn a_base_that_passes_makes_the_verdict_say_that_a_pass_proves_less() {
 
 #[test]
 fn judging_in_place_leaves_the_base_out() {
-    let world = World::new();
+    let mut world = World::new();
+    world.set_env("FRITES_SANDBOX_MODE", "auto");
     world.attempts(&[SMALL]);
     let json = world.frites(["judge", "--in-place", "--json", "--test", TEST]).expect(3).json();
     assert!(json["baseline"].is_null(), "{json}");

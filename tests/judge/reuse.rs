@@ -395,10 +395,16 @@ fn checkout_that_a_command_has_harmed_changes_no_later_tree() {
 
 #[test]
 fn judge_in_place_is_never_verified() {
-    let world = World::new();
+    let mut world = World::new();
     world.write(".gitignore", "built\n");
     world.commit("ignore");
     world.attempts(&[&format!("{SMALL}; touch built"), LARGE]);
+    for mode in ["required", "sealed", "landlock"] {
+        world.set_env("FRITES_SANDBOX_MODE", mode);
+        let refusal = "--in-place confines no command, and sandbox.mode requires a world";
+        world.frites(["judge", "--in-place", "--test", "true"]).refuses(128, refusal);
+    }
+    world.set_env("FRITES_SANDBOX_MODE", "auto");
     let answer = world.frites(["judge", "--in-place", "--test", "test -e built"]).expect(3);
     assert!(answer.out().contains("tests: only c1 of 2 passed test"), "{}", answer.out());
     assert!(answer.stderr.contains("is not verified"), "{}", answer.stderr);

@@ -93,7 +93,7 @@ fn a_file_of_an_attempt_above_the_checkout_does_not_decide() {
 fn the_same_as_an_ordinary_user_who_cleans_then() {
     let world = world();
     frites_as_ordinary_user(&world, ["spawn", "-n", "1", "--", "sh", "-c", FORGERY]).expect(0);
-    let again = "test $(cat ~/bin/checker | wc -l) = 2; rm -r ~/bin; mkdir ~/new; chmod 0 ~/new";
+    let again = "test $(cat ~/bin/checker | wc -l) = 2; rm -r ~/bin; mkdir ~/new; chmod 0 ~/new; chmod a-w .";
     let words = ["retry", "1/c1", "--", "sh", "-ec", again];
     frites_as_ordinary_user(&world, words).expect(0);
     let judged = frites_as_ordinary_user(&world, ["judge", "--test", "checker test.sh"]);

@@ -85,7 +85,8 @@ impl JudgeOptions {
     pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
         DeclaredSource::of(&terms.settings.source)?;
-        let world = if self.in_place { WorldKind::Open } else { worlds::choose(session)? };
+        let world =
+            if self.in_place { worlds::require_open(session)? } else { worlds::choose(session)? };
         terms.settings.commands.world = world;
         Ok(terms)
     }

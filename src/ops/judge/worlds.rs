@@ -11,6 +11,15 @@ use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
+/// The world of commands that run in the worktrees themselves. Fails if the configuration requires another one.
+pub fn require_open(session: &Session) -> Result<WorldKind> {
+    match session.config.get(keys::SANDBOX_MODE) {
+        SandboxMode::Auto | SandboxMode::Off => Ok(WorldKind::Open),
+        _ => Err(Error::fatal("--in-place confines no command, and sandbox.mode requires a world")
+            .hint("judge without --in-place")),
+    }
+}
+
 /// The world for the oracle's commands: the strictest one that the configuration and the system allow. Fails
 /// if the configuration requires a world that the system does not allow.
 pub fn choose(session: &Session) -> Result<WorldKind> {
