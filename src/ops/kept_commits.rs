@@ -17,12 +17,17 @@ static ORDER: Mutex<()> = Mutex::new(());
 
 /// When this is dropped, deletes the ref that keeps a run's commits. By then, the record of the verdict keeps
 /// the commits that are still needed.
-pub struct KeptCommits<'a>(pub &'a Session, pub &'a Run);
+pub struct KeptCommits<'a> {
+    /// The session of the repository.
+    pub session: &'a Session,
+    /// The run whose commits are kept.
+    pub run: &'a Run,
+}
 
 impl Drop for KeptCommits<'_> {
     fn drop(&mut self) {
-        let repo = &self.0.repo;
-        let name = refs::judging(&self.1.run, std::process::id());
+        let repo = &self.session.repo;
+        let name = refs::judging(&self.run.run, std::process::id());
         // If this fails, a later command deletes the ref, because this process will have ended.
         if let Ok(Some(old)) = repo.read_ref(&name) {
             let _ = repo.update_ref(&name, None, Some(&old), "judging ended");

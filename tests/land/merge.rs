@@ -155,7 +155,7 @@ fn merge_warns_if_other_commands_are_named_by_now() {
     world.write(".frites.toml", "[oracle]\ntest = 'test -e src/lib.txt'\n");
     world.commit("a test");
     let warning = |words: &[&str]| {
-        world.write("other", &format!("{words:?}\n"));
+        world.write("other", format!("{words:?}\n"));
         world.commit("elsewhere");
         let said = world.frites(["apply", "--merge"].iter().chain(words)).expect(0).stderr;
         assert!(said.contains("re-running the checks"), "{said}");

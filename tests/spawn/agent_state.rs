@@ -255,7 +255,7 @@ fn a_login_that_was_refreshed_goes_back_and_nothing_that_an_agent_obeys_does() {
     assert!(file.is_symlink());
     assert_eq!(real.metadata().unwrap().mode() & 0o777, 0o640);
     // Judging hides it from now on, whatever variables say then.
-    let refreshed = read(&world.repo.join(".frites/refreshed-logins"));
+    let refreshed = read(world.repo.join(".frites/refreshed-logins"));
     assert_eq!(refreshed, format!("{}\n", file.display()));
     for file in [settings, hook, account] {
         assert_eq!(read(&file), "mine", "{}", file.display());

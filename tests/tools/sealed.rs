@@ -83,7 +83,7 @@ fn nothing_that_commands_write_is_left() {
     let refreshed = world.home().join("once/.credentials.json");
     write(&refreshed, "token");
     world.attempts(&["echo made > README"]);
-    write(&world.repo.join(".frites/refreshed-logins"), &format!("{}\n", refreshed.display()));
+    write(&world.repo.join(".frites/refreshed-logins"), format!("{}\n", refreshed.display()));
     fs::create_dir(world.home().join(".ssh")).unwrap();
     fs::write(world.home().join(".ssh/id"), "secret").unwrap();
     for login in [".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json"] {

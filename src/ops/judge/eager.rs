@@ -122,7 +122,7 @@ impl EagerJudge<'_> {
     fn try_work(&self, attempts: &AttemptsAtWork<'_>) -> Result<()> {
         let EagerJudge { session, options, memory, .. } = *self;
         let runner = OracleRunner::new(session, self.run, self.terms.clone(), options, memory)?;
-        let _kept = KeptCommits(session, self.run);
+        let _kept = KeptCommits { session, run: self.run };
         baseline::judge_beside(&session.store, &self.run.run, runner.commands)?;
         let on_end = |result: &StageResult| match result.is_unjudgeable() {
             true => attempts.gate.lock(format!(

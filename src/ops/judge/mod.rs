@@ -75,7 +75,7 @@ impl<'a> RepeatedJudging<'a> {
         let _span = tracing::info_span!("judge", run = %run.run).entered();
         let (_lock, run) = &session.store.lock_and_read(&run.run)?;
         entries::require_captures(session, run)?;
-        let _kept = KeptCommits(session, run);
+        let _kept = KeptCommits { session, run };
         let oracle = options.oracle(session, run.root())?;
         on_oracle(&oracle)?;
         let terms = options.terms_to_run(session, &oracle)?;

@@ -76,7 +76,7 @@ pub fn judge_some(
         session.print_omissions(&one);
         captured.push(one);
     }
-    let _kept = KeptCommits(session, run);
+    let _kept = KeptCommits { session, run };
     let mut parts = Vec::new();
     for new in judge.judge_captured(&captured)? {
         store.save_outcome(&new)?;

@@ -66,7 +66,7 @@ pub fn land(
     interrupt::listen();
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
-    let _kept = KeptCommits(session, &run);
+    let _kept = KeptCommits { session, run: &run };
     // The order of these checks decides which error is shown. `Plan::new` comes first, because a candidate
     // that did not pass cannot land on any branch. The branch name is checked before the checkout: if two
     // landings race, the second one finds the branch and the staged change of the first one, and "branch

@@ -49,7 +49,7 @@ pub fn merge(
     interrupt::listen();
     let run = selection.run.clone();
     let target = ResolvedTarget::find(session, into, &run)?;
-    let _kept = KeptCommits(session, &run);
+    let _kept = KeptCommits { session, run: &run };
     let mut plan = Plan::new(session, selection, options)?;
     let mark = refs::landing(&plan.run.run, &plan.candidate);
     let marked = session.repo.read_ref(&mark)?;

@@ -27,7 +27,7 @@ pub(super) fn revert(
     run: &Run,
     candidate: &Candidate,
 ) -> Result<(RefName, Oid, Vec<String>)> {
-    let _kept = KeptCommits(session, run);
+    let _kept = KeptCommits { session, run };
     let Session { repo, store, .. } = session;
     let address = candidate.address();
     let lost = || {

@@ -64,7 +64,7 @@ impl<'s> ShardJudge<'s, '_> {
         if !waiting.is_empty() {
             let judge = self.part_judge()?;
             self.fetch_captures(&waiting)?;
-            let _kept = KeptCommits(session, run);
+            let _kept = KeptCommits { session, run };
             let mut known: Vec<PartOutcome> = Vec::new();
             for chunk in waiting.chunks(self.jobs.max(1)) {
                 let found = self.judge_chunk(&judge, chunk)?;

@@ -110,7 +110,7 @@ impl OracleRunner<'_> {
 
     /// Forgets all outcomes that this process knows, even those in the cache that later processes would find.
     pub fn forget_all(&self) -> Result<()> {
-        let _kept = KeptCommits(self.session, self.run);
+        let _kept = KeptCommits { session: self.session, run: self.run };
         self.ledger.forget_all(|tree| {
             Ok(JudgedTree { tree, commit: kept_commits::keep_tree(self.session, self.run, &tree)? })
         })

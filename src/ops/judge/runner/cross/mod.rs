@@ -277,7 +277,7 @@ pub fn prove(
     if session.store.verdict(&run.run)?.is_none_or(|now| now.judged != verdict.judged) {
         return Ok(None);
     }
-    let _kept = KeptCommits(session, run);
+    let _kept = KeptCommits { session, run };
     session.ui.note(format!(
         "run {}: the tests of {} are judged on the base, where they should fail",
         run.run, entry.candidate
