@@ -24,7 +24,7 @@ use crate::store::select::Scope;
 runs setup, build, lint and test, and stops at the first command that fails. The commands come from \
 --build, --lint and --test, or else from the configuration, or else they are detected from the files of the base, \
 the commit that the run starts from.\n\n\
-Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (no command to run, \
+Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (for example: no command to run, \
 no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a candidate without a \
 result could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
 candidate."

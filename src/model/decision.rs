@@ -212,7 +212,7 @@ fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String 
 /// The reason why a candidate is ranked before another one that leaves out tests.
 const LEAVES_OUT_NONE: &str = "it leaves out no tests, the other deletes or skips some";
 
-/// The reason why `a` is ranked before `b`, the next candidate.
+/// The reason why `a` is ranked before `b`, a candidate behind it.
 fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
@@ -709,7 +709,7 @@ mod tests {
         equal[2].same_as = Some("a".parse().expect("valid"));
         let step = "synthesis-1: a synthesis with the same tree as a: it is not ranked";
         assert_eq!(steps(&equal, Rules::default())[0], step);
-        // A ceiling below 1 refuses a synthesis that is smaller than each original.
+        // A low ceiling refuses even a synthesis that is smaller than each original.
         let entries = [entry("a", 1, 5, 1, &PASS), entry("b", 2, 6, 1, &PASS), synthesis(4)];
         let decision = decide(&entries, None, Rules { ceiling: Some(0.1), ..Rules::default() });
         assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("a"));
@@ -763,7 +763,7 @@ mod tests {
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
         );
-        // It comes behind a larger one that passed, too.
+        // Among candidates that passed, one that deletes tests comes behind larger ones that leave out none.
         let mut skips = entry("s", 1, 1, 1, &PASS);
         skips.flags = vec![FlagKind::TestsDeleted.at("test.rs")];
         let passing = [skips, entry("t", 2, 9, 1, &PASS), entry("u", 3, 10, 1, &PASS)];
@@ -930,7 +930,8 @@ mod tests {
         })
     }
 
-    /// The tree number `which` of those with this size. So entries with the same tree have the same size.
+    /// A tree for an entry of this size. Another `which` gives another tree. Another size does, too, so entries
+    /// with the same tree have the same size.
     fn tree_of(lines: u64, files: u64, which: u64) -> Option<Oid> {
         Oid::parse(&format!("{:040x}", lines * 100 + files * 10 + which))
     }

@@ -17,7 +17,7 @@ pub enum Rank {
     Agreement,
     /// The share of the other candidates' tests that pass, then the fewest lines
     Cross,
-    /// Agreement if several agents or commands made the candidates, else the fewest lines
+    /// Agreement if several agents or commands made the candidates, or no command judges; else the fewest lines
     Auto,
 }
 

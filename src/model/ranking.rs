@@ -45,9 +45,10 @@ impl Rules {
     /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other rankings,
     /// and `cross` becomes `blast-radius` if no test counts.
     ///
-    /// Without `cross`, `auto` becomes `agreement` if several agents or commands made the candidates: they tend to
-    /// make different mistakes, so their agreement says more than the size of a change. Several runs of one agent
-    /// tend to make the same mistakes.
+    /// If `auto` does not become `cross`, it becomes `agreement` in two cases: there is no command to run, or
+    /// several agents or commands made the candidates. Several agents tend to make different mistakes, so their
+    /// agreement says more than the size of a change. Several attempts by one agent tend to make the same
+    /// mistakes.
     #[must_use]
     pub fn settled(self, entries: &[Entry]) -> Rules {
         let neutral = cross_score::neutral_score(entries);
@@ -114,7 +115,8 @@ impl Rules {
         (own_tests_only, self.leaves_out_tests(entry), entry.flaky(), key)
     }
 
-    /// True if the candidate deletes or skips tests of the base, and commands run, so that this can make it pass.
+    /// True if there are commands to run, and the candidate deletes or skips tests of the base: this can make the
+    /// commands pass.
     pub(super) fn leaves_out_tests(&self, entry: &Entry) -> bool {
         !self.runs_nothing && entry.flags.iter().any(Flag::leaves_out_tests)
     }
@@ -226,8 +228,8 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
     open.sort_by_key(|e| at_best(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
-    // Only passing candidates count for the ceiling of a synthesis, so each further pass can only raise the
-    // ceiling.
+    // The ceiling of a synthesis depends only on its originals that passed, so each further pass can only raise
+    // the ceiling.
     let certain =
         passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| at_best(e)).min();
     let contenders = may_pass.iter().filter(|e| {

@@ -1,4 +1,5 @@
-//! A candidate as an address: finds its files, refs and logs, and reads and changes its record.
+//! [`CandidateRef`] names a candidate. It finds the candidate's files, refs and logs, and reads and changes the
+//! candidate's record.
 use std::fmt;
 use std::path::PathBuf;
 

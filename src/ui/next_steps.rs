@@ -85,8 +85,8 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
 }
 
 /// The hint for a winner that may lack a part of the change. Either the winner fails tests of another candidate
-/// that passed, or another candidate that passed ran more tests than the winner, and its tests were not run on the
-/// winner. `None` if there is no such candidate.
+/// that passed; or, if the candidates' tests were not run on each other, another candidate that passed ran more
+/// tests than the winner, or edits tests and the winner does not. `None` if there is no such candidate.
 ///
 /// A test that only its author passes does not count in the ranking, because its author may have misread the
 /// task. A person who reads the test can tell whether the author did.
@@ -272,7 +272,7 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
 }
 
 /// The hint that proposes a pattern for `oracle.source`, so that changed files count as source and are not put
-/// back; `None` if no pattern would change that.
+/// back; `None` if there is no file for which a pattern would help.
 fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     let patterns = &verdict.terms.settings.source;
     let declared = DeclaredSource::of(patterns).ok()?;

@@ -1,11 +1,12 @@
 //! Confines commands, such as the oracle's commands that run on a judged tree. A *world* is the part of the
 //! machine that the commands can see, and the part that they can change.
 //!
-//! A *sealed* world has its own user, mount, PID and IPC namespaces. Everything that its commands write goes
-//! to a layer that is thrown away; the rest of the file system is read-only (GIT-FACTS, "Worlds"). No
-//! privileges are needed: git-frites starts itself once to unshare namespaces and make
-//! mounts ([`launcher`]), and once as the first process of the new PID namespace ([`init`]). If the system
-//! does not allow namespaces, Landlock can forbid writes ([`landlock`]).
+//! A *sealed* world has its own user, mount, PID and IPC namespaces. Some paths are overlays or private
+//! directories: the files that commands write there are thrown away, or kept in layers for later worlds. The
+//! paths in `sandbox.write` are open as they are. All other paths are read-only (GIT-FACTS, "Worlds"). No
+//! privileges are needed: git-frites starts itself once to unshare namespaces and make mounts ([`launcher`]),
+//! and once as the first process of the new PID namespace ([`init`]). If the system does not allow namespaces,
+//! Landlock can forbid writes ([`landlock`]).
 #[cfg(target_os = "linux")]
 mod confining;
 #[cfg(target_os = "linux")]

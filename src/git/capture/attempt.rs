@@ -296,7 +296,7 @@ impl<'a> CaptureInputs<'a> {
         self.committed(&tree)
     }
 
-    /// A commit of this tree of staged content; `None` if it is an ancestor of the previous capture.
+    /// A commit of a tree that saves objects; `None` if this commit is an ancestor of the previous capture.
     fn committed(&self, tree: &Oid) -> Result<Option<Oid>> {
         let CaptureInputs { repo, source, .. } = self;
         let commit = commit::neutral(repo, tree, source.base, commit::STAGED)?;

@@ -33,8 +33,8 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
-/// If there are more new files that can only be settings of tools, none of them counts as a setting: it would
-/// take too long to search for the name of each such file in all other changed files.
+/// At most this many new files count as settings of tools. If a candidate adds more files that can only be
+/// settings, none of them counts: it would take too long to search for each name in all other changed files.
 const MOST_SETTINGS: usize = 64;
 
 /// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
@@ -76,13 +76,13 @@ pub fn plan(
     let is_only_tests = choices.all.values().all(PutBack::is_added_test);
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
-    // With all changed files, the tree would be the candidate's own tree, which is judged anyway.
     let mut beside: Vec<Vec<&TreePath>> = combinations(judged).collect();
     if problem.is_none() && !settings.is_empty() {
         let settings: Vec<&TreePath> = settings.iter().copied().collect();
         beside.extend((!judged.is_empty()).then(|| [judged, settings.as_slice()].concat()));
         beside.push(settings);
     }
+    // A tree that keeps all files of the choices would be the candidate's own tree, which is judged anyway.
     for kept in beside.into_iter().filter(|kept| kept.len() < choices.all.len()) {
         // An added test may hide that a kept file is broken, so it is taken out. But it stays if a kept build
         // file lists it, because the build would fail without the test.

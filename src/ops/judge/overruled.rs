@@ -1,5 +1,6 @@
-//! Overrules passes that do not count. A pass does not count if its report lacks tests of the base, or if a
-//! command rewrote a test of the base or a file that decides which commands run.
+//! Overrules passes that do not count. A pass does not count if its report lacks tests of the base or names
+//! failing tests that do not fail on the base, or if a command rewrote a test of the base or a file that decides
+//! which commands run.
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
 use crate::ecosystems::touched::is_test_path;

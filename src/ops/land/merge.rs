@@ -26,7 +26,7 @@ use crate::store::select::Selection;
 pub struct MergedCandidate {
     /// The plan that was carried out.
     pub plan: Plan,
-    /// The branch.
+    /// The branch that the candidate was merged into.
     pub branch: RefName,
     /// The merge commit.
     pub commit: Oid,
@@ -83,8 +83,8 @@ fn merge_plan(
     target: &ResolvedTarget,
 ) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
-    // If the target is a candidate (the parent), only the change of this run is merged, because the parent
-    // already has the changes of its own run.
+    // If the target is a candidate, only the change since this run's base is merged. The base is a state of the
+    // parent, so a target that is the parent has all earlier changes already.
     let start = if target.candidate.is_some() { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {

@@ -101,8 +101,9 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start at a commit that the user named. If an attempt made this commit, and no ref of the user
-    /// reaches it, the run becomes a child of that attempt, as with [`Start::from`].
+    /// The start at a commit that the user named. If an attempt made this commit or one in its history, and no
+    /// branch, tag or remote-tracking branch of the user reaches what the attempt made, the run becomes a child
+    /// of that attempt, as with [`Start::from`].
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         let base = session.repo.resolve_commit(revision)?;
         let Some((run, name)) = session.store.maker_of(&base)? else {
@@ -111,8 +112,8 @@ impl Start {
         let candidate = session.store.candidate(&run, &name);
         let iteration = trailer::iteration(&session.repo.commit(&base)?.message);
         session.ui.note(format!(
-            "'{revision}' was made by {candidate}, and no branch of yours has it: the tests of {} judge the \
-             new run, and its winner lands on that commit",
+            "'{revision}' was made by {candidate}, and no branch of yours has it: commit {} has the \
+             tests that judge the new run, and the winner lands on this commit",
             run.root().short()
         ));
         Ok(Start { base, parent: Some(child_of(session, candidate, iteration)?) })
@@ -268,9 +269,9 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     Ok((run, lock))
 }
 
-/// Makes the worktrees of candidates, and then the record that lists them. After an error, none of them is
-/// left; if they are all candidates of the run, nothing of the run is left. The caller holds the run's lock and
-/// the repository lock.
+/// Makes the worktrees of new candidates, and then the record that lists them. After an error, none of these
+/// candidates is left; if the run has no others, nothing of the run is left. The caller holds the run's lock
+/// and the repository lock.
 fn make(
     session: &Session,
     run: &Run,
@@ -334,8 +335,8 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// Ports for `count` candidates, none of which belongs to another candidate with a worktree. The caller holds
-/// the repository lock.
+/// The first ports of the blocks for `count` new candidates. No block belongs to another candidate that has a
+/// worktree. The caller holds the repository lock.
 fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
