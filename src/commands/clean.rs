@@ -91,6 +91,7 @@ struct Removal {
 
 /// Runs `git frites clean`.
 pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
+    session.warn_of_undeleted();
     if args.cache {
         return clear_cache(session, args);
     }

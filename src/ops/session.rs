@@ -2,6 +2,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
+
 use crate::config::value::EnvMode;
 use crate::config::{Config, keys};
 use crate::ecosystems::base_project::BaseProject;
@@ -60,6 +62,9 @@ pub struct Session {
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
+    /// The judge checkouts of earlier judgings that cannot be deleted, each with the reason, until the user
+    /// is warned of them.
+    undeleted: Mutex<Vec<String>>,
     /// The landing in the user's checkout that this process made: the commits or trees before and after it.
     landed: OnceLock<(Oid, Oid)>,
     /// The lock that keeps other processes out of a mirror; `None` if the repository is not a mirror.
@@ -148,7 +153,7 @@ impl Session {
         // This call is safe before `heal`: `git version` starts no program that a setting names.
         version::require_new_enough(&opened.repo.git(), opened.store.dir())?;
         let (_, undeleted) = opened.heal()?;
-        undeleted.iter().for_each(|line| opened.ui.warn(line));
+        let undeleted = Mutex::new(undeleted);
         let config = opened.config()?;
         let ReadSession { repo, store, ui, home, includes } = opened;
         let excludes = Excludes::new(&config.get(keys::DIFF_EXCLUDE))?;
@@ -161,6 +166,7 @@ impl Session {
             home,
             excludes,
             policy,
+            undeleted,
             landed: OnceLock::new(),
             mirror,
             includes,
@@ -171,6 +177,13 @@ impl Session {
             let _ = trash::empty(&session.store, &session.store.worktrees(Some(&root)));
         }
         Ok(session)
+    }
+
+    /// Warns of the judge checkouts that cannot be deleted, but only once of each. Commands that create
+    /// checkouts or remove leftovers call this.
+    pub fn warn_of_undeleted(&self) {
+        let mut undeleted = self.undeleted.lock();
+        undeleted.drain(..).for_each(|line| self.ui.warn(line));
     }
 
     /// Notes that this process has moved the user's checkout from one commit or tree to another.

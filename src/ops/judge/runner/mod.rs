@@ -145,6 +145,7 @@ impl<'a> OracleRunner<'a> {
         let world = terms.settings.commands.world;
         let options = OracleOptions { timeout, sandbox: worlds::options(session, world) };
         let ledger = open_ledger(session, &terms, &options, memory)?;
+        session.warn_of_undeleted();
         let store = &session.store;
         let home = session.home.as_deref();
         let oracle = &terms.oracle;
