@@ -3,7 +3,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -34,11 +34,20 @@ pub fn for_each_entry(
     directory: impl AsFd,
     each: &mut dyn FnMut(&CStr, FileType) -> bool,
 ) -> rustix::io::Result<()> {
-    // The directories of most projects fit into this buffer.
+    // The directories of most projects fit into this buffer; rustix' own one holds about 24 names.
+    #[cfg(target_os = "linux")]
     let mut buffer = Vec::with_capacity(32 << 10);
-    let mut listing = RawDir::new(&directory, buffer.spare_capacity_mut());
+    #[cfg(target_os = "linux")]
+    let mut listing = rustix::fs::RawDir::new(&directory, buffer.spare_capacity_mut());
+    #[cfg(not(target_os = "linux"))]
+    let mut listing = rustix::fs::Dir::read_from(&directory)?;
     while let Some(entry) = listing.next() {
-        let entry = entry?;
+        let entry = match entry {
+            // The directory was removed after it was opened.
+            Err(Errno::NOENT) => break,
+            Err(Errno::INTR) => continue,
+            entry => entry?,
+        };
         let name = entry.file_name();
         if name == c"." || name == c".." {
             continue;

@@ -253,7 +253,8 @@ impl Repo {
         let unknown_from = |tips: &[&str]| -> Result<Vec<Oid>> {
             let call = self.git().call("rev-list").args(["--topo-order", "--ignore-missing"]);
             let call = call.args(tips).args(["--not", "--exclude=frites/run/*", "--branches"]);
-            let list = call.args(["--tags", "--remotes"]).args(known.iter().copied()).bytes()?;
+            let call = call.args(["--tags", "--exclude=*/frites/run/*", "--remotes"]);
+            let list = call.args(known.iter().copied()).bytes()?;
             Ok(String::from_utf8_lossy(&list).lines().filter_map(Oid::parse).collect())
         };
         let own = unknown_from(&[commit.as_str()])?;

@@ -2,6 +2,7 @@
 //! changed, until a person has accepted the changes.
 use crate::config::FILE;
 use crate::error::{Error, Result};
+use crate::git::repo::Repo;
 use crate::git::{merge, refs};
 use crate::integrity::diff::{self, Difference};
 use crate::integrity::fingerprint::{Fact, FactKind};
@@ -77,15 +78,24 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
 fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     let IntegrityContext { store, home, .. } = context;
     let repo = store.repo();
-    if home.is_none() || home != repo.work_tree() {
-        return Ok(());
-    }
-    let Some(head) = repo.head() else { return Ok(()) };
+    let head = match home {
+        None => return Ok(()),
+        Some(home) if repo.work_tree() == Some(home) => repo.head(),
+        Some(home) => Repo::discover(home)?.head(),
+    };
+    let Some(head) = head else { return Ok(()) };
     let Some((run, name)) = store.maker_of(&head)? else { return Ok(()) };
     let file = TreePath::new(FILE);
     let of = |commit: &Oid| merge::entry(repo, &repo.commit(commit)?.tree, &file);
-    if of(&head)? == of(run.root())? {
+    let own = of(&head)?;
+    if own == of(run.root())? {
         return Ok(());
+    }
+    // A trial merge of the attempt has the file of a commit of the user's.
+    for parent in repo.commit(&head)?.parents {
+        if store.maker_of(&parent)?.is_none() && own == of(&parent)? {
+            return Ok(());
+        }
     }
     Err(Error::fatal(format!(
         "the checkout is at a commit of {run}/{name}, which has another {FILE} than {}",

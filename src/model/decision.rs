@@ -169,6 +169,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
             None if synthesis.passed_own_tests_only() => {
                 format!("that {}", rationale::how_it_passes(synthesis))
             }
+            None if rules.leaves_out_tests(synthesis) => "that leaves out tests".to_owned(),
             None => format!(
                 "of {} lines, {} {} times the {} that it drew on",
                 synthesis.blast.lines,
@@ -775,6 +776,16 @@ mod tests {
             ),
             "{}",
             decision.rationale
+        );
+        let mut synthesis = entry("y", 4, 1, 1, &PASS);
+        synthesis.drew_on = vec!["t".parse().expect("a name"), "s".parse().expect("a name")];
+        synthesis.flags.clone_from(&passing[0].flags);
+        let with_synthesis = [&passing[..], &[synthesis]].concat();
+        let decision = decide(&with_synthesis, None, Rules::default());
+        assert_eq!(decision.recommended.as_ref().map(Name::as_str), Some("t"));
+        assert_eq!(
+            steps(&with_synthesis, Rules::default())[0],
+            "y: a synthesis that leaves out tests: it is not ranked"
         );
         let two = decide(&passing[..2], None, Rules::default()).rationale;
         assert!(

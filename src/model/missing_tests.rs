@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
 use crate::model::terms::JudgeSettings;
-use crate::model::test_report::{TestReport, is_doctest};
+use crate::model::test_report::{MOST_NAMES, TestReport, is_doctest};
 use crate::model::verdict::{Baseline, Entry};
 
 /// Calls [`contradict_tree`] for the trees of each entry. Returns true if there was such a pass.
@@ -155,27 +155,35 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
 
 /// The number of tests that fail by a report, and do not fail on the base. A command that runs several suites can
 /// lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of a test runner
-/// print failures that are none. Neither do tests that also pass, because they may have run again, unless the base
-/// has several tests of one name: then another test may have passed. (The other failures in a report file count
-/// already where the file is read.)
+/// print failures that are none. (A report file counts already where it is read, but for tests that also pass.)
+///
+/// Tests that also pass do not count, because they may have run again. But if the base has several tests of one
+/// name, another test may have passed: then only as many do not count as ran more often than the base's names tell.
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
     if of_base.is_none() && !base.results.passed() {
         return 0;
     }
     let has = |names: &[String], name: &String| names.binary_search(name).is_ok();
-    let has_namesakes = of_base.is_some_and(|base| {
-        let is_clean = base.failing.is_empty() && !base.passing.is_empty();
-        is_clean && base.total - base.skipped > base.passing.len() as u64
-    });
-    let names = own.failing.iter().filter(|name| {
-        let counts = match has(&own.also_passing, name) {
-            true => has_namesakes,
-            false => own.printed_by.is_some(),
-        };
-        counts && !of_base.is_some_and(|base| has(&base.failing, name))
-    });
-    names.count() as u64
+    let names =
+        own.failing.iter().filter(|name| !of_base.is_some_and(|base| has(&base.failing, name)));
+    let (again, once): (Vec<_>, Vec<_>) = names.partition(|name| has(&own.also_passing, name));
+    let once = if own.printed_by.is_some() { once.len() as u64 } else { 0 };
+    let namesakes =
+        of_base.map_or(0, |base| repeats(base).saturating_sub(base.also_passing.len() as u64));
+    if namesakes == 0 {
+        return once;
+    }
+    once + (again.len() as u64).saturating_sub(repeats(own).saturating_sub(namesakes))
+}
+
+/// The number of tests that ran beyond one for each name; 0 if the report does not name every test.
+fn repeats(report: &TestReport) -> u64 {
+    let named = report.passing.len() + report.failing.len();
+    if report.passing.is_empty() || named >= MOST_NAMES || report.is_of_several_runners() {
+        return 0;
+    }
+    report.total.saturating_sub(report.skipped).saturating_sub(named as u64)
 }
 
 /// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
@@ -349,7 +357,13 @@ mod tests {
         assert_eq!(outcome(again.clone()), None);
         // Two tests of the base have one name, so the one that passes need not be the one that fails.
         let namesakes = self::base(Outcome::Passed, report(3, &["a", "b"], printed));
-        assert_eq!(contradiction(&namesakes, Some(&again)), counts);
+        let again = |total| TestReport { total, ..again.clone() };
+        assert_eq!(contradiction(&namesakes, Some(&again(3))), counts);
+        let in_file = TestReport { printed_by: None, ..again(3) };
+        let of_file = self::base(Outcome::Passed, report(3, &["a", "b"], None));
+        assert_eq!(contradiction(&of_file, Some(&in_file)), counts);
+        // One more test ran than the names of the base tell, so it was run again.
+        assert_eq!(contradiction(&namesakes, Some(&again(4))), None);
         // `go test` names only the tests that fail, so the base has no report.
         let silent = Baseline {
             results: Results(vec![StageResult::new(Stage::Test, 0.0, Outcome::Passed)]),

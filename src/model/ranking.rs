@@ -187,7 +187,10 @@ pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry>
 }
 
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
-    if synthesis.same_as.is_some() || synthesis.own_tests_only_at_best() {
+    if synthesis.same_as.is_some()
+        || synthesis.own_tests_only_at_best()
+        || rules.leaves_out_tests(synthesis)
+    {
         return false;
     }
     combined_lines(synthesis, drawn)

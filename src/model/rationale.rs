@@ -266,7 +266,9 @@ impl DecisionInputs<'_> {
             );
         }
         // Another candidate may be smaller and leave out tests, so the sentence says which ones are compared.
-        let lead = if !leaves_out(winner) && self.passing.iter().any(|e| leaves_out(e)) {
+        let is_compared_among_some =
+            !leaves_out(winner) && self.passing.iter().any(|e| leaves_out(e));
+        let lead = if is_compared_among_some {
             let none = "of those that leave out no tests";
             format!("{}; {none}, {}", self.how_many_passed(), winner.candidate)
         } else {
@@ -293,7 +295,8 @@ impl DecisionInputs<'_> {
         // Another candidate may be smaller and have a lower score, so the sentence names the score.
         let lead = match scores {
             Some((score, _)) if self.passing.iter().any(|e| self.rules.score(e) != Some(score)) => {
-                let among = format!("of those with {} {score:.3}", self.rules.rank);
+                let also = if is_compared_among_some { " that leave out no tests" } else { "" };
+                let among = format!("of those with {} {score:.3}{also}", self.rules.rank);
                 format!("{}; {among}, {}", self.how_many_passed(), winner.candidate)
             }
             _ => lead,

@@ -10,7 +10,7 @@ use crate::model::count::{NAMES, count, some_of};
 use crate::model::{is_default, plain};
 
 /// The maximum number of names in each list of a report.
-const MOST_NAMES: usize = 20_000;
+pub const MOST_NAMES: usize = 20_000;
 
 /// The maximum length of a test's name, in characters.
 pub const LONGEST_NAME: usize = 300;

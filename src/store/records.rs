@@ -63,11 +63,14 @@ impl Store {
         {
             return Ok(None);
         }
-        let runs = self.runs()?;
+        // A record that cannot be read makes no other command fail.
+        let runs = self.run_names()?.into_iter().filter_map(|name| self.run(&name).ok().flatten());
+        let runs: Vec<Run> = runs.collect();
         let Some(first) = repo.first_of_attempts(commit, runs.iter().map(Run::root))? else {
             return Ok(None);
         };
-        let names = repo.refs_that_contain(&first, "refs/")?;
+        let mut names = repo.refs_that_contain(&first, "refs/frites/")?;
+        names.extend(repo.refs_that_contain(&first, refs::ATTEMPT_BRANCHES)?);
         let makers = names.iter().filter_map(|name| {
             let (run, candidate) = refs::attempt_of(name)?;
             Some((runs.iter().find(|other| other.run == run)?.clone(), candidate))

@@ -131,6 +131,19 @@ fn checkout_at_an_attempts_commit_does_not_choose_the_commands() {
     // An attempt that leaves the file as it is chooses nothing.
     world.git(["switch", "-q", "--detach", "frites/run/1/c2"]);
     world.frites(["judge", "1"]).expect(1);
+    // A trial merge has the file of the user's own branch, which has moved on.
+    world.git(["switch", "-q", "main"]);
+    world.write(".frites.toml", "[oracle]\ntest = 'grep -q y a.py'\n");
+    world.commit("another test");
+    world.git(["switch", "-q", "--detach"]);
+    world.git(["merge", "-q", "-m", "trial", "frites/run/1/c2"]);
+    world.frites(["judge", "1"]).expect(0);
+    world.git(["switch", "-q", "--detach", "frites/run/1/c1"]);
+    // Neither does a branch that an attempt pushed under its own name.
+    world.git(["update-ref", "refs/remotes/origin/frites/run/1/c1", "frites/run/1/c1"]);
+    world.frites(["judge", "1"]).refuses(128, refusal);
+    // In an attempt's worktree, the file of the user's checkout counts.
+    world.frites_in(&world.worktree("1/c2"), ["judge", "1"]).refuses(128, refusal);
     // A branch of the user's vouches for the file.
     world.git(["switch", "-q", "-c", "mine", "frites/run/1/c1"]);
     world.frites(["judge", "1"]).expect(0);

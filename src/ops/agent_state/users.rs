@@ -1,12 +1,14 @@
 //! Finds where the user's own agents keep their state, and faults that would stop an agent.
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::agents::built_in::{BUILT_IN, BuiltInAgent, StateDirectory};
-use crate::error::Result;
-use crate::fs::{atomic, regular};
+use crate::error::{IoContext, Result};
+use crate::fs::regular;
 use crate::model::agent_stop::AgentFault;
 use crate::model::env;
 use crate::ops::session::Session;
@@ -70,7 +72,7 @@ impl UsersState {
         let states = states.filter(|state| variables.iter().any(|name| name == state.variable));
         let logins = states.flat_map(|state| self.logins(state).into_iter().zip(state.logins));
         let refreshed = logins.filter(|(_, (_, tokens))| !tokens.is_empty());
-        refreshed.map(|((file, _), _)| file).chain(self.refreshed.iter().cloned()).collect()
+        refreshed.map(|((file, _), _)| file).collect()
     }
 
     /// The files with the logins of all built-in agents, in the words of `sandbox.hide`: at their usual places,
@@ -100,10 +102,14 @@ fn refreshed(session: &Session) -> BTreeSet<PathBuf> {
 
 /// Remembers that an attempt's tokens were written into this login, so that no judged code sees the file.
 pub fn remember_refreshed(session: &Session, file: &Path) -> Result<()> {
-    let mut files = refreshed(session);
-    files.insert(file.to_owned());
-    let lines = files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\n"].concat());
-    atomic::write(&session.store.dir().refreshed_logins(), &lines.collect::<Vec<u8>>())
+    if refreshed(session).contains(file) {
+        return Ok(());
+    }
+    // Several attempts can end at the same time, so each appends its line in one write.
+    let path = session.store.dir().refreshed_logins();
+    let line = [file.as_os_str().as_bytes(), b"\n"].concat();
+    let opened = File::options().create(true).append(true).open(&path);
+    opened.and_then(|mut opened| opened.write_all(&line)).could_not("write", &path)
 }
 
 fn files_in(

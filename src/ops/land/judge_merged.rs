@@ -34,7 +34,7 @@ fn warn_of_other_commands(session: &Session, target: &ResolvedTarget, terms: &Te
         ui.warn(format!(
             "{} is judged by other commands now ({}); the commands of the run judge the merged tree",
             target.name(),
-            now.trim_start()
+            if now.is_empty() { "none" } else { now.trim_start() }
         ));
     }
 }

@@ -1,6 +1,7 @@
 //! Makes one attempt of a run that is stored in another repository. The worktree is made in this repository,
 //! and the capture is pushed to the other one.
 use crate::error::{Error, Result};
+use crate::integrity::trust;
 use crate::model::candidate::State;
 use crate::model::name::Name;
 use crate::ops::capture::Captured;
@@ -37,6 +38,9 @@ pub fn run_attempt(
 ) -> Result<StoredAttempt> {
     let store = &session.store;
     limits::require_depth(session)?;
+    if !session.is_mirror() {
+        trust::require_trust(session.integrity(), None)?;
+    }
     let exchange = Exchange::new(session, place, run);
     exchange.fetch_attempt(name)?;
     let run = exchange.take_run()?;

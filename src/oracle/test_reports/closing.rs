@@ -6,7 +6,7 @@
 //! started the runner.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
-    LONGEST_LINE, go, number, number_after, number_before, pytest_counts,
+    LONGEST_LINE, go, number, number_after, number_before, pytest_counts, tap_directive,
 };
 
 /// Reads the number of failed tests from the end of one runner's output. Returns `None` if the output does
@@ -147,10 +147,7 @@ fn tap(lines: &[String]) -> Option<u64> {
     let mut plans = lines.iter().filter_map(plan);
     let planned = plans.next().filter(|_| plans.next().is_none())?;
     let tests: Vec<&String> = lines.iter().filter(is_test).collect();
-    let failed = |line: &&&String| {
-        let directive = line.split_once(" # ").unwrap_or_default().1.to_ascii_uppercase();
-        line.starts_with("not ok") && !begins(&directive, &["TODO", "SKIP"])
-    };
+    let failed = |line: &&&String| line.starts_with("not ok") && tap_directive(line).1.is_none();
     (tests.len() as u64 == planned).then(|| tests.iter().filter(failed).count() as u64)
 }
 

@@ -354,26 +354,23 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             (_, Some(rest)) => (rest, TestEnd::Passed),
             _ => continue,
         };
-        let numbered = rest.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
-        // `prove -v` ends each file with `ok`.
-        if !rest.starts_with(' ') && (!rest.is_empty() || is_of_prove) {
+        // `prove -v` ends each file that passes with `ok`.
+        let is_of_file = rest.is_empty() && is_of_prove && end == TestEnd::Passed;
+        if is_of_file || !rest.is_empty() && !rest.starts_with(' ') {
             continue;
         }
-        let directive = numbered.split_once(" #").map_or("", |(_, directive)| directive);
-        let directive = directive.trim_start().to_ascii_uppercase();
-        let is_directive = ["TODO", "SKIP"].iter().any(|word| directive.starts_with(word));
-        let comment = if is_directive { " #" } else { " # " };
-        let name = numbered.split_once(comment).map_or(numbered, |(name, _)| name);
-        let mut name = name.trim_start().trim_start_matches("- ").trim_end().to_owned();
-        if name.is_empty() {
+        let (text, directive) = tap_directive(rest);
+        if directive == Some("SKIP") || directive == Some("TODO") && end == TestEnd::Failed {
+            end = TestEnd::Skipped;
+        }
+        let text = text.split_once(" # ").map_or(text, |(text, _)| text);
+        let name = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
+        let mut name = name.trim_start().trim_start_matches("- ").to_owned();
+        if name.is_empty() && end != TestEnd::Skipped {
             // Each needs a name of its own, because tests are counted by their names. The numbers in the lines
             // begin anew in each file.
             unnamed += 1;
             name = format!("test {unnamed}");
-        }
-        let is_expected = directive.starts_with("TODO") && end == TestEnd::Failed;
-        if is_expected || directive.starts_with("SKIP") {
-            end = TestEnd::Skipped;
         }
         let parts = Range {
             start: ended.iter().rposition(|(d, ..)| *d <= depth).map_or(0, |at| at + 1),
@@ -394,6 +391,22 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     ended.iter().for_each(|(_, name, end)| report.count(name, *end));
     (report.total > 0).then_some(report)
+}
+
+/// A line of TAP without its directive, and the directive: `TODO` or `SKIP`. It is behind the last `#` that one of
+/// these words follows.
+pub(super) fn tap_directive(line: &str) -> (&str, Option<&'static str>) {
+    for (at, _) in line.rmatch_indices(" #") {
+        let rest = line[at + 2..].trim_start();
+        let is = |word: &str| rest.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+        if is("SKIP") {
+            return (&line[..at], Some("SKIP"));
+        }
+        if is("TODO") && !rest[4..].starts_with(|c: char| c.is_alphanumeric()) {
+            return (&line[..at], Some("TODO"));
+        }
+    }
+    (line, None)
 }
 
 /// prove, if it does not print each test (as TAP), but only the number of tests. A skipped file has no tests.
@@ -824,10 +837,16 @@ mod tests {
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_eq!(read("1..2\nok 1\nnot ok 2\n").expect("TAP").failing, ["test 2"]);
         // Tests without a name are several tests, and can be skipped.
-        let log = "1..1\nok 1\nok\n1..3\nok 1 # skip no x\nok 2 - fixes #5\nok 3 #SKIP\n";
+        let log = "1..1\nok 1\nok\n1..3\nok 1 # skip no x\nok 2 - fixes #5\nok 3 #SKIP\nok # skip\n\
+            ok 4 fixes #6 # skip no docker\nnot ok 5 - x #7 # TODO\nnot ok 6 - lists #todos\n";
         let report = read(log).expect("TAP");
-        assert_eq!((report.total, report.skipped), (5, 2));
+        assert_eq!((report.total, report.skipped), (9, 5));
         assert_eq!(report.passing, ["fixes #5", "test 1", "test 2"]);
+        assert_eq!(report.failing, ["lists #todos"]);
+        // `prove -v` ends a file with `ok`; a failing test may have neither number nor name.
+        let log = "t/a.t ..\n1..2\nok 1 - a\nnot ok\nok\nFiles=1, Tests=2,  0 wallclock secs\nResult: FAIL\n";
+        let report = read(log).expect("TAP");
+        assert_eq!((report.total, report.failing), (2, vec!["test 1".to_owned()]));
         // A group has a test that is expected to fail, and a file takes too long.
         let log = "TAP version 14\n# Subtest: a.js\n    # Subtest: in\n        ok 1 - one\n        not ok 2 - two # TODO\n        1..2\n    ok 1 - in\n    1..1\nok 1 - a.js\n\
             # Subtest: b.js\n    ok 1 - three\nnot ok 2 - b.js # time=30245ms\n1..2\n";
