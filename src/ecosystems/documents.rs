@@ -1,5 +1,4 @@
 //! Documents: files for people, which nothing runs or loads.
-use crate::ecosystems::manifest::words;
 use crate::ecosystems::paths::{file_name, place_of_word};
 use crate::model::pattern::matches;
 
@@ -52,7 +51,10 @@ fn has_name_of_document(name: &str) -> bool {
 /// True if searches read a file: it is neither a document nor a file that names documents without using them.
 pub fn is_searched(path: &str) -> bool {
     !TEXTS.iter().any(|ending| path.ends_with(ending))
-        && !words(PACKING).iter().chain(&words(NAMES)).any(|pattern| matches(pattern, path))
+        && !PACKING
+            .split_ascii_whitespace()
+            .chain(NAMES.split_ascii_whitespace())
+            .any(|pattern| matches(pattern, path))
 }
 
 /// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or

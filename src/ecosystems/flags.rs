@@ -88,6 +88,14 @@ mod tests {
         flags(&file, path, &scripts).iter().map(Flag::label).collect()
     }
 
+    /// The lists of decisive files are texts, which cannot name a constant.
+    #[test]
+    fn files_whose_names_are_constants_are_decisive() {
+        for name in [crate::config::FILE].into_iter().chain(crate::ecosystems::just::JUSTFILES) {
+            assert_eq!(labels(name, Some("a"), Some("b")), ["oracle changed"], "{name}");
+        }
+    }
+
     #[test]
     fn a_decisive_file_is_flagged_and_the_rest_of_a_manifest_is_not() {
         let changed: &[&str] = &["oracle changed"];

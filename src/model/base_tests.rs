@@ -109,7 +109,7 @@ impl BaseTestsResult {
     }
 
     /// True if tests of the base are put back, or if a change that may decide what is run cannot be put back without
-    /// others: the tree with the candidate's own version may run other tests than the base. `flags` are those of the candidate; they
+    /// others: the tree with the candidate's own version may run other tests than the base. The candidate's `flags`
     /// name the files that decide which commands run.
     pub fn may_drop_tests(&self, flags: &[Flag]) -> bool {
         let deciders = flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);

@@ -265,15 +265,7 @@ impl DecisionInputs<'_> {
                 winner.blast, next.candidate
             );
         }
-        // Another candidate may be smaller and leave out tests, so the sentence says which ones are compared.
-        let is_compared_among_some =
-            !leaves_out(winner) && self.passing.iter().any(|e| leaves_out(e));
-        let lead = if is_compared_among_some {
-            let none = "of those that leave out no tests";
-            format!("{}; {none}, {}", self.how_many_passed(), winner.candidate)
-        } else {
-            lead
-        };
+        let lead = self.lead_among_compared(winner, None);
         if winner.flaky() != next.flaky() {
             return format!(
                 "{lead} is {best} that passed at once, with {}; {} needed a retry",
@@ -292,15 +284,7 @@ impl DecisionInputs<'_> {
                 next.blast
             );
         }
-        // Another candidate may be smaller and have a lower score, so the sentence names the score.
-        let lead = match scores {
-            Some((score, _)) if self.passing.iter().any(|e| self.rules.score(e) != Some(score)) => {
-                let also = if is_compared_among_some { " that leave out no tests" } else { "" };
-                let among = format!("of those with {} {score:.3}{also}", self.rules.rank);
-                format!("{}; {among}, {}", self.how_many_passed(), winner.candidate)
-            }
-            _ => lead,
-        };
+        let lead = self.lead_among_compared(winner, scores.map(|(score, _)| score));
         let smaller = [
             (winner.blast.lines != next.blast.lines, "changes the fewest lines"),
             (winner.blast.files != next.blast.files, "touches the fewest files"),
@@ -322,6 +306,27 @@ impl DecisionInputs<'_> {
             format!("{of_winner} attempts made the tree of {}, not {of_next}", winner.candidate)
         };
         format!("{lead} and {} are the same size, with {}; {why}", next.candidate, winner.blast)
+    }
+
+    /// The beginning of a sentence that compares the winner with the other candidates that have its score and leave
+    /// out no tests, if it leaves out none. Other candidates may be smaller, so the sentence names the condition.
+    fn lead_among_compared(&self, winner: &Entry, score: Option<f64>) -> String {
+        let mut condition = String::new();
+        if let Some(score) = score
+            && self.passing.iter().any(|entry| self.rules.score(entry) != Some(score))
+        {
+            condition = format!(" with {} {score:.3}", self.rules.rank);
+        }
+        if !self.rules.leaves_out_tests(winner)
+            && self.passing.iter().any(|entry| self.rules.leaves_out_tests(entry))
+        {
+            condition.push_str(" that leave out no tests");
+        }
+        let among = match condition.as_str() {
+            "" => String::new(),
+            condition => format!("of those{condition}, "),
+        };
+        format!("{}; {among}{}", self.how_many_passed(), winner.candidate)
     }
 
     /// The clauses that name every candidate with the winner's tree.

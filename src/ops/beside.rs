@@ -42,18 +42,22 @@ impl Drop for AttemptsAtWork<'_> {
 /// Work that is done while attempts are at work.
 pub trait Beside: Sync {
     /// Does the work, until all attempts have ended or the work is cancelled.
-    fn work(&self, _: &AttemptsAtWork<'_>) {}
+    fn work(&self, attempts: &AttemptsAtWork<'_>);
 
     /// Called when an attempt has ended and is captured.
-    fn attempt_ended(&self, _: &Name) {}
+    fn attempt_ended(&self, name: &Name);
 
-    /// Called when all attempts have ended. May cancel to end the work early, if nothing needs the
+    /// Called when all attempts have ended. May use `cancel` to end the work early, if nothing needs the
     /// results of the work any more.
-    fn all_ended(&self, _: &Cancel) {}
+    fn all_ended(&self, cancel: &Cancel);
 }
 
 /// Nothing is done beside the attempts.
-impl Beside for () {}
+impl Beside for () {
+    fn work(&self, _: &AttemptsAtWork<'_>) {}
+    fn attempt_ended(&self, _: &Name) {}
+    fn all_ended(&self, _: &Cancel) {}
+}
 
 /// Calls `all_ended` when it is dropped, even after a panic. Otherwise the work beside the attempts would
 /// wait for their end for ever.

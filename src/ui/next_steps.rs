@@ -77,11 +77,14 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
         DecisionKind::Single
         | DecisionKind::Tests
         | DecisionKind::Judge
-        | DecisionKind::Synthesis => {
-            let others = hint_at_tests_of_others(verdict, name);
-            [hint_for_verified(verdict, name, landing)].into_iter().chain(others).collect()
-        }
+        | DecisionKind::Synthesis => hints_for_verified(verdict, name, landing),
     }
+}
+
+/// The hints for a recommended candidate that passed.
+fn hints_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> Vec<String> {
+    let next = hint_for_verified(verdict, name, landing);
+    [next].into_iter().chain(hint_at_tests_of_others(verdict, name)).collect()
 }
 
 /// The hint for a winner that may lack a part of the change. Either the winner fails tests of another candidate
@@ -101,9 +104,10 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
         let next = if entry.passed_own_tests_only() {
             format!("look at {author}: `git frites diff {run}/{author}`")
         } else {
-            let confirm =
-                entry.is_pending().then(|| confirm_pending(&verdict.terms, run, author) + " && ");
-            let confirm = confirm.unwrap_or_default();
+            let confirm = match entry.is_pending() {
+                true => format!("{} && ", confirm_pending(&verdict.terms, run, author)),
+                false => String::new(),
+            };
             format!("land {author} instead: `{confirm}git frites apply {run}/{author}`")
         };
         return Some(format!(

@@ -16,20 +16,17 @@ use crate::ops::session::Session;
 /// The user's environment variables, which decide where agents keep their state.
 pub struct UsersState {
     environment: HashMap<OsString, OsString>,
-    /// The logins into which git-frites wrote what attempts had refreshed, wherever variables said at that time.
-    refreshed: BTreeSet<PathBuf>,
 }
 
 impl UsersState {
     /// The environment that a candidate's command gets, without the variables of git-frites.
     pub fn of(session: &Session) -> UsersState {
-        let refreshed = refreshed(session);
-        UsersState { environment: session.policy.environment(&env::ALL, &[]), refreshed }
+        UsersState { environment: session.policy.environment(&env::ALL, &[]) }
     }
 
     /// The environment of this process.
     pub fn of_process() -> UsersState {
-        UsersState { environment: std::env::vars_os().collect(), refreshed: BTreeSet::new() }
+        UsersState { environment: std::env::vars_os().collect() }
     }
 
     /// True if the variable is set and not empty.
@@ -78,14 +75,14 @@ impl UsersState {
     /// The files with the logins of all built-in agents, in the words of `sandbox.hide`: at their usual places,
     /// where the environment says, and where it said when an attempt had refreshed one. A refreshed login has tokens that an attempt wrote, so judged code must
     /// not read it.
-    pub fn login_files(&self) -> Vec<String> {
+    pub fn login_files(&self, session: &Session) -> Vec<String> {
         let states = || BUILT_IN.iter().flat_map(|agent| agent.state);
         let usual = states()
             .flat_map(|state| files_in(Some(state.default.into()), state.paths_of_logins()));
         let usual = usual.map(|(file, _)| Path::new("~").join(file));
         let home = self.variable("HOME").unwrap_or_default();
         let real = states().flat_map(|state| self.logins(state)).map(|(file, _)| file);
-        let real = real.chain(self.refreshed.iter().cloned()).map(|file| {
+        let real = real.chain(refreshed(session)).map(|file| {
             file.strip_prefix(&home).map(|below| Path::new("~").join(below)).unwrap_or(file)
         });
         let all = usual.chain(real).map(|file| file.to_string_lossy().into_owned());

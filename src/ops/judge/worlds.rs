@@ -105,7 +105,7 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     let config = &session.config;
     let [hide, cut] = machine_paths::hidden_and_cut(
         config.get(keys::SANDBOX_HIDE),
-        UsersState::of(session).login_files(),
+        UsersState::of(session).login_files(session),
     );
     (kind != WorldKind::Open).then(|| SandboxOptions {
         network: config.get(keys::SANDBOX_NETWORK),

@@ -343,8 +343,12 @@ fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
 /// Waits before the next try to push a ref. Returns false if no try is left, or if a further try would be
 /// refused for the same `reason`.
 pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
-    let pause = if may_succeed_later(reason) { pauses.next() } else { None };
-    pause.map(|pause| std::thread::sleep(Duration::from_millis(pause))).is_some()
+    if !may_succeed_later(reason) {
+        return false;
+    }
+    let Some(pause) = pauses.next() else { return false };
+    std::thread::sleep(Duration::from_millis(pause));
+    true
 }
 
 /// The terms of an opened run: with an `exchange`, the terms at the remote, else the terms here.
