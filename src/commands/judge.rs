@@ -21,7 +21,7 @@ use crate::ui::{comparison, json};
 /// Runs `git frites judge`.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     args.require_rankable()?;
-    preflight::require_writable("--junit", args.show.output.junit.as_deref())?;
+    preflight::require_writable(session, "--junit", args.show.output.junit.as_deref())?;
     if args.dry_run {
         return judge_plan::show(session, args);
     }

@@ -1,12 +1,14 @@
 //! Resolves and shows the plan of a run before the first attempt starts: the commands, the seeds,
 //! the limits and the programs.
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::fs;
+use std::path::{self, Path};
 
 use crate::agents;
 use crate::commands::note_left_out;
 use crate::ecosystems::detect::CI_RUNS;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoContext, Result};
+use crate::fs::tree;
 use crate::model::count::{count, some_of};
 use crate::model::name::Name;
 use crate::model::oid::Oid;
@@ -21,19 +23,39 @@ use crate::oracle::{self, ResolvedOracle, pool};
 use crate::ui::{Ui, table};
 
 /// Fails if the file that an option names cannot be written. This is checked before the work begins, so that
-/// no work is done in vain.
-pub fn require_writable(option: &str, file: Option<&Path>) -> Result<()> {
+/// no work is done in vain. A symbolic link in the checkout is refused, too: an attempt may have made it, and it
+/// may lead to any file of the user.
+pub fn require_writable(session: &Session, option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
-    let refused = |why: &str| {
-        Err(Error::usage(format!("{option} cannot write '{}': {why}", file.display()))
-            .hint("name a file in a directory that exists"))
+    let refused = |why: &str, hint: &str| {
+        Err(Error::usage(format!("{option} cannot write '{}': {why}", file.display())).hint(hint))
     };
+    let in_directory = "name a file in a directory that exists";
     let directory = file.parent().filter(|dir| !dir.as_os_str().is_empty());
     match directory {
-        _ if file.is_dir() => refused("it is a directory"),
-        Some(directory) if !directory.is_dir() => refused("its directory does not exist"),
-        _ => Ok(()),
+        _ if file.is_dir() => return refused("it is a directory", in_directory),
+        Some(directory) if !directory.is_dir() => {
+            return refused("its directory does not exist", in_directory);
+        }
+        _ => {}
     }
+    let Some(checkout) = session.repo.work_tree().map(tree::nearest_real) else { return Ok(()) };
+    let mut links = tree::links_and_real(&path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    links.pop();
+    match links.iter().find(|link| link.starts_with(&checkout)) {
+        Some(link) => {
+            let why = format!("'{}' is a symbolic link in your checkout", link.display());
+            refused(&why, "name the file that the link leads to, or one outside the checkout")
+        }
+        None => Ok(()),
+    }
+}
+
+/// Writes the file that an option names, after the checks of [`require_writable`]: commands have run since the
+/// first check.
+pub fn write(session: &Session, option: &str, file: &Path, text: impl AsRef<[u8]>) -> Result<()> {
+    require_writable(session, option, Some(file))?;
+    fs::write(file, text).context(|| format!("could not write '{}'", file.display()))
 }
 
 /// How a run is judged.

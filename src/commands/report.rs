@@ -1,5 +1,4 @@
 //! `git frites report`: writes a report of a run as an HTML page.
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -7,7 +6,7 @@ use clap::ValueHint;
 
 use crate::commands::preflight;
 use crate::complete;
-use crate::error::{Error, IoContext, Result, exit};
+use crate::error::{Error, Result, exit};
 use crate::fs::atomic;
 use crate::model::address::Address;
 use crate::ops::report;
@@ -47,7 +46,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
             .hint("leave `-o -` out"));
     }
     if !is_stdout {
-        preflight::require_writable("-o", args.output.as_deref())?;
+        preflight::require_writable(session, "-o", args.output.as_deref())?;
     }
     let report = report::read(session, &run)?;
     let text = if args.markdown { page::markdown(&report) } else { page::html(&report) };
@@ -57,7 +56,7 @@ pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
     }
     let file = match &args.output {
         Some(file) => {
-            fs::write(file, text).context(|| format!("could not write '{}'", file.display()))?;
+            preflight::write(session, "-o", file, text)?;
             file.clone()
         }
         None => {

@@ -251,7 +251,7 @@ impl<'a> PlannedRun<'a> {
     /// Fails if the result could not be judged or merged.
     fn new(session: &'a Session, args: &'a RunArgs, limits: GivenLimits) -> Result<PlannedRun<'a>> {
         require_jobs_within_limit(session, args.oracle_jobs as usize, "--oracle-jobs")?;
-        preflight::require_writable("--junit", args.output.junit.as_deref())?;
+        preflight::require_writable(session, "--junit", args.output.junit.as_deref())?;
         synthesis::configured_agent(session)?;
         let is_to_merge = args.merge || (!args.no_merge && session.config.get(keys::RUN_MERGE));
         let merge_into = match is_to_merge {

@@ -1,11 +1,10 @@
 //! Shows a verdict on the terminal, as JSON and as JUnit, passes it to the hook, and names the next steps.
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::commands::judge_args::VerdictOutputArgs;
-use crate::commands::{notify, resume_hint};
+use crate::commands::{notify, preflight, resume_hint};
 use crate::config::keys;
 use crate::error::{IoContext, Result};
 use crate::git::landing::position::uncommitted;
@@ -161,7 +160,7 @@ pub fn write_junit(
         let place = session.store.candidate(run, &entry.candidate).logs();
         log_excerpt::of(&place.of_judging(entry.iteration, stage, second), LINES)
     };
-    let failed = || format!("could not write '{}'", file.display());
-    let text = junit::document(verdict, &log_end).context(failed)?;
-    fs::write(file, text).context(failed)
+    let text = junit::document(verdict, &log_end)
+        .context(|| format!("could not write '{}'", file.display()))?;
+    preflight::write(session, "--junit", file, text)
 }

@@ -155,3 +155,33 @@ fn junit_file_that_cannot_be_written_is_refused_before_anything_runs() {
     world.frites(["judge", "--junit", "x", "--candidate", "c1"]).refuses(2, "cannot be used with");
     world.assert_clean();
 }
+
+/// An attempt can make a link that lands, such as one to the user's shell profile.
+#[test]
+fn files_are_not_written_through_links_of_the_checkout() {
+    let world = World::new();
+    let profile = world.home().join("profile");
+    fs::write(&profile, "mine\n").unwrap();
+    let link = format!("ln -s {} verdict.xml && ln -s {} reports && {SMALL}", profile.display(), world.home().display());
+    world.attempts(&[&link]);
+    world.frites(["judge", "--test", "true"]).expect(0);
+    world.frites(["apply", "--commit"]).expect(0);
+    world.frites(["judge", "--junit", "verdict.xml", "--test", "true"]).refuses(2, "is a symbolic link in your checkout");
+    world.frites(["report", "-o", "reports/profile"]).refuses(2, "is a symbolic link in your checkout");
+    assert_eq!(fs::read_to_string(&profile).unwrap(), "mine\n");
+    world.assert_clean();
+}
+
+#[test]
+fn file_is_not_written_through_a_link_that_a_command_has_just_made() {
+    crate::common::in_the_open_world();
+    let world = World::new();
+    world.attempts(&[SMALL]);
+    let profile = world.home().join("profile");
+    let link = world.repo.join("late.xml");
+    let test = format!("ln -sf {} {}", profile.display(), link.display());
+    let judged = world.frites(["judge", "--junit", "late.xml", "--test", &test]);
+    judged.refuses(2, "is a symbolic link in your checkout");
+    assert!(!profile.exists());
+    world.assert_clean();
+}

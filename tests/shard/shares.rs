@@ -344,6 +344,10 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     world.git(["clone", "-q", "--depth=1", &format!("file://{url}"), clone.to_str().unwrap()]);
     world.git_in(&clone, ["fetch", "-q", "origin", "refs/frites/1/*:refs/frites/1/*"]);
     let words = ["shard", "judge", "--bundle", "one.bundle", "1", "1/2"];
+    let elsewhere = world.home().join("elsewhere");
+    std::os::unix::fs::symlink(&elsewhere, clone.join("one.bundle")).unwrap();
+    world.frites_in(&clone, words).refuses(2, "is a symbolic link in your checkout");
+    fs::remove_file(clone.join("one.bundle")).unwrap();
     world.frites_in(&clone, words).expect(0);
     let two = world.home().join("two.bundle").into_os_string().into_string().unwrap();
     on_node(&world, &url, &["judge", "--bundle", &two, "1", "2/2"]).expect(0);

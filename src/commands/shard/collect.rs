@@ -57,7 +57,7 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
         return Err(Error::usage("parts cannot be ranked by cross: none judges the tests of one candidate on another")
             .hint(format!("collect the outcomes by another rule, then judge here: `git frites judge --rank cross {name}`")));
     }
-    preflight::require_writable("--junit", args.show.output.junit.as_deref())?;
+    preflight::require_writable(session, "--junit", args.show.output.junit.as_deref())?;
     let remote = args.remote.as_deref();
     let (run, exchange) = find(session, name, remote)?;
     args.bundles.iter().try_for_each(|file| shard::take_bundle(session, &run, file))?;

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use crate::commands::judge_args::require_trust;
 use crate::commands::opened::find;
-use crate::commands::{require_jobs_within_limit, values};
+use crate::commands::{preflight, require_jobs_within_limit, values};
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::name::Name;
@@ -54,6 +54,7 @@ pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     let (name, part) = &args.what;
     let jobs = args.jobs as usize;
     require_jobs_within_limit(session, jobs, "-j")?;
+    preflight::require_writable(session, "--bundle", args.bundle.as_deref())?;
     let (run, exchange) = find(session, name, args.remote.as_deref())?;
     let terms = shard::current_terms(session, &run, exchange.as_ref())?;
     require_trust(session, &run, args.trust_config)?;
