@@ -1,5 +1,6 @@
 //! `git frites explain`: explains the recorded verdict of a run.
 
+use crate::commands::verdict;
 use crate::complete;
 use crate::error::{Error, Result, exit};
 use crate::model::address::Address;
@@ -41,6 +42,10 @@ pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
         .map(|lines| lines.iter().map(|line| format!("{}\n", table::printable(line))).collect())
         .collect();
     session.ui.answer(text.join("\n"));
+    if candidate.is_none() {
+        let hints = verdict::next_steps(session, &run, &verdict, None)?;
+        hints.iter().for_each(|hint| session.ui.hint(hint));
+    }
     Ok(exit::OK)
 }
 

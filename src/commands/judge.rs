@@ -116,10 +116,7 @@ pub fn show_verdict(
     args: &VerdictArgs,
     remote: Option<&str>,
 ) -> Result<u8> {
-    let hints = match opened::hint_on_missing(session, verdict, remote)? {
-        Some(hint) => vec![hint],
-        None => next_steps(session, run, verdict),
-    };
+    let hints = next_steps(session, run, verdict, remote)?;
     verdict::show(session, verdict, &args.output, json!({}), &hints);
     write_junit(session, run, verdict, args.output.junit.as_deref())?;
     if args.explain {

@@ -331,8 +331,10 @@ impl<'a> PlannedRun<'a> {
         if !rounds.is_empty() {
             more["repairs"] = json!(rounds);
         }
-        let mut hints =
-            if merged.is_none() { next_steps(session, run, &verdict) } else { Vec::new() };
+        let mut hints = match merged {
+            None => next_steps(session, run, &verdict, None)?,
+            Some(_) => Vec::new(),
+        };
         hints.extend(limited_hints(session, run));
         verdict::show(session, &verdict, &args.output, more, &hints);
         write_junit(session, run, &verdict, args.output.junit.as_deref())?;

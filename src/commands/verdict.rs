@@ -4,7 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::commands::judge_args::VerdictOutputArgs;
-use crate::commands::{notify, preflight, resume_hint};
+use crate::commands::{notify, opened, preflight, resume_hint};
 use crate::config::keys;
 use crate::error::{IoContext, Result};
 use crate::git::landing::position::uncommitted;
@@ -67,8 +67,17 @@ pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdi
     }
 }
 
-/// The hints about the next step after the verdict of a run.
-pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
+/// The hints about the next step after the verdict of a run. `remote` is the repository that has outcomes of
+/// the run, if any.
+pub fn next_steps(
+    session: &Session,
+    run: &Run,
+    verdict: &Verdict,
+    remote: Option<&str>,
+) -> Result<Vec<String>> {
+    if let Some(hint) = opened::hint_on_missing(session, verdict, remote)? {
+        return Ok(vec![hint]);
+    }
     let decision = &verdict.decision;
     let recommended = decision.recommended.as_ref();
     let record = recommended.map(|name| session.store.candidate(run, name).record());
@@ -92,7 +101,7 @@ pub fn next_steps(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String
         hints.push(format!("or send it back: `git frites retry {address}`"));
     }
     hints.extend(correction_hints(session, run, verdict));
-    hints
+    Ok(hints)
 }
 
 /// The hints for a run without a winner in which a candidate changed nothing. The user may have made the

@@ -82,6 +82,8 @@ fn hint_names_the_tests_of_another_candidate_that_the_winner_was_not_run_on_or_f
     let hint = "hint: c1 fails c2's test tests/3.t, as the base does: if that should pass, land c2 instead: \
                 `git frites judge 1 --candidate c2 && git frites judge 1 --replay && git frites apply 1/c2`";
     assert!(crossed.contains(hint), "{crossed}");
+    let explained = world.frites(["explain", "1"]).expect(0).stderr;
+    assert!(explained.contains(hint), "{explained}");
     let refused = world.frites(["apply", "1/c2"]).expect(1).stderr;
     assert!(
         refused.contains("`git frites judge 1 --candidate c2 && git frites judge 1 --replay`"),

@@ -35,7 +35,11 @@ fn what_decided_comes_first_and_nothing_runs() {
     ] {
         assert!(lines.contains(&line), "{line}:\n{out}");
     }
-    assert_eq!(answer.stderr, "");
+    assert!(
+        answer.stderr.starts_with("hint: ") && answer.stderr.contains("git frites apply"),
+        "{}",
+        answer.stderr
+    );
     assert_eq!(std::fs::read_to_string(world.home().join("ran")).unwrap(), ran);
     assert_eq!(log(), before);
     world.assert_clean();

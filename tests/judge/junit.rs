@@ -162,12 +162,20 @@ fn files_are_not_written_through_links_of_the_checkout() {
     let world = World::new();
     let profile = world.home().join("profile");
     fs::write(&profile, "mine\n").unwrap();
-    let link = format!("ln -s {} verdict.xml && ln -s {} reports && {SMALL}", profile.display(), world.home().display());
+    let link = format!(
+        "ln -s {} verdict.xml && ln -s {} reports && {SMALL}",
+        profile.display(),
+        world.home().display()
+    );
     world.attempts(&[&link]);
     world.frites(["judge", "--test", "true"]).expect(0);
     world.frites(["apply", "--commit"]).expect(0);
-    world.frites(["judge", "--junit", "verdict.xml", "--test", "true"]).refuses(2, "is a symbolic link in your checkout");
-    world.frites(["report", "-o", "reports/profile"]).refuses(2, "is a symbolic link in your checkout");
+    world
+        .frites(["judge", "--junit", "verdict.xml", "--test", "true"])
+        .refuses(2, "is a symbolic link in your checkout");
+    world
+        .frites(["report", "-o", "reports/profile"])
+        .refuses(2, "is a symbolic link in your checkout");
     assert_eq!(fs::read_to_string(&profile).unwrap(), "mine\n");
     world.assert_clean();
 }
