@@ -20,14 +20,13 @@ use crate::store::select::Scope;
 // `git frites judge`
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "A candidate is one attempt of a run; its tree is all its tracked files. On each distinct tree, git-frites \
-runs setup, build, lint and test, and stops at the first command that fails. The commands come from \
---build, --lint and --test, or else from the configuration, or else they are detected from the files of the base, \
-the commit that the run starts from.\n\n\
-Exit status: 0 a verified winner, 1 no candidate passed, 3 unverified (for example: no command to run, \
-no test among the detected commands, passed only with its own tests, judged --in-place, a seed leads back to a checkout, a candidate without a \
-result could still win, or git's configuration or files above the checkouts changed meanwhile), 4 no usable \
-candidate."
+    after_help = "A candidate is one attempt of a run. Its tree is the files that git-frites captured from its worktree. \
+On each distinct tree, git-frites runs the commands setup, build, lint and test, and stops at the first one that fails. \
+The commands come from --build, --lint and --test, or else from the configuration. If neither names any, they are \
+detected from the files of the base, the commit that the run starts from.\n\n\
+Exit status: 0 a verified winner, 1 no candidate passed, 3 an unverified verdict (for example: no command to run, \
+no test among the detected commands, passed only with its own tests, judged --in-place, or a candidate without a \
+result could still win), 4 no usable candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
