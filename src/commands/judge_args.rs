@@ -32,7 +32,7 @@ pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
     #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
-    /// Judge this candidate alone and store its results; --replay decides once all are judged
+    /// Judge this candidate alone, and store its results, by which --replay decides
     #[arg(
         help_heading = "Other ways to judge",
         long = "candidate",
