@@ -10,9 +10,9 @@ use crate::ops::spawn;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A candidate is one attempt: a worktree and a branch. For each candidate, spawn prints \
-RUN/CANDIDATE<TAB>PATH, without a path if the worktree was removed because the command changed nothing. \
-The command after -- runs in each worktree, never through a shell. {run}, {candidate}, {index}, {worktree}, \
-{prompt} and {prompt_file} in its arguments are replaced by their values. The command reads \
+RUN/CANDIDATE<TAB>PATH. The path is left out if the worktree was removed because the command changed nothing. \
+The command after -- runs in each worktree, never through a shell. In its arguments, {run}, {candidate}, {index}, \
+{worktree}, {prompt} and {prompt_file} are replaced by their values. The command reads \
 the prompt from standard input, unless an argument contains {prompt} or {prompt_file}.\n\n\
 Exit status: 0 if at least one candidate is open or usable, 4 if none is."
 )]
