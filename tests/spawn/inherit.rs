@@ -124,7 +124,8 @@ fn checkout_at_an_attempts_commit_does_not_choose_the_commands() {
     world.attempts(&[weak, "echo y >> a.py; git commit -qam y"]);
     world.git(["switch", "-q", "--detach", "frites/run/1/c1"]);
     let refusal = "the checkout is at a commit of 1/c1, which has another .frites.toml than";
-    let attempt_of_another = ["shard", "run", "9/c1", "--remote", "./"];
+    world.git(["remote", "add", "origin", "."]);
+    let attempt_of_another = ["shard", "run", "9/c1", "--remote", "origin"];
     for words in [&["judge", "1"][..], &["spawn", "-n", "1"], &attempt_of_another] {
         world.frites(words).refuses(128, refusal);
     }
