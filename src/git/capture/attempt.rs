@@ -1,5 +1,5 @@
-//! The inputs of a capture, each read once: the base's files, the attempt's index and HEAD, and the commits
-//! that the attempt made.
+//! The inputs of a capture, each read once. They are the base's files, the attempt's index and
+//! HEAD, and the commits that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +23,10 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The inputs of a capture. An attempt can damage its own index and HEAD. A field is `None` if the file from
-/// which it is read cannot be read.
+/// The inputs of a capture. An attempt can damage its own index and HEAD, so a field is `None` if
+/// its file cannot be read.
 pub(super) struct CaptureInputs<'a> {
-    /// The repository.
     pub repo: &'a Repo,
-    /// The candidate to capture.
     pub source: &'a CaptureSource<'a>,
     /// The base's files.
     pub base: Arc<gix::index::File>,
@@ -36,17 +34,17 @@ pub(super) struct CaptureInputs<'a> {
     admin: Option<PathBuf>,
     /// The commit at the attempt's HEAD.
     pub head: Option<Oid>,
-    /// The attempt's own index; `None` if it cannot be read. Also `None` if the index equals the base, unless
-    /// the modes on disk mean nothing (`core.fileMode` is false): then [`CaptureInputs::mode_edits`] needs
-    /// the index.
+    /// The attempt's own index. `None` if it cannot be read, or if it equals the base and
+    /// `core.fileMode` is true. If `core.fileMode` is false, the modes on disk mean nothing, and
+    /// [`CaptureInputs::mode_edits`] needs the index.
     index: Option<gix::index::File>,
 }
 
 /// The paths that are captured even if git's ignore rules exclude them.
 #[derive(Default)]
 pub(super) struct AttemptPaths {
-    /// The files that the attempt tracks and the base does not, and the files of the base that an earlier
-    /// capture found deleted.
+    /// The files that the attempt tracks and the base does not. Also the files of the base that an
+    /// earlier capture found deleted.
     pub files: BTreeSet<TreePath>,
     /// The submodules in the attempt's index, and the new ones in its HEAD, with their commits.
     pub submodules: BTreeMap<TreePath, ObjectId>,
@@ -55,7 +53,6 @@ pub(super) struct AttemptPaths {
 }
 
 impl<'a> CaptureInputs<'a> {
-    /// Reads the inputs of a capture of `source`.
     pub fn read(repo: &'a Repo, source: &'a CaptureSource<'a>) -> Result<CaptureInputs<'a>> {
         let base = repo.index_of(source.base)?;
         let admin = worktree::admin_of(repo, source.worktree)?;
@@ -67,15 +64,15 @@ impl<'a> CaptureInputs<'a> {
         Ok(CaptureInputs { repo, source, base, admin, head, index })
     }
 
-    /// The paths that the attempt tracks (in its index or HEAD) and the base does not, and the paths of the
-    /// base that are missing in `private`, the private index.
+    /// The paths that the attempt tracks (in its index or HEAD) and the base does not. Also the
+    /// paths of the base that are missing in `private`, the private index.
     pub fn tracked_paths(&self, private: Option<&gix::index::File>) -> Result<AttemptPaths> {
         let base = &self.base;
         let lacking = private.map(|private| files_only_in(base, private));
         let files = lacking.unwrap_or_default();
         let mut tracked = AttemptPaths { files, ..AttemptPaths::default() };
-        // The entries of the base and of the attempt's index are sorted, and most of them are equal. One pass
-        // over both finds the differences.
+        // The entries of the base and of the attempt's index are sorted, and most of them are
+        // equal. One pass over both finds the differences.
         let mut in_base = base.entries().iter().map(|e| e.path(base)).peekable();
         for (index, entry) in
             self.index.iter().flat_map(|i| i.entries().iter().map(move |e| (i, e)))
@@ -106,8 +103,8 @@ impl<'a> CaptureInputs<'a> {
         Ok(tracked)
     }
 
-    /// The files that the attempt's sparse checkout leaves out of its worktree, with the modes and objects
-    /// that they have in the attempt's index. A file whose object is gone is not returned.
+    /// The files that the attempt's sparse checkout leaves out of its worktree. Each has its mode
+    /// and object from the attempt's index. A file whose object is gone is not returned.
     pub fn left_out(&self) -> Result<BTreeMap<TreePath, (Mode, ObjectId)>> {
         let is_left_out = |entry: &&gix::index::Entry| entry.flags.contains(Flags::SKIP_WORKTREE);
         let Some(own) = &self.index else { return Ok(BTreeMap::new()) };
@@ -126,8 +123,8 @@ impl<'a> CaptureInputs<'a> {
         Ok(files.map(|e| (TreePath::new(e.path(&whole)), (e.mode, e.id))).collect())
     }
 
-    /// The edits that give entries of the private index the modes that they have in the attempt's
-    /// index, for file systems where the modes on disk mean nothing.
+    /// The edits that give entries of the private index their modes from the attempt's index. This
+    /// is for file systems where the modes on disk mean nothing.
     pub fn mode_edits(&self, private: &gix::index::File) -> IndexEdits {
         let mut edits = IndexEdits::default();
         let Some(own) = &self.index else { return edits };
@@ -146,11 +143,13 @@ impl<'a> CaptureInputs<'a> {
         edits
     }
 
-    /// The commits that must become parents of a capture, so that the capture reaches every object that is
-    /// named in the branch, its reflog, the worktree's administrative entry or the worktree's index. Empty if
-    /// the previous capture reaches them all. `captured` is the private index.
+    /// The commits that must become parents of a capture. With these parents, the capture reaches
+    /// every object that the branch, its reflog, the worktree's administrative entry or the
+    /// worktree's index names. Empty if the previous capture reaches them all. `captured` is the
+    /// private index.
     ///
-    /// A commit cannot reach a tag. So the text of a tag becomes a file, from which the tag can be made again.
+    /// A tag cannot become a parent. So the text of a tag becomes a file, from which the tag can be
+    /// made again.
     pub fn unsaved(&self, captured: &gix::index::File) -> Result<Vec<Oid>> {
         let (commits, mut others) = self.named();
         let mut unsaved = self.unsaved_commits(&commits)?;
@@ -159,8 +158,9 @@ impl<'a> CaptureInputs<'a> {
         Ok(unsaved)
     }
 
-    /// The objects that are named in HEAD, the branch, its reflog, and the files of the administrative entry:
-    /// the commits, and the other objects with their kinds. The reflogs name amended, reset and detached work.
+    /// The objects that are named in HEAD, the branch, its reflog, and the files of the
+    /// administrative entry. Returns the commits, and the other objects with their kinds. Reflogs
+    /// also name commits that were amended, reset or made on a detached HEAD.
     fn named(&self) -> (BTreeSet<Oid>, BTreeMap<Oid, Kind>) {
         let CaptureInputs { repo, source, .. } = self;
         let branch_log = repo.common_dir().join("logs").join(source.branch.as_str());
@@ -188,8 +188,8 @@ impl<'a> CaptureInputs<'a> {
         (commits, others)
     }
 
-    /// The members of `commits` that neither the base nor the previous capture reaches, except ancestors of
-    /// other members.
+    /// The members of `commits` that neither the base nor the previous capture reaches, except
+    /// ancestors of other members.
     fn unsaved_commits(&self, commits: &BTreeSet<Oid>) -> Result<Vec<Oid>> {
         if commits.is_empty() {
             return Ok(Vec::new());
@@ -210,10 +210,13 @@ impl<'a> CaptureInputs<'a> {
         Ok(commits.difference(&parents).copied().collect())
     }
 
-    /// Commits the attempt's index if it holds a version of a file that is neither captured (in `captured`,
-    /// the private index) nor in the base, HEAD or the seeds. Otherwise returns `None`. Also returns `None`
-    /// if this commit is already an ancestor of the previous capture. git makes no tree from files in
-    /// conflict, so their versions are added to `others`.
+    /// Commits the attempt's index if it has a version of a file that exists nowhere else. The
+    /// capture (`captured`, the private index), the base, HEAD and the seeds are searched.
+    /// Otherwise returns `None`. Also returns `None` if the previous capture already has this
+    /// commit as an ancestor.
+    ///
+    /// git makes no tree from an index with conflicts. So the versions of conflicted files are
+    /// added to `others`.
     fn unsaved_staging(
         &self,
         captured: &gix::index::File,
@@ -221,7 +224,8 @@ impl<'a> CaptureInputs<'a> {
     ) -> Result<Option<Oid>> {
         let Some(own) = &self.index else { return Ok(None) };
         let CaptureInputs { repo, source, base, .. } = self;
-        // If the attempt has staged nothing or everything, as most attempts have, nothing needs to be saved.
+        // If the attempt has staged nothing or everything, as most attempts have, nothing needs to
+        // be saved.
         if have_equal_files(own, base) || have_equal_files(own, captured) {
             return Ok(None);
         }
@@ -270,8 +274,8 @@ impl<'a> CaptureInputs<'a> {
         self.committed(&tree)
     }
 
-    /// Commits a tree with these objects, which are no commits. Returns `None` if there are none, or if this
-    /// commit is already an ancestor of the previous capture.
+    /// Commits a tree with `others`, which are objects of other kinds than commits. Returns `None`
+    /// if there are none, or if the previous capture already has this commit as an ancestor.
     fn unsaved_others(&self, others: &BTreeMap<Oid, Kind>) -> Result<Option<Oid>> {
         if others.is_empty() {
             return Ok(None);
@@ -296,7 +300,8 @@ impl<'a> CaptureInputs<'a> {
         self.committed(&tree)
     }
 
-    /// A commit of a tree that saves objects; `None` if this commit is an ancestor of the previous capture.
+    /// A commit of a tree that saves objects. `None` if the previous capture already has it as an
+    /// ancestor.
     fn committed(&self, tree: &Oid) -> Result<Option<Oid>> {
         let CaptureInputs { repo, source, .. } = self;
         let commit = commit::neutral(repo, tree, source.base, commit::STAGED)?;
@@ -345,8 +350,8 @@ fn have_equal_files(one: &gix::index::File, other: &gix::index::File) -> bool {
         && pairs.all(|(a, b)| a.id == b.id && a.path(one) == b.path(other))
 }
 
-/// The commit at the HEAD of the worktree with this admin directory; `None` if HEAD cannot be read, or is a
-/// branch without a commit.
+/// The commit at HEAD of the worktree with this admin directory. `None` if HEAD cannot be read, or
+/// is a branch without a commit.
 fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
     let text = regular::read_text(&admin.join("HEAD")).ok()?;
     match text.trim().strip_prefix("ref: ") {

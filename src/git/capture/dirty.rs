@@ -15,9 +15,9 @@ use crate::git::cli::Call;
 use crate::git::index::entry_stat;
 use crate::model::path::TreePath;
 
-/// The entries of an index whose files do not have their stat data: git may think that such a file is unchanged
-/// although a program has written to it. Many builds of git compare only whole seconds, and a program can restore a
-/// file's mtime after a write.
+/// The entries of an index whose files have other stat data than the entry. git may not notice such
+/// a change: many builds of git compare only whole seconds, and a program can restore a file's
+/// mtime after a write.
 pub fn touched_entries(
     worktree: &Path,
     index: &gix::index::File,
@@ -34,10 +34,13 @@ pub fn touched_entries(
     Ok(found.concat())
 }
 
-/// The positions of the entries whose files do not have their content, whatever their stat data say.
-/// A program that writes to a file through a shared memory map changes the file's times again only after the
-/// system has written the page to the disk. So the contents of the files that an earlier capture found changed
-/// are compared. On a file system in memory the times never change again, so those of all files are compared.
+/// The positions of the entries whose files have other content than the entry, whatever the stat
+/// data say.
+///
+/// A program can write to a file through a shared memory map. After its first write, the file's
+/// times change only when the system writes the page to the disk. So the contents of all files that
+/// an earlier capture found changed are compared. On a file system in memory, the times do not
+/// change after the first write, so the contents of all files are compared.
 pub(super) fn doubtful_entries(
     index: &gix::index::File,
     source: &CaptureSource<'_>,
@@ -55,8 +58,9 @@ pub(super) fn doubtful_entries(
     Ok(found.concat())
 }
 
-/// True if the content of a file is the blob in its index entry. Returns false for a large file, so that git
-/// reads it. Returns true for links and submodules, because nobody writes to them through a memory map.
+/// True if the content of a file is the blob in its index entry. Returns false for a large file, so
+/// that git reads it. Returns true for links and submodules: nobody writes to them through a memory
+/// map.
 fn has_content_of_entry(worktree: &Path, index: &gix::index::File, position: usize) -> bool {
     const LARGEST: u64 = 16 << 20;
     let entry = &index.entries()[position];
@@ -85,11 +89,12 @@ fn changed_entries(index: &gix::index::File, base: &gix::index::File) -> Vec<usi
     changed
 }
 
-/// `modified` are paths that git reports as modified. Returns those whose files nobody has written since they
-/// were checked out. For example, git may report a blob with CRLF if the attributes of its path say `text`.
+/// The paths in `modified` whose files nobody has written since they were checked out. `modified`
+/// are the paths that git reports as modified. git reports an untouched file if e.g. its blob has
+/// CRLF and its attributes say `text`.
 ///
-/// git compares contents only where an entry's times leave a doubt, so such a path is sometimes reported and
-/// sometimes not. `git` is a call that uses `index` and has no subcommand yet.
+/// git compares contents only where an entry's times leave a doubt. So it does not report such a
+/// file every time. `git` is a call that uses `index` and has no subcommand yet.
 pub fn untouched(
     worktree: &Path,
     git: &Call,
@@ -101,8 +106,8 @@ pub fn untouched(
         entry.is_some_and(|e| has_equal_stat(&e.stat, &path.on_disk(worktree)))
     };
     let paths: Vec<&TreePath> = modified.iter().filter(has_stat_of_entry).collect();
-    // If a `.gitattributes` has changed, git can make a different blob from an untouched file. Such a file
-    // must be captured.
+    // If a `.gitattributes` has changed, git can make a different blob from an untouched file. Such
+    // a file must be captured.
     if paths.is_empty() || modified.iter().any(|path| path.file_name() == b".gitattributes") {
         return Ok(Vec::new());
     }
@@ -119,8 +124,8 @@ pub fn untouched(
     Ok(paths.into_iter().filter(is_as_checked_out).cloned().collect())
 }
 
-/// True if a file has the times and the size of its index entry. If the entry's size is 0, only the times are
-/// compared: git sets the size to 0 if it does not trust the other stat data.
+/// True if a file has the times and the size of its index entry. If the entry's size is 0, only the
+/// times are compared: git writes 0 if it does not trust the other stat data.
 fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     rustix::fs::lstat(file).is_ok_and(|stat| {
         let now = entry_stat(&stat);
@@ -129,8 +134,8 @@ fn has_equal_stat(entry: &Stat, file: &Path) -> bool {
     })
 }
 
-/// True if a file has the type, mode and stat data of its index entry, and is older than the index. A file
-/// that was written in the same moment as the index may have changed without a change of its times.
+/// True if a file has the type, mode and stat data of its index entry, and is older than the index.
+/// A file that was written in the same moment as the index may have changed without a new time.
 pub(super) fn is_clean_file(
     mode: Mode,
     entry: &Stat,

@@ -29,15 +29,16 @@ impl Excludes {
         Ok(Excludes(builder.build().map_err(invalid)?))
     }
 
-    /// True if the patterns match this path or a directory above it. The path of a directory ends in a slash.
+    /// True if the patterns match this path or a directory above it. The path of a directory ends
+    /// in a slash.
     pub fn matches(&self, path: &[u8]) -> bool {
         let is_dir = path.ends_with(b"/");
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
         self.0.matched_path_or_any_parents(path, is_dir).is_ignore()
     }
 
-    /// The outermost directory above `path` that the patterns match. If they match no directory above `path`,
-    /// but `path` itself, returns `path`. `None` if they match none of these.
+    /// The outermost directory above `path` that the patterns match, or else `path` itself if they
+    /// match it. `None` if they match neither.
     fn outermost<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         let mut above = ends.map(|(end, _)| &path[..=end]);
@@ -47,8 +48,8 @@ impl Excludes {
     }
 }
 
-/// The paths that captures of a candidate leave out. `diff.exclude` matches such a path or a directory above
-/// it, and the base tracks neither the matched path nor a file below it.
+/// The paths that captures of a candidate leave out. `diff.exclude` matches such a path, or a
+/// directory above it. The base tracks neither the matched path nor a file below it.
 pub struct HiddenPaths<'a> {
     excludes: &'a Excludes,
     repo: &'a Repo,
@@ -56,12 +57,10 @@ pub struct HiddenPaths<'a> {
 }
 
 impl<'a> HiddenPaths<'a> {
-    /// The hidden paths of attempts from this base.
     pub fn new(repo: &'a Repo, base: Oid, excludes: &'a Excludes) -> HiddenPaths<'a> {
         HiddenPaths { excludes, repo, base }
     }
 
-    /// The patterns of `diff.exclude`.
     pub fn excludes(&self) -> &Excludes {
         self.excludes
     }
@@ -71,8 +70,8 @@ impl<'a> HiddenPaths<'a> {
         self.outermost(path).is_some()
     }
 
-    /// The outermost hidden directory above a path, or the path itself if only it is hidden. `None` if the
-    /// path is not hidden.
+    /// The outermost hidden directory above a path, or else the path itself if it is hidden. `None`
+    /// if neither is hidden.
     pub fn outermost(&self, path: &[u8]) -> Option<TreePath> {
         let found = TreePath::new(self.excludes.outermost(path)?);
         let is_tracked = self.repo.index_of(&self.base).is_ok_and(|base| {

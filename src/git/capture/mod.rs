@@ -1,10 +1,13 @@
-//! Captures a worktree: stores its files as a tree, whatever the attempt did with git. The tree is stored as
-//! a commit from which everything that the attempt committed is reachable.
+//! Captures a worktree: stores its files as a tree, whatever the attempt did with git. The tree is
+//! stored as a commit that also reaches everything that the attempt committed.
 //!
-//! A capture uses a private index. It begins as a copy of the worktree's index, which is made when the
-//! worktree is made. The attempt's own index may hold assume-unchanged bits or half-staged content, and its
-//! `.git` file may be gone. So every call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as absolute paths:
-//! without a `.git` file `git add` would climb up and stage into the user's index.
+//! A capture uses a private index. The private index begins as a copy of the worktree's index,
+//! which is made together with the worktree. The attempt's own index is not used, because it may
+//! have assume-unchanged bits or half-staged content.
+//!
+//! The worktree's `.git` file may be gone. Then `git add` would search the directories above, and
+//! stage into the user's index. So every call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as
+//! absolute paths.
 mod attempt;
 pub mod dirty;
 pub mod excludes;
@@ -47,16 +50,15 @@ use crate::model::refname::RefName;
 pub struct WorktreeSnapshot {
     /// The tree of the worktree's files.
     pub tree: Oid,
-    /// The attempt's commits that neither the base nor the previous capture reaches, without those that are
-    /// ancestors of others. If the attempt's index or administrative entry names other objects that nothing
-    /// else reaches, there is also a commit of them.
+    /// The attempt's commits that neither the base nor the previous capture reaches, except
+    /// ancestors of others. If only the attempt's index or administrative entry names some other
+    /// object, a commit of these objects is here, too.
     pub heads: Vec<Oid>,
     /// The attempt's HEAD; `None` if it cannot be read.
     pub head: Option<Oid>,
     /// The paths that the tree lacks, with the reasons.
     pub omissions: Omissions,
-    /// The paths that git ignores. The path of a directory ends in a slash, and stands for all paths in the
-    /// directory.
+    /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
     pub ignored: Vec<TreePath>,
     /// The disk space of the captured files, in bytes.
     pub bytes: u64,
@@ -64,8 +66,8 @@ pub struct WorktreeSnapshot {
 
 /// Reads the worktree into a tree. Writes objects and the private index, but no ref.
 pub fn snapshot(repo: &Repo, source: &CaptureSource<'_>) -> Result<WorktreeSnapshot> {
-    // The caller holds the candidate's lock. So if there is a lock file of the private index, a killed
-    // capture has left it.
+    // The caller holds the candidate's lock. So if there is a lock file of the private index, a
+    // killed capture has left it.
     let _ = fs::remove_file(source.index.with_extension("lock"));
     let inputs = CaptureInputs::read(repo, source)?;
     let read = read_in_process(&inputs)?;
@@ -80,8 +82,8 @@ struct ReadFiles {
     ignored: Vec<TreePath>,
 }
 
-/// Reads the worktree without git. Returns `None` if something in the worktree or its index is unusual: then
-/// git must read the worktree.
+/// Reads the worktree without git. Returns `None` if something in the worktree or its index is
+/// unusual: then git must read the worktree.
 fn read_in_process(inputs: &CaptureInputs<'_>) -> Result<Option<ReadFiles>> {
     let CaptureInputs { repo, source, .. } = inputs;
     if !repo.reads_files_as_they_are() || repo.overrides().has_other_rules() {
@@ -111,15 +113,15 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     };
     let mut scan = Scan::new(inputs, &git, private.as_ref())?;
     if scan.touches(b".gitattributes") {
-        // If attributes have changed, git may make another blob from an untouched file, but git reads only
-        // touched files. An index without times makes git read all files.
+        // If attributes have changed, git may make another blob from an untouched file. But git
+        // reads only touched files. An index without times makes git read all files.
         let last = source.previous.map_or(source.base, |p| &p.commit);
         let private = read_tree(repo, source, last)?;
         scan = Scan::new(inputs, &git, private.as_ref())?;
     }
     scan.stage(&git, source.base)?;
-    // The index file is read for the last time here. Below, modes are set in the file and `git write-tree`
-    // adds trees, but `captured` need not have these changes.
+    // The index file is read for the last time here. Below, modes are set in the file and
+    // `git write-tree` adds trees, but `captured` need not have these changes.
     let captured = open_index(source.index);
     if let Some(captured) = &captured {
         edit_index(&git, inputs.mode_edits(captured))?;
@@ -135,7 +137,8 @@ fn read_by_git(inputs: &CaptureInputs<'_>) -> Result<ReadFiles> {
     Ok(ReadFiles { tree, index: captured, omissions, ignored })
 }
 
-/// Adds the newly ignored paths, the unsaved commits and the size to the files that were read.
+/// Completes a capture after its files were read: adds the newly ignored paths, the unsaved commits
+/// and the size.
 fn complete(inputs: &CaptureInputs<'_>, read: ReadFiles) -> Result<WorktreeSnapshot> {
     let CaptureInputs { repo, source, base, .. } = inputs;
     let ReadFiles { tree, index: captured, mut omissions, ignored } = read;
@@ -169,8 +172,8 @@ pub fn uncapturable(repo: &Repo, source: &CaptureSource<'_>) -> Result<Omissions
     Ok(omissions)
 }
 
-/// True if a worktree holds exactly the files of its last capture (of the base, if it has no capture), and
-/// the attempt has no other work. Then a capture would add nothing and omit nothing.
+/// True if a worktree has exactly the files of its last capture (or else of the base), and the
+/// attempt has no other work. Then a capture would add nothing and omit nothing.
 pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
     let tree = match source.previous {
         Some(capture) => capture.tree,
@@ -192,8 +195,9 @@ pub fn is_unchanged(repo: &Repo, source: &CaptureSource<'_>) -> Result<bool> {
         && inputs.unsaved(&private)?.is_empty())
 }
 
-/// A snapshot of a candidate whose worktree is gone: of its HEAD or branch, if the last capture does not reach
-/// that. `None` if the last capture has everything that the branch and the administrative entry name.
+/// A snapshot of a candidate whose worktree is gone. It has the files of the candidate's HEAD or
+/// branch, or those of the last capture if the capture already contains HEAD. `None` if the last
+/// capture has everything that the branch and the administrative entry name.
 pub fn branch_snapshot(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -227,10 +231,12 @@ pub fn branch_snapshot(
     Ok(Some(WorktreeSnapshot { tree, heads, head, omissions, ignored, bytes: 0 }))
 }
 
-/// Stores a snapshot and the times of its files as the next iteration. The capture is a commit by git-frites.
-/// Its first parent is the previous capture (or the base); the other parents are the attempt's own commits.
+/// Stores a snapshot and the times of its files as the next iteration. The commit's author is
+/// git-frites. Its first parent is the previous capture (or the base); the other parents are the
+/// attempt's own commits.
 ///
-/// Fails if `refname` does not point to the previous capture, or if an object that the commit needs is gone.
+/// Fails if `refname` does not point to the previous capture, or if an object that the commit needs
+/// is gone.
 pub fn store(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -259,8 +265,8 @@ pub fn store(
     let capture = WholeMove { name: refname, new: &commit, old: previous, known: &[parent] };
     let moves: Vec<WholeMove<'_>> = of_times.into_iter().chain([capture]).collect();
     repo.set_refs_whole(&moves, "capture").inspect_err(|_| {
-        // The private index may list blobs that are gone. Without the index, the next capture reads all
-        // files.
+        // The private index may list blobs that are gone. Without the index, the next capture reads
+        // all files.
         let _ = fs::remove_file(source.index);
     })?;
     Ok(commit)

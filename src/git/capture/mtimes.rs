@@ -1,7 +1,7 @@
 //! The times at which files were last written, for `--strategy newest-file-wins`.
 //!
-//! The times of a capture are stored in a separate commit. A separate ref points to that commit, and is
-//! pushed and fetched with the captures.
+//! The times of a capture are stored in a separate commit. A separate ref points to that commit,
+//! and is pushed and fetched with the captures.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -34,19 +34,19 @@ pub struct NewTimes {
     pub refname: RefName,
     /// The current value of the ref; `None` if it does not exist.
     pub old: Option<Oid>,
-    /// `old`, if it is a readable commit. It becomes the parent of the new commit, so that a plain `git push`
-    /// can move the ref forward.
+    /// `old`, if it is a readable commit. It becomes the parent of the new commit, so that a plain
+    /// `git push` can move the ref forward.
     pub previous: Option<Oid>,
     text: String,
 }
 
 impl NewTimes {
-    /// Reads the times of these files of a worktree, which is captured as `tree`; `None` if there
+    /// Reads the times of these files of a worktree. `tree` is the captured tree. `None` if there
     /// is nothing to store.
     ///
-    /// The times must not be stored after the capture: if git-frites were killed in between, the capture
-    /// would stay without times. If the times are stored and the capture is not, the times are ignored,
-    /// because the commit with the times names a tree that no capture has.
+    /// The times must not be stored after the capture. If git-frites were killed in between, the
+    /// capture would stay without times. Times without a capture do no harm: their commit names a
+    /// tree that no capture has, so they are ignored.
     pub fn read<'a>(
         repo: &Repo,
         refname: RefName,
@@ -67,8 +67,8 @@ impl NewTimes {
         let previous = match stored.transpose() {
             Ok(Some((_, Some(there)))) if there == text.as_bytes() => return Ok(None),
             Ok(stored) => stored.map(|(commit, _)| commit),
-            // A garbage collection has deleted objects of the old commit. So that commit must not become a
-            // parent.
+            // A garbage collection has deleted objects of the old commit, so this commit must not
+            // become a parent.
             Err(error) if error.cause == Cause::Damaged => None,
             Err(error) => return Err(error),
         };
@@ -82,7 +82,8 @@ impl NewTimes {
     }
 }
 
-/// The times of a capture's files, in seconds since 1970; empty if no times were stored for this capture.
+/// The times of a capture's files, in seconds since 1970; empty if no times were stored for this
+/// capture.
 pub fn of_capture(
     repo: &Repo,
     refname: &RefName,
@@ -95,8 +96,8 @@ pub fn of_capture(
     Ok(if is_of_capture { from_lines(&text) } else { BTreeMap::new() })
 }
 
-/// One line for each of these files that exists: the seconds since 1970, and the path. Newlines, and bytes
-/// that are not UTF-8, are escaped in the path.
+/// One line for each of these files that exists: the seconds since 1970, and the path. Newlines,
+/// and bytes that are not UTF-8, are escaped in the path.
 fn as_lines<'a>(worktree: &Path, paths: impl Iterator<Item = &'a TreePath>) -> String {
     let mut lines = String::new();
     for path in paths {
@@ -122,8 +123,8 @@ fn from_lines(text: &str) -> BTreeMap<TreePath, i64> {
         .collect()
 }
 
-/// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970;
-/// `None` if no commit did.
+/// The time of the last commit in the history of `tip` that touched a path, in seconds since 1970.
+/// `None` if there is none.
 pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i64>> {
     let call = repo.git().call("--literal-pathspecs").words("log -1 --format=%ct");
     Ok(call
@@ -136,8 +137,9 @@ pub fn last_touched(repo: &Repo, tip: &Oid, path: &TreePath) -> Result<Option<i6
         .ok())
 }
 
-/// The time of the newest commit that gave a path this blob, or that removed the path if `blob` is `None`.
-/// The commit must be reachable from `heads`, and not from `base`. `None` if there is no such commit.
+/// The time of the newest commit that gave a path this blob, or that removed the path if `blob` is
+/// `None`. Only commits count that are reachable from `heads` and not from `base`. `None` if there
+/// is no such commit.
 pub fn commit_time(
     repo: &Repo,
     heads: &[Oid],

@@ -1,5 +1,5 @@
-//! The paths that a capture leaves out, with the reasons. The files at these paths may be work, so the paths
-//! are always shown.
+//! The paths that a capture leaves out, with the reasons. The files at these paths may be work, so
+//! the paths are always shown.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -32,28 +32,28 @@ const TOO_LONG: &str = "its path is too long";
 
 const DAMAGED: &str = "git does not recognise it as a repository";
 
-/// The argument of `git rev-list` for the newest stash, if there is a stash. Without a wildcard git would
-/// search for refs below `refs/stash/`.
+/// The argument of `git rev-list` for the newest stash, if there is a stash. Without a wildcard git
+/// would search for refs below `refs/stash/`.
 const STASH: &str = "--glob=refs/stas[h]";
 
-/// The paths that a capture left out. They are always shown, and `clean` refuses to remove a
-/// worktree where work would be lost.
+/// The paths that a capture left out. They are always shown. `clean` refuses to remove a worktree
+/// where work would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
     /// The paths and directories that `diff.exclude` hid.
     pub excluded: BTreeSet<TreePath>,
-    /// The paths that git cannot hold, with the reasons: nested repositories, dirty submodules,
-    /// FIFOs, sockets.
+    /// The paths that git cannot hold, with the reasons, e.g. nested repositories, dirty submodules
+    /// and FIFOs.
     pub unholdable: BTreeMap<TreePath, &'static str>,
-    /// The paths that are ignored by rules which the attempt itself added.
+    /// The paths that are ignored only because of rules that the attempt added.
     pub newly_ignored: BTreeSet<TreePath>,
-    /// The ignored files that look like the project's source. The key is the path that git ignores: the file
-    /// itself, or a directory above the files. The path of a directory ends in a slash.
+    /// The ignored files that look like the project's source. The key is the path that git ignores:
+    /// the file itself, or a directory above it. The path of a directory ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
-    /// A line about entries of the attempt's own git directory that are not regular files. Such an entry is
-    /// not work.
+    /// A line about entries of the attempt's own git directory that are not regular files. Such an
+    /// entry is not work.
     pub special: Option<String>,
 }
 
@@ -97,8 +97,8 @@ impl Omissions {
         lines
     }
 
-    /// The hint for a path that was left out although a capture can hold it. `address` is the address of
-    /// the candidate.
+    /// The hint for a path that was left out although a capture can hold it. `address` is the
+    /// address of the candidate.
     pub fn hint(&self, address: &str) -> Option<String> {
         let path = self.newly_ignored.first().or_else(|| self.ignored_source.keys().next());
         let lossy = path?.lossy();
@@ -109,8 +109,8 @@ impl Omissions {
     }
 }
 
-/// Adds the files that no git command lists, such as FIFOs and files in a submodule. `index` is the private
-/// index; `None` if it cannot be read.
+/// Adds the files that no git command lists, such as FIFOs and files in a submodule. `index` is the
+/// private index, or `None` if it cannot be read.
 pub(super) fn add_unlisted_files(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -130,12 +130,13 @@ pub(super) fn add_unlisted_files(
 /// The names of files whose content tells git what to do with other files.
 pub(super) const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
-/// The files of rules in a worktree may have at most this many bytes together, because git reads them into
-/// memory. git skips one file of more than 100 MiB, but has no limit for many files.
+/// The files of rules in a worktree may have at most this many bytes together, because git reads
+/// them into memory. git skips one file of more than 100 MiB, but has no limit for many files.
 const MOST_RULES: u64 = 16 << 20;
 
-/// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket or a device: git
-/// would wait for ever when it opens a FIFO. Also fails if these files together are longer than [`MOST_RULES`].
+/// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket
+/// or a device. git would wait for ever for a FIFO. Also fails if these files together are longer
+/// than [`MOST_RULES`].
 pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
     let mut left = MOST_RULES;
     let is_skipped =
@@ -168,16 +169,17 @@ fn is_in(name: &str, path: &Path) -> bool {
     path.parent().is_some_and(|directory| directory.ends_with(name))
 }
 
-/// Fails if the git directory of a repository inside the worktree has a FIFO or a device, or a link to one: git
-/// reads these files when a capture lists or adds the repository. The objects are not read then.
+/// Fails if the git directory of a repository inside the worktree has a FIFO or a device, or a link
+/// to one. git reads the files there when a capture lists or adds the repository. It does not read
+/// the objects then.
 fn require_readable_repository(git_dir: &Path) -> Result<()> {
     metadata_of_file(git_dir)?;
     let inside = walk::list(git_dir, |path| is_in("objects", path) && !path.ends_with("info"));
     inside.iter().try_for_each(|(path, _)| metadata_of_file(&git_dir.join(path)).map(drop))
 }
 
-/// The metadata of a file, or of the file to which a link leads; `None` if there is no such file. Fails if it is
-/// a FIFO, a socket or a device.
+/// The metadata of a file, or of the file to which a link leads. `None` if there is no such file.
+/// Fails if it is a FIFO, a socket or a device.
 fn metadata_of_file(path: &Path) -> Result<Option<fs::Metadata>> {
     let Ok(meta) = fs::metadata(path) else { return Ok(None) };
     if special_kind(meta.file_type()).is_some() {
@@ -204,8 +206,8 @@ fn special_kind(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// Adds the submodules with work that the capture does not hold. git records only the id of a submodule's
-/// commit, and the submodule's repository is deleted with the worktree.
+/// Adds the submodules with work that the capture does not have. git records only the id of a
+/// submodule's commit, and the submodule's repository is deleted with the worktree.
 fn add_submodules(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -231,8 +233,8 @@ fn add_submodules(
         }
         let in_base = base.entry_by_path(entry.path(index)).filter(|e| e.mode == Mode::COMMIT);
         let why = match in_base {
-            // The base does not have this submodule; an earlier capture may have added it to the private
-            // index.
+            // The base does not have this submodule; an earlier capture may have added it to the
+            // private index.
             None => Some(ONLY_ITS_ID),
             Some(in_base) => unsaved_submodule_work(repo, &directory, in_base.id)?,
         };
@@ -243,8 +245,8 @@ fn add_submodules(
     Ok(())
 }
 
-/// Describes the work in a submodule's directory that is stored nowhere else; `None` if there is no such
-/// work. `commit` is the submodule's commit in the base.
+/// Describes the work in a submodule's directory that is stored nowhere else; `None` if there is no
+/// such work. `commit` is the submodule's commit in the base.
 fn unsaved_submodule_work(
     repo: &Repo,
     directory: &Path,
@@ -262,7 +264,7 @@ fn unsaved_submodule_work(
     Ok(finds_work(unpublished).then_some("a submodule with commits that are nowhere else"))
 }
 
-/// Adds the paths of `staged` that git has left out of the index although git did not fail: git skips names
+/// Adds the paths of `staged` that git has left out of the index without an error. git skips names
 /// such as `git~1`, and a `.gitmodules` that is a link.
 pub(super) fn add_refused_names(
     source: &CaptureSource<'_>,
@@ -278,8 +280,9 @@ pub(super) fn add_refused_names(
     }
 }
 
-/// Adds FIFOs, sockets, devices, unreadable directories, and entries named `.git` outside of any repository,
-/// because git does not list them. Ignored and excluded directories are not searched.
+/// Adds the entries that git does not list: FIFOs, sockets, devices, unreadable directories, and
+/// entries named `.git` outside of any repository. Ignored and excluded directories are not
+/// searched.
 fn add_special_files(
     source: &CaptureSource<'_>,
     index: Option<&gix::index::File>,
@@ -315,7 +318,8 @@ fn add_special_files(
     }
 }
 
-/// True if a directory above a path is a submodule in `index`, or is in `omissions` as a nested repository.
+/// True if a directory above a path is a submodule in `index`, or is in `omissions` as a nested
+/// repository.
 fn is_in_repository(
     path: &TreePath,
     index: Option<&gix::index::File>,
@@ -358,14 +362,14 @@ pub(super) fn ignore_rules_differ(one: &gix::index::File, other: &gix::index::Fi
     !rules(one).eq(rules(other))
 }
 
-/// The ignored paths of the worktree that `git` uses; the path of a directory ends in a slash, and stands for
-/// all paths in the directory.
+/// The ignored paths of the worktree that `git` uses. A directory ends in a slash, and stands for
+/// all paths in it.
 pub(super) fn ignored<B: FromIterator<TreePath>>(git: &Git) -> Result<B> {
     git.call("ls-files").args(["-z", "-o", "-i", "--directory", "--exclude-standard"]).paths()
 }
 
-/// The ignored paths that the ignore rules of the base would not ignore. Called if the attempt changed a
-/// `.gitignore`.
+/// The ignored paths that the ignore rules of the base would not ignore. Called only if the attempt
+/// changed a `.gitignore`.
 pub(super) fn newly_ignored(
     repo: &Repo,
     git: &Git,
@@ -374,7 +378,7 @@ pub(super) fn newly_ignored(
     let mut hidden: BTreeSet<TreePath> = ignored(git)?;
     hidden.retain(|path| !source.hidden.hides(path));
     hidden.retain(|path| !source.seeds.still_hold(source.worktree, path));
-    // While commands run, `info/exclude` may have rules that an attempt has just planted.
+    // While commands run, an attempt may just have planted rules in `info/exclude`.
     if !repo.overrides().has_other_rules() {
         let known = ignored::ignored(repo, source.base, &hidden)?.into_keys().cloned();
         let known: BTreeSet<TreePath> = known.collect();

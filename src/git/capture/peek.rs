@@ -1,5 +1,5 @@
-//! Counts the lines that an attempt has changed so far, while the attempt still works. Reads little, and
-//! writes nothing.
+//! Counts the lines that an attempt has changed so far, while the attempt still works. Reads
+//! little, and writes nothing.
 use std::collections::BTreeSet;
 
 use gix::bstr::ByteSlice;
@@ -18,9 +18,9 @@ const MOST: usize = 500;
 /// The largest file whose lines are counted, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The numbers of lines that were added and deleted in a worktree since the base. The stat data of a file
-/// show whether it has changed, and only changed files are read. `None` if a capture would need git, or if
-/// there is too much to read.
+/// The numbers of lines that were added and deleted in a worktree since the base. Only files whose
+/// stat data have changed are read. `None` if a capture would need git, or if there is too much to
+/// read.
 pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u64)> {
     let index = trustworthy_index(source.index)?;
     let listing = walk::list(repo, source.worktree, &index).ok()??;
@@ -30,8 +30,8 @@ pub fn lines_changed(repo: &Repo, source: &CaptureSource<'_>) -> Option<(u64, u6
     paths.extend(listing.untracked.into_iter().filter(|path| {
         !source.hidden.hides(path) && !source.seeds.still_hold(source.worktree, path)
     }));
-    // The walk found the files that differ from the private index, which has the files of the last capture
-    // and not those of the base.
+    // The walk compared the files with the private index, which has the last capture. Here the
+    // differences between the base and the last capture are added.
     if let Some(previous) = source.previous {
         let captured = trees::differences(repo, source.base, &previous.tree)?;
         paths.extend(captured.into_iter().map(|difference| difference.path));

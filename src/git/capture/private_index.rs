@@ -21,8 +21,9 @@ pub fn copy_index(index: &Path, copy: &Path) -> Result<()> {
     copied.map(drop).could_not("copy", index)
 }
 
-/// Opens the private index. Returns `None` if it is not readable, or if an entry has the assume-unchanged
-/// bit, which would hide an edit. A candidate can write to every file of git-frites, so it can set that bit.
+/// Opens the private index. Returns `None` if it is not readable, or if an entry has the
+/// assume-unchanged bit, which would hide an edit. A candidate can set that bit, because it can
+/// write to every file of git-frites.
 pub fn trustworthy_index(file: &Path) -> Option<gix::index::File> {
     let index = open_index(file)?;
     let hides = index.entries().iter().any(|e| e.flags.contains(Flags::ASSUME_VALID));
@@ -39,14 +40,14 @@ pub fn read_tree(
     Ok(open_index(source.index))
 }
 
-/// The disk space of a worktree that has only the files of its index, without that of its directories. The worktree
-/// is not walked.
+/// The disk space of a worktree that has only the files of its index, without its directories. The
+/// worktree is not walked.
 pub fn size_of_new_worktree(index: &Path) -> u64 {
     BLOCK + open_index(index).map_or(0, |index| bytes_of_files(&index))
 }
 
-/// The files that an index has directly in one of these directories, not deeper. The empty path is the root.
-/// Returns no files if the index cannot be read.
+/// The files that an index has directly in one of these directories, not deeper. The empty path is
+/// the root. Returns no files if the index cannot be read.
 pub fn files_in(index: &Path, directories: &BTreeSet<TreePath>) -> BTreeSet<TreePath> {
     let Some(index) = open_index(index) else { return BTreeSet::new() };
     let paths = index.entries().iter().map(|entry| entry.path(&index));
@@ -89,8 +90,8 @@ pub fn set_mode(
     edits.set(format_args!("{:o}", mode.bits()), entry.id, entry.path(index));
 }
 
-/// Removes paths from an index. `any` can be any object id of the repository; it shows how long the
-/// repository's ids are.
+/// Removes paths from an index. `any` can be any object id of the repository. It only shows how
+/// long ids are.
 pub fn remove_from_index(git: &Git, any: &Oid, paths: &BTreeSet<TreePath>) -> Result<()> {
     let mut edits = IndexEdits::default();
     for path in paths {
@@ -107,8 +108,8 @@ pub fn edit_index(git: &Git, edits: IndexEdits) -> Result<()> {
     edits.apply(sparse_aware(git).arg("update-index"))
 }
 
-/// A call that also sees files outside of a sparse checkout's cone: if an entry is marked skip-worktree but
-/// its file exists, the file counts as edited.
+/// A call that also sees files outside of a sparse checkout's cone. If an entry is marked
+/// skip-worktree but its file exists, the file counts as edited.
 pub fn sparse_aware(git: &Git) -> Call {
     git.call("-c").arg("core.sparseCheckout=true")
 }

@@ -20,7 +20,6 @@ use crate::git::mode::EntryMode;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The differences between a worktree and its private index.
 #[derive(Default)]
 pub(super) struct Scan {
     /// The paths to read into the index.
@@ -67,8 +66,8 @@ impl Scan {
         Ok(scan.completed(source, tracked, private))
     }
 
-    /// Compares the worktree with `private`, the private index, without git. Returns `None` if something is
-    /// unusual: then git must compare them.
+    /// Compares the worktree with `private`, the private index, without git. Returns `None` if
+    /// something is unusual: then git must compare them.
     pub fn in_process(
         inputs: &CaptureInputs<'_>,
         private: &gix::index::File,
@@ -94,8 +93,8 @@ impl Scan {
         Ok(is_usual.then_some(scan))
     }
 
-    /// Keeps files that are missing only because the attempt made its checkout sparse. Such a file is
-    /// captured as it is in the attempt's index.
+    /// Keeps files that are missing only because the attempt made its checkout sparse. Such a file
+    /// is captured as it is in the attempt's index.
     fn keep_left_out(
         &mut self,
         source: &CaptureSource<'_>,
@@ -114,8 +113,8 @@ impl Scan {
         }
     }
 
-    /// Adds what no listing of the worktree shows: restored seeds, ignored files that are tracked, and
-    /// submodules.
+    /// Adds the paths that no listing of the worktree shows: restored seeds, tracked files that are
+    /// ignored, and submodules.
     fn completed(
         mut self,
         source: &CaptureSource<'_>,
@@ -130,8 +129,10 @@ impl Scan {
             let why = "the tree of this commit is damaged or too large: ignored files that only it tracks are left out";
             scan.omissions.unholdable.insert(TreePath::new("HEAD"), why);
         }
-        // Two kinds of ignored files are captured: those that the attempt tracks (`git add -f`), and files of
-        // the base that an earlier capture found deleted and that exist again.
+        // Two kinds of ignored files are captured:
+        //
+        // - files that the attempt tracks (`git add -f`);
+        // - files of the base that an earlier capture found deleted, and that exist again.
         for path in tracked.files {
             if !holds_file(source.worktree, &path)
                 || source.seeds.still_hold(source.worktree, &path)
@@ -143,8 +144,8 @@ impl Scan {
                 None => scan.staged.insert(path),
             };
         }
-        // The directory of a submodule that is not checked out is empty. Only the attempt's index or HEAD
-        // names its commit.
+        // The directory of a submodule that is not checked out is empty. Only the attempt's index
+        // or HEAD names its commit.
         scan.submodules = tracked.submodules;
         scan.submodules.retain(|path, id| {
             let entry = private.and_then(|index| index.entry_by_path(path.as_bstr()));
@@ -158,8 +159,8 @@ impl Scan {
         self.staged.iter().chain(&self.removed).any(|path| path.file_name() == file_name)
     }
 
-    /// Brings the private index, which `git` uses, up to date with the worktree. `any` can be any object id
-    /// of the repository.
+    /// Brings the private index, which `git` uses, up to date with the worktree. `any` can be any
+    /// object id of the repository.
     pub fn stage(&self, git: &Git, any: &Oid) -> Result<()> {
         remove_from_index(git, any, &self.removed)?;
         if !self.staged.is_empty() {
@@ -179,7 +180,8 @@ impl Scan {
     /// Adds a path of the index that is modified or deleted in the worktree.
     fn add_changed(&mut self, source: &CaptureSource<'_>, path: TreePath) {
         if is_beyond_link(source.worktree, &path) {
-            // A link has replaced a directory above the path, and `git update-index` does not follow links.
+            // A link has replaced a directory above the path, and `git update-index` does not
+            // follow links.
             self.removed.insert(path);
         } else if let Some(why) = omitted::why_unholdable(source.worktree, &path) {
             self.omissions.unholdable.insert(path.clone(), why);
@@ -213,8 +215,8 @@ impl Scan {
         }
     }
 
-    /// Removes from the private index the seeds that the attempt edited and later restored. A capture in
-    /// between has added these seeds to the index. The base tracks no seed.
+    /// Removes from the private index the seeds that the attempt edited and later restored. A
+    /// capture in between has added them. The base tracks no seed.
     fn remove_restored_seeds(&mut self, source: &CaptureSource<'_>, private: &gix::index::File) {
         for path in source.seeds.paths() {
             if private.entry_by_path(path.as_bstr()).is_some()

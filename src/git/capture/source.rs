@@ -9,17 +9,13 @@ use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
-/// The candidate to capture.
 pub struct CaptureSource<'a> {
-    /// The worktree's directory.
     pub worktree: &'a Path,
-    /// The candidate's branch.
     pub branch: &'a RefName,
     /// The commit that the candidate started from.
     pub base: &'a Oid,
     /// The private index.
     pub index: &'a Path,
-    /// The previous capture, if any.
     pub previous: Option<&'a Capture>,
     /// The paths that `diff.exclude` leaves out.
     pub hidden: &'a HiddenPaths<'a>,
@@ -30,7 +26,7 @@ pub struct CaptureSource<'a> {
 }
 
 impl CaptureSource<'_> {
-    /// The paths in an index whose content is that of the seed at the path.
+    /// The paths in an index whose content is that of the seed at the same path.
     pub fn seeds_in(&self, index: &gix::index::File) -> BTreeSet<TreePath> {
         if self.seeds.is_empty() {
             return BTreeSet::new();

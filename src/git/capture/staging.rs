@@ -1,7 +1,7 @@
 //! Brings the private index up to date in process, and makes its tree.
 //!
-//! Only plain files and links are read here. If a changed path needs a filter, a conversion or anything else
-//! that git does with content, git reads the whole worktree instead.
+//! Only plain files and links are read here. If a changed path needs a filter, a conversion or
+//! anything else that git does with content, git reads the whole worktree instead.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
@@ -29,8 +29,8 @@ use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The largest number of changed files that are read in process. git is better with many files, because it
-/// syncs many new objects at once.
+/// The largest number of changed files that are read in process. git is better with many files,
+/// because it syncs many new objects at once.
 const MOST_FILES: usize = 500;
 
 /// The largest file that is read in process.
@@ -50,8 +50,8 @@ pub(super) struct StoredFile {
     pub bytes: Vec<u8>,
 }
 
-/// Reads the changed files of a scan into `index`, and stores the tree of the index. If git must do that,
-/// returns `None`, and the index file stays as it was.
+/// Reads the changed files of a scan into `index`, and stores the tree of the index. If git must do
+/// that, returns `None` and leaves the index file unchanged.
 pub(super) fn stage(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -94,8 +94,8 @@ pub(super) fn stage(
     Ok(Some(to_oid(id)))
 }
 
-/// True if git may refuse a path, e.g. because a name in it means `.git` on macOS, or may treat it as another
-/// path.
+/// True if git may refuse a path, or may treat it as another path. For example, a name in it may
+/// mean `.git` on macOS.
 fn is_refused(path: &TreePath) -> bool {
     let options = component::Options { protect_windows: false, ..Default::default() };
     path.split_str("/").any(|name| {
@@ -105,8 +105,8 @@ fn is_refused(path: &TreePath) -> bool {
     })
 }
 
-/// The content of each changed path. The value of a path is `None` if the file is gone. The result is `None`
-/// if git must read one of the files.
+/// The content of each changed path, or `None` as its value if the file is gone. Returns `None` if
+/// git must read one of the files.
 fn read_all(
     repo: &Repo,
     source: &CaptureSource<'_>,
@@ -145,12 +145,12 @@ fn read_all(
     Some(contents)
 }
 
-/// Reads a file or a link. Returns `Some(None)` if nothing is at the path. Returns `None` if the path is
-/// neither a file nor a link, cannot be read, or has more than `most` bytes.
+/// Reads a file or a link. Returns `Some(None)` if nothing is at the path. Returns `None` if the
+/// path is something else, cannot be read, or has more than `most` bytes.
 pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option<StoredFile>> {
     let full = path.on_disk(worktree);
-    // The stat data are read before the content: if a program writes to the file in between, the file no
-    // longer has these times, and the next capture reads it again.
+    // The stat data are read before the content. If a program writes to the file in between, the
+    // file no longer has these times, so the next capture reads it again.
     let stat = match rustix::fs::lstat(&full) {
         Ok(stat) => stat,
         Err(Errno::NOENT) => return Some(None),
@@ -160,7 +160,8 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     let (mode, bytes) = if kind == FileType::Symlink {
         (Mode::SYMLINK, fs::read_link(&full).ok()?.as_os_str().as_bytes().to_vec())
     } else if kind == FileType::RegularFile && stat.st_size as u64 <= most {
-        // Without the limit, reading would never end if the attempt appends to the file all the time.
+        // Without the limit, reading would never end if the attempt appends to the file all the
+        // time.
         let bytes = regular::read_at_most(regular::open_own(&full).ok()?, most).ok()?;
         let mode = if stat.st_mode & 0o100 == 0 { Mode::FILE } else { Mode::FILE_EXECUTABLE };
         (mode, bytes)
@@ -170,8 +171,8 @@ pub(super) fn read(worktree: &Path, path: &TreePath, most: u64) -> Option<Option
     Some(Some(StoredFile { mode, stat: entry_stat(&stat), bytes }))
 }
 
-/// Puts these files into the index and its tree, and removes the files that are gone. Returns false if a tree
-/// cannot be read.
+/// Puts these files into the index and its tree, and removes the files that are gone. Returns false
+/// if a tree cannot be read.
 fn update(
     index: &mut gix::index::File,
     tree: &mut Editor<'_>,
@@ -214,8 +215,8 @@ fn update(
     if new.is_empty() {
         return Ok(true);
     }
-    // New entries are added after the loop, because a path cannot be looked up in an index that is not
-    // sorted.
+    // New entries are added after the loop, because a path cannot be looked up in an index that is
+    // not sorted.
     for (stat, id, mode, path) in new {
         index.dangerously_push_entry(stat, id, Flags::empty(), mode, path.as_bstr());
     }

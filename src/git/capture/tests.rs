@@ -75,7 +75,8 @@ fn any_bytes(random: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Removes what is at a path, and the files and links above it, and makes the directory for the path.
+/// Removes everything at a path, and every file or link above it. Then makes the directory for the
+/// path.
 fn clear(full: &Path, root: &Path) {
     for above in full.ancestors().take_while(|above| *above != root) {
         match fs::symlink_metadata(above) {
@@ -216,7 +217,7 @@ fn files_read_in_process_are_those_that_git_reads() {
         let fsck = repo.git().call("fsck").args(["--no-dangling", "--strict"]).output();
         assert_eq!(fsck.expect("git runs").code, 0, "seed {seed}");
     }
-    // Usually two of three captures are read in process. git reads all captures of a worktree with something
-    // unusual.
+    // Usually two of three captures are read in process. git reads every capture of a worktree that
+    // has something unusual.
     assert!(3 * in_process > by_git, "{in_process} in process, {by_git} by git");
 }

@@ -1,10 +1,12 @@
-//! Finds the changes in a worktree in process. One pass over the worktree compares the files with the private
-//! index, and applies git's ignore rules to new files.
+//! Finds the changes in a worktree in process. One pass over the worktree compares the files with
+//! the private index, and applies git's ignore rules to new files.
 //!
-//! If a file is unusual, e.g. a submodule or a FIFO, the result is `None`, and git must read the worktree.
+//! If something is unusual, e.g. a submodule or a FIFO, the result is `None`, and git must read the
+//! worktree.
 //!
-//! This module and `staging` save processor time: with `git add` and `git write-tree` instead, the row
-//! "capture of 8" of `make bench` takes 4.6 times as much at 1,000 files, and 5 times as much at 10,000.
+//! This module and `staging` save processor time. With `git add` and `git write-tree` instead, the
+//! row "capture of 8" of `make bench` takes 4.6 times as much at 1,000 files, and 5 times as much
+//! at 10,000.
 use std::ffi::CStr;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -31,8 +33,8 @@ const LONGEST_PATH: usize = 3000;
 /// The deepest directory that is read in process.
 const DEEPEST: usize = 100;
 
-/// Files of rules that are longer than this are left to git. In process, the rules of all directories above a
-/// file are in memory at the same time, and each line takes many times its length.
+/// git reads files of rules that are longer than this. In process, the rules of all directories
+/// above a file are in memory at once, and each line takes many times its length.
 const LONGEST_RULES: u64 = 64 << 10;
 
 /// The differences between a worktree and its private index, as `git ls-files` would list them.
@@ -44,8 +46,7 @@ pub(super) struct Listing {
     pub deleted: Vec<TreePath>,
     /// The files that are neither in the index nor ignored.
     pub untracked: Vec<TreePath>,
-    /// The paths that git ignores. The path of a directory ends in a slash, and stands for all paths in the
-    /// directory.
+    /// The paths that git ignores. A directory ends in a slash, and stands for all paths in it.
     pub ignored: Vec<TreePath>,
 }
 
@@ -77,7 +78,8 @@ pub(super) fn list(
     let mut listing = Listing::default();
     let mut is_there = vec![false; index.entries().len()];
     let mut new = Contents::default();
-    // Each directory comes after the directory that contains it. A directory behind a link is not entered.
+    // Each directory comes after the directory that contains it. A directory behind a link is not
+    // entered.
     let mut is_entered = vec![false; directories.len()];
     is_entered[0] = true;
     for (at, one) in found.into_iter().enumerate() {
@@ -99,7 +101,8 @@ pub(super) fn list(
     Ok(Some(listing))
 }
 
-/// Opens a worktree, and lists the directories of its index; `None` if the worktree or the index is unusual.
+/// Opens a worktree, and lists the directories of its index; `None` if the worktree or the index is
+/// unusual.
 fn usual_worktree<'a>(
     worktree: &Path,
     index: &'a gix::index::File,
@@ -121,7 +124,8 @@ fn is_usual(index: &gix::index::File) -> bool {
         })
 }
 
-/// Reads the directory `of` in the worktree `root`; `None` if something in the directory is unusual.
+/// Reads the directory `of` in the worktree `root`; `None` if something in the directory is
+/// unusual.
 fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Option<Contents> {
     let mut found = Contents::default();
     let is_deep = of.path.iter().filter(|b| **b == b'/').count() > DEEPEST;
@@ -131,7 +135,8 @@ fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Opt
     let place = if of.path.is_empty() { b"." } else { of.path };
     let opened = match rustix::fs::openat(root, place, DIRECTORY, rustix::fs::Mode::empty()) {
         Ok(directory) => directory,
-        // A file, a link or nothing is at the directory's path, so the files of the directory are gone.
+        // A file, a link or nothing is at the directory's path. So the files of the directory are
+        // gone.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Some(found),
         Err(_) => return None,
     };
@@ -147,7 +152,8 @@ fn contents(root: &OwnedFd, of: &Directory<'_>, index: &gix::index::File) -> Opt
 }
 
 impl Contents {
-    /// Adds one entry of the directory `of`, which is open as `opened`; `None` if the entry is unusual.
+    /// Adds one entry of the directory `of`, which is open as `opened`; `None` if the entry is
+    /// unusual.
     fn add(
         &mut self,
         opened: &OwnedFd,
@@ -189,8 +195,8 @@ impl Contents {
     }
 }
 
-/// Walks through the files and directories of `new`. Returns the files that git's rules do not ignore, and
-/// the ignored paths; `None` if git must do that.
+/// Walks through the files and directories of `new`. Returns the files that git's rules do not
+/// ignore, and the ignored paths. `None` if git must do that.
 fn untracked(
     repo: &Repo,
     worktree: &Path,
