@@ -1,10 +1,14 @@
-//! Moves the files and the index of a checkout together with its branch, or to a fresh branch. Either
-//! everything moves or nothing.
+//! Moves the files and the index of a checkout together with its branch, or to a fresh branch.
+//! Either everything moves or nothing.
 //!
-//! git-frites can be killed at any moment, so the order matters. First the files are written, under git's own
-//! lock of the index. Then the refs move in one transaction, or the fresh branch is made and HEAD moves to
-//! it. Then the locked index is renamed to `index`. Until the branch or HEAD has moved, the files can be put
-//! back; after that, all files are written.
+//! git-frites can be killed at any moment, so the order matters:
+//!
+//! - First the files are written, under git's own lock of the index.
+//! - Then the refs move in one transaction, or the fresh branch is made and HEAD moves to it.
+//! - Last, the locked index is renamed to `index`.
+//!
+//! Until the branch or HEAD has moved, the files can be put back. After that, all files are
+//! written.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -36,12 +40,12 @@ pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
     worktree::head_branch(git.git_dir()).as_ref() == Some(branch)
 }
 
-/// Makes a [`Git`] for a landing in a checkout. Each git process that the [`Git`] starts holds a lock on the
-/// git directory.
+/// Makes a [`Git`] for a landing in a checkout. Each git process that the [`Git`] starts holds a
+/// lock on the git directory.
 ///
-/// If git-frites is killed, a git process that writes the checkout goes on, and a recovery at the same time
-/// would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked directory as its
-/// standard input, and the lock is free once the last git process has ended.
+/// If git-frites is killed, a git process that writes the checkout goes on. A recovery at the same
+/// time would damage the index (GIT-FACTS.md, "Landing"). So each git process inherits the locked
+/// directory as its standard input. The lock is free once the last git process has ended.
 ///
 /// Fails with [`Cause::Locked`] while a process of a killed landing still writes the checkout.
 pub fn begin(git: &Git) -> Result<Git> {
@@ -58,7 +62,7 @@ pub fn begin(git: &Git) -> Result<Git> {
     }
 }
 
-/// The inputs of [`advance`] that are not part of the [`Intent`], because neither a recovery nor a rollback
+/// The inputs of [`advance`] that are not part of the [`Intent`]. Neither a recovery nor a rollback
 /// needs them.
 pub struct AdvanceInput<'a> {
     /// A file with an index of the checkout's files as they are now, with their times.
@@ -73,10 +77,9 @@ pub struct AdvanceInput<'a> {
 
 /// An [`advance`] that failed.
 pub struct Stopped {
-    /// The error.
     pub error: Error,
-    /// True if files, refs and index are as before the call. If false, the index stays locked, and the next
-    /// command finishes the landing or takes it back.
+    /// True if files, refs and index are as before the call. If false, the index stays locked. The
+    /// next command then finishes the landing or takes it back.
     pub is_whole: bool,
 }
 
@@ -90,12 +93,13 @@ impl Stopped {
     }
 }
 
-/// The lock of a checkout's index. It is git's own lock, so no other git writes the index during a landing.
+/// The lock of a checkout's index. It is git's own lock, so no other git writes the index during a
+/// landing.
 pub(super) fn lock_file(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock")
 }
 
-/// The error that another process holds the lock of the index.
+/// The error for a lock of the index that another process holds.
 pub(super) fn locked_by_others(lock: &Path) -> Error {
     Error::fatal(format!("another git process is at work here: '{}' exists", lock.display()))
         .because(Cause::Locked)
@@ -111,8 +115,8 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         }
         other => drop(other.could_not("write", &lock)?),
     }
-    // Only a git that writes `index.lock` as its index makes `index.lock.lock`. This process holds
-    // `index.lock` now, so an `index.lock.lock` was left by a killed git.
+    // A git makes `index.lock.lock` only if it writes `index.lock` as its index. This process holds
+    // `index.lock` now, so a killed git has left that file.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).could_not("write", &lock)?;
@@ -121,11 +125,11 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Moves files, refs and index as `intent` says. If the move fails, puts files, refs and index back if
-/// possible (see [`Stopped`]). `git` is the result of [`begin`].
+/// Moves files, refs and index as `intent` says. If this fails, puts them back if possible (see
+/// [`Stopped`]). `git` is the result of [`begin`].
 ///
-/// git refuses to overwrite a tracked file that differs from the index. The caller must check whether
-/// untracked files would be overwritten.
+/// git refuses to overwrite a tracked file that differs from the index. The caller must check
+/// whether untracked files would be overwritten.
 pub fn advance(
     repo: &Repo,
     git: &Git,
@@ -140,13 +144,13 @@ pub fn advance(
         |of: &Move<'_>| repo.read_ref(of.name).is_ok_and(|at| at.as_ref() == Some(of.new));
     let is_killed = error.cause == Cause::Interrupted && input.refs.iter().any(has_moved);
     if is_killed || (intent.is_fresh() && is_on(git, &intent.branch)) {
-        // The branch or HEAD has moved, and the files are those of the landing. The lock stays for the next
-        // command, which finishes the landing.
+        // The branch or HEAD has moved, and the files are already those of the landing. The lock
+        // stays, so that the next command finishes the landing.
         return Err(Stopped::halfway(error));
     }
     let _ = fs::remove_file(lock_of_lock(git));
     let mut stopped = put_back(repo, git, intent, error).unwrap_or_else(Stopped::halfway);
-    // If some files could not be put back, the lock stays for the next command, which tries again.
+    // If some files could not be put back, the lock stays. The next command tries again.
     stopped.is_whole = stopped.is_whole && fs::remove_file(lock_file(git)).is_ok();
     Err(stopped)
 }
@@ -169,9 +173,9 @@ fn write(in_lock: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()>
     edits.apply(in_lock.call("update-index"))
 }
 
-/// Moves the branch. If the landing is on a fresh branch, makes that branch instead, and moves HEAD to it. If
-/// several landings of one run try to make the branch, exactly one succeeds. If HEAD cannot move to the fresh
-/// branch, that branch is deleted again.
+/// Moves the branch. For a landing on a fresh branch, makes that branch, and moves HEAD to it. If
+/// several landings of one run try to make the branch, exactly one succeeds. If HEAD cannot move to
+/// the fresh branch, the branch is deleted again.
 fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) -> Result<()> {
     let Intent { from, branch, .. } = intent;
     if !intent.is_fresh() {
@@ -180,7 +184,8 @@ fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) 
     repo.sync_young_objects()?;
     repo.update_ref(branch, Some(&from.commit), None, input.why)?;
     let left = from.branch.as_ref().map_or(from.commit.as_str(), RefName::short);
-    // git itself writes this message to HEAD's reflog, where `git switch -` finds the branch to go back to.
+    // git writes the same message to HEAD's reflog. `git switch -` finds there the branch to go
+    // back to.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
     let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
     let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
@@ -198,8 +203,8 @@ fn lock_of_lock(git: &Git) -> PathBuf {
     git.git_dir().join("index.lock.lock")
 }
 
-/// Writes the files that differ between two trees, and the index. git checks all files before it writes the
-/// first one. If a write fails, [`put_back`] restores the files.
+/// Writes the files that differ between two trees, and the index. git checks all files before it
+/// writes the first one. If a write fails, [`put_back`] restores the files.
 fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     let read_tree = || {
         let call = git.call("read-tree").args(["-m", "-u", from.as_str(), to.as_str()]);
@@ -213,8 +218,7 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if first.code > 128 {
         return Err(first.error("read-tree"));
     }
-    // If only the times of a file have changed, git thinks that the file has changed until the index is
-    // refreshed.
+    // git takes a file with new times for changed until the index is refreshed.
     git.refresh()?;
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
@@ -261,20 +265,22 @@ pub(super) fn install(git: &Git) -> Result<()> {
 /// The files that a rollback found in the checkout and that the landing did not write.
 #[derive(Debug, Default)]
 pub struct Rollback {
-    /// The commit with versions of files that neither the user nor the landing wrote, but e.g. a hook.
+    /// The commit with versions of files that are neither the old nor the landed ones, e.g. because
+    /// a hook wrote them.
     pub kept: Option<Oid>,
-    /// The tracked files that are modified and not part of the landing. The rollback leaves these files as
-    /// they are.
+    /// The tracked files that are modified and not part of the landing. The rollback leaves these
+    /// files as they are.
     pub modified: Vec<TreePath>,
 }
 
-/// Moves the checkout back from a fresh branch to its position before [`advance`]. Deletes the branch even if
-/// it has moved since. The landed change is still in its capture.
+/// Moves the checkout back from a fresh branch to its position before [`advance`]. Deletes the
+/// branch even if it has moved since. The landed change is still in its capture.
 ///
-/// Only paths that the landing has changed, and tracked ones that a hook has staged, are put back, because every
-/// other change in the checkout is the user's. If the file at such a path has neither its old nor its landed
-/// content, its present content is stored in a commit first. HEAD moves after the files, so if git-frites is
-/// killed while it puts files back, HEAD is still on the fresh branch.
+/// Puts back only paths that the landing has changed, and tracked paths that a hook has staged.
+/// Every other change in the checkout is the user's. If such a file has neither its old nor its
+/// landed content, its present content is stored in a commit first.
+///
+/// HEAD moves after the files. If git-frites is killed before, HEAD is still on the fresh branch.
 pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let Intent { run, from, branch, to, .. } = intent;
     let files = intent.files();
@@ -284,7 +290,8 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     let staged = git.call("write-tree").oid().unwrap_or(*to);
     let mut by_hook = diff::between(repo, files, &staged, files).changes()?;
     let landed: BTreeSet<&TreePath> = changes.iter().map(|change| &change.path).collect();
-    // Files that only a hook has staged (`git add -A`) stay, untracked: the user may have made them.
+    // Files that only a hook has staged (`git add -A`) stay, untracked, because the user may have
+    // made them.
     by_hook.retain(|c| c.status != ChangeStatus::Deleted && !landed.contains(&c.path));
     let is_edited = !PartialCheckout::inspect(repo, git, files, to)?.edited.is_empty();
     let has_other_versions = is_edited || !by_hook.is_empty();
@@ -308,8 +315,8 @@ pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {
     Ok(found)
 }
 
-/// Stores the files of the checkout at the paths of `list` as a commit on top of `at`, and points the ref
-/// `keep` to the commit. Versions that were stored earlier stay reachable from the ref.
+/// Stores the files of the checkout at the paths of `list` as a commit on top of `at`. Points the
+/// ref `keep` to the commit. Versions that were stored earlier stay reachable from the ref.
 fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Result<Oid> {
     let scratch = ScratchIndex::from_tree(&repo.checkout(), &at.commit)?;
     let add = scratch.git().call("update-index");
@@ -328,12 +335,12 @@ fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
     repo.record_change_in(git, [])?.run(call)
 }
 
-/// Restores the files that differ between `from` and `to` to their content in `from`. Some files may have
-/// that content already. Touches neither the index nor any other file, and stores no object, because the disk
-/// may be full. Files that only `to` has are removed first, to free disk space.
+/// Restores the files that differ between `from` and `to` to their content in `from`. Some files
+/// may have that content already. Touches neither the index nor any other file. Stores no object,
+/// because the disk may be full. Files that only `to` has are removed first, to free disk space.
 ///
-/// `git restore` cannot do this: if the file `a` was replaced by a directory with `a/b`, it fails to restore
-/// `a`, because it does not find `a/b`.
+/// `git restore` cannot do this. If the file `a` was replaced by a directory with `a/b`, it fails
+/// to restore `a`, because it does not find `a/b`.
 pub(super) fn restore(repo: &Repo, git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     put_in_place(git, diff::since(repo, to, from).changes()?)
 }
@@ -377,8 +384,8 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
         return Ok(());
     }
     match fs::symlink_metadata(&file) {
-        // The path is the directory of a submodule. It is removed only if it is empty, because the files in
-        // it belong to the submodule.
+        // The path is the directory of a submodule. The files in it belong to the submodule, so
+        // only an empty directory is removed.
         Ok(meta) if meta.is_dir() => drop(fs::remove_dir(&file)),
         Ok(_) => {
             fs::remove_file(&file).context(|| format!("could not remove '{}'", path.quoted()))?;
@@ -389,8 +396,8 @@ fn remove_landed(root: &Path, path: &TreePath) -> Result<()> {
     Ok(())
 }
 
-/// If a directory is at the path where an old file must be restored, removes the directory. Fails if there
-/// are files in it.
+/// Removes a directory at the path of an old file that must be restored. Fails if there are files
+/// in the directory.
 fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
     let full = change.path.on_disk(root);
     let is_directory = fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir());

@@ -1,5 +1,5 @@
-//! The description of a landing. It is written to a file before the landing has its first effect, and has all
-//! that is needed to recover after a kill.
+//! The description of a landing. It is written to a file before the first effect of the landing. It
+//! has everything that a recovery needs after a kill.
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -11,9 +11,11 @@ use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
 /// A landing, or the undo of a landing. The intent is stored in `landings/CHECKOUT.toml`, or in
-/// `landings/candidates/RUN/CAND.toml` for a candidate's worktree. The file exists from before the first
-/// effect until the landing is done or taken back. Each checkout has its own file, so a landing in one
-/// checkout never removes the intent of another.
+/// `landings/candidates/RUN/CAND.toml` for a candidate's worktree. The file exists from before the
+/// first effect until the landing is done or taken back.
+///
+/// Each checkout has its own file. So a landing in one checkout never removes the intent of
+/// another.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Intent {
@@ -25,26 +27,27 @@ pub struct Intent {
     pub iteration: u32,
     /// The branch on which the capture lands: the branch that HEAD is on, or a fresh one.
     pub branch: RefName,
-    /// The commit or tree whose files the checkout gets. On an existing branch, this is the commit to which
-    /// the branch moves.
+    /// The commit or tree whose files the checkout gets. On an existing branch, this is the commit
+    /// to which the branch moves.
     #[serde(alias = "tree", alias = "new")]
     pub to: Oid,
     /// True if the oracle commands passed on the tree that lands.
     pub verified: bool,
-    /// True if, at the end, `git commit` commits the change on the fresh branch in the user's name.
+    /// True if the landing ends with a `git commit` in the user's name, on the fresh branch.
     #[serde(default)]
     pub commit: bool,
     /// True if this is the undo of a landing.
     #[serde(default)]
     pub undoing: bool,
-    /// A time at which the process of this landing was still alive. A recovery sets this time when it removes
-    /// the locks of that process, which was killed.
+    /// A time at which the process of this landing was still alive. A recovery sets it when it
+    /// removes the locks of that process.
     pub killed_after: Option<SystemTime>,
     /// The commit or tree of the files before the landing, if it is not the commit of `from`.
     pub files: Option<Oid>,
     /// The position of the checkout's HEAD before the landing.
     pub from: Position,
-    /// The candidate whose worktree is the checkout of this landing; `None` for the user's checkout.
+    /// The candidate whose worktree is the checkout of this landing; `None` for the user's
+    /// checkout.
     pub holder: Option<Holder>,
 }
 
@@ -74,12 +77,10 @@ impl Intent {
     }
 }
 
-/// A candidate in whose worktree a capture of another candidate lands. The landing moves the branch of this
-/// candidate.
+/// A candidate in whose worktree a capture of another candidate lands. The landing moves the branch
+/// of this candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The candidate's run.
     pub run: Name,
-    /// The candidate's name.
     pub candidate: Name,
 }

@@ -1,5 +1,5 @@
-//! Finds the user's files that a landing would overwrite, and inspects a checkout in which a landing stopped
-//! halfway.
+//! Finds the user's files that a landing would overwrite. Also inspects a checkout in which a
+//! landing stopped halfway.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,10 +16,11 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The untracked or ignored files that would be overwritten if the checkout moved from one tree to another.
+/// The untracked or ignored files that would be overwritten if the checkout moved from one tree to
+/// another. `root` is the checkout's directory.
 ///
-/// git overwrites an ignored file such as `.env` without a warning. So this checks every path that the
-/// landing creates, and every directory above such a path. `root` is the checkout's directory.
+/// git overwrites an ignored file such as `.env` without a warning. So this checks every path that
+/// the landing creates, and every directory above such a path.
 pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
     let changes = diff::since(repo, from, to).changes()?;
     let deleted: BTreeSet<&TreePath> =
@@ -49,11 +50,11 @@ pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Resu
 
 /// The state of a checkout in which a move from one tree to another was stopped.
 pub struct PartialCheckout {
-    /// The paths that somebody has edited since the move was stopped. Such a file is neither the old version,
-    /// nor the new one, nor a beginning of the new one that a killed git has left. A missing file does not
-    /// count as edited.
+    /// The paths that somebody has edited since the move was stopped. Such a file is neither the
+    /// old version nor the new one. Nor is it a beginning of the new version, which a killed git
+    /// may leave. A missing file does not count as edited.
     pub edited: Vec<TreePath>,
-    /// True if a path that is not in `edited` no longer has its old version.
+    /// True if some other path no longer has its old version.
     pub begun: bool,
 }
 
@@ -71,7 +72,8 @@ impl PartialCheckout {
         for change in &landing {
             let path = change.path.on_disk(root);
             let as_before = match change.status {
-                // A directory at the path is an old one, which the new file has not replaced yet.
+                // If a directory is at the path, it is the old one: the new file has not replaced
+                // it yet.
                 ChangeStatus::Added => {
                     !path.parent().is_some_and(|directory| tree::is_real_directory(root, directory))
                         || fs::symlink_metadata(&path).map_or(true, |meta| meta.is_dir())
@@ -99,8 +101,8 @@ pub fn root_of(git: &Git) -> Result<&Path> {
     git.root().ok_or_else(|| Error::internal("this repository has no checkout here: it is bare"))
 }
 
-/// The path at which the checkout at `root` holds what is there in place of a tracked file: the file's own path,
-/// or that of the link or file in place of a directory above it.
+/// The path of the entry that the checkout at `root` has in place of a tracked file. This is the
+/// file's own path, or that of a link or file which replaces a directory above it.
 pub fn held_at(root: &Path, path: &TreePath) -> TreePath {
     let above = path.parents().find(|above| is_no_directory(root, above));
     above.unwrap_or_else(|| path.clone())
@@ -111,9 +113,10 @@ fn is_no_directory(root: &Path, path: &TreePath) -> bool {
     fs::symlink_metadata(path.on_disk(root)).is_ok_and(|meta| !meta.is_dir())
 }
 
-/// True if the file or link at a path is not the beginning of the file that the tree `to` has there. git makes
-/// a link in one step, so a link is never a beginning. Nor is a file that cannot be read, because its content would
-/// be lost. A missing file and a directory are not foreign.
+/// True if the file or link at a path is not the beginning of the file that the tree `to` has
+/// there. A link is never such a beginning, because git makes a link in one step. A file that
+/// cannot be read is foreign, too, because its content would be lost. A missing file and a
+/// directory are not foreign.
 fn is_foreign(git: &Git, root: &Path, path: &TreePath, to: &Oid) -> Result<bool> {
     let full = path.on_disk(root);
     if full.is_symlink() {

@@ -1,4 +1,5 @@
-//! The position of a checkout's HEAD, and the checks that refuse a checkout in which nothing may land.
+//! The position of a checkout's HEAD, and the checks that refuse a checkout in which nothing may
+//! land.
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,13 +18,14 @@ use crate::model::refname::RefName;
 /// The position of a checkout's HEAD, to which a rollback returns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The branch that HEAD is on; `None` when detached.
+    /// The branch that HEAD is on; `None` if HEAD is detached.
     pub branch: Option<RefName>,
     /// The commit that HEAD is at.
     pub commit: Oid,
 }
 
-/// The current position. Fails if HEAD has no commit yet, or is on a branch whose name is not UTF-8.
+/// The current position. Fails if HEAD has no commit yet, or is on a branch whose name is not
+/// UTF-8.
 pub fn position(repo: &Repo) -> Result<Position> {
     let commit = repo.head().ok_or_else(|| {
         Error::fatal("HEAD has no commit yet")
@@ -49,7 +51,7 @@ impl Position {
     }
 }
 
-/// The operation that is in progress in a checkout, e.g. "a merge", and the command that stops it.
+/// The operation that is in progress in a checkout, e.g. "a merge". Also the command that stops it.
 pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     let unfinished = [
         ("MERGE_HEAD", "a merge", "git merge --abort"),
@@ -64,14 +66,15 @@ pub fn unfinished(git_dir: &Path) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
-/// The staged and modified tracked files of the checkout, as `git status --porcelain -z` prints them.
+/// The staged and modified tracked files of the checkout, as `git status --porcelain -z` prints
+/// them.
 pub fn uncommitted(repo: &Repo) -> Result<Vec<u8>> {
     let call = repo.checkout().call("status").words("--porcelain -z --untracked-files=no");
     call.words("--no-renames --ignore-submodules=untracked").bytes()
 }
 
-/// The first path of [`uncommitted`] and the number of its other paths, for a message. `None` if
-/// [`uncommitted`] has no paths.
+/// The first path of [`uncommitted`] and the number of other paths, for a message. `None` if there
+/// are no paths.
 pub fn uncommitted_in_words(repo: &Repo) -> Result<Option<String>> {
     Ok(in_words(&records(&uncommitted(repo)?)))
 }
@@ -86,7 +89,8 @@ fn in_words(records: &[(u8, &[u8])]) -> Option<String> {
     Some(format!("{}{}", quoted(first), and_more(others.len())))
 }
 
-/// Fails if tracked files of the checkout are staged or modified, or if e.g. a merge is in progress.
+/// Fails if tracked files of the checkout are staged or modified, or if e.g. a merge is in
+/// progress.
 pub fn require_clean(repo: &Repo) -> Result<()> {
     let root = repo.need_work_tree()?;
     if let Some((what, abort)) = unfinished(repo.git_dir()) {
@@ -105,8 +109,8 @@ pub fn require_clean(repo: &Repo) -> Result<()> {
         .hint(format!("commit them or put them aside with {aside}, then apply again")))
 }
 
-/// Fails if the checkout is no longer at this position, or is not clean. The user may have changed the
-/// checkout while a merged tree was judged.
+/// Fails if the checkout has left this position, or is not clean. The user may have changed it
+/// while a merged tree was judged.
 pub fn require_unchanged(repo: &Repo, from: &Position) -> Result<()> {
     if position(repo)? != *from {
         return Err(Error::fatal("your checkout has changed meanwhile").hint("apply again"));

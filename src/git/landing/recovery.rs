@@ -1,5 +1,5 @@
-//! Recovers a landing whose process was killed. If the branch of the landing has moved, the landing is
-//! finished; otherwise the landing is taken back.
+//! Recovers a landing whose process was killed. If the branch of the landing has moved, the landing
+//! is finished; otherwise the landing is taken back.
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -24,29 +24,32 @@ use crate::model::trailer::Trailer;
 pub enum Interrupted {
     /// The landing had not changed anything yet, or everything was taken back already.
     NotBegun,
-    /// The checkout is on the branch, and has the whole landing: in this commit, or only staged (`None`).
+    /// The checkout is on the branch, and has the whole landing. The landing is in this commit, or
+    /// only staged (`None`).
     Complete(Option<Oid>),
     /// The checkout is on the branch, and has conflicts for a person to resolve.
     Unmerged,
     /// The landing was half done, and has been taken back.
     TakenBack,
-    /// The landing was half done, but a person has worked on its branch since, so everything stays as it is.
-    /// The value is the branch's commit.
+    /// The landing was half done, but a person has worked on its branch since. So everything stays
+    /// as it is. The value is the branch's commit.
     InUse(Oid),
-    /// The landing is half done, and this file was edited since. If the landing were taken back, the edits
-    /// would be lost.
+    /// The landing is half done, and this file was edited since. If the landing were taken back,
+    /// the edits would be lost.
     Edited(TreePath),
 }
 
-/// Fails if a process that does not belong to the landing holds the lock of the index: a `git commit -a` holds
-/// the lock while its editor is open. The landing was killed after `since`, so an older lock does not matter.
+/// Fails if a process that does not belong to the landing holds the lock of the index. For example,
+/// a `git commit -a` holds it while its editor is open. The landing was killed after `since`, so an
+/// older lock does not matter.
 pub fn refuse_other_lock(git: &Git, intent: &Intent, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {
         return Ok(());
     }
-    // git can make no tree from conflicts, and from a lock that was not written completely: the git that writes
-    // one has it open. The landing has no other trees in its lock than these.
+    // The lock of this landing has one of these two trees. If git can make no tree from the lock,
+    // it has conflicts or is incomplete. An incomplete lock of another git is still open in that
+    // git.
     let is_ours = match git.clone().index(&lock).call("write-tree").oid() {
         Ok(tree) => tree == tree_of(git, &intent.to)? || tree == tree_of(git, intent.files())?,
         Err(_) => !is_held(&lock),
@@ -54,9 +57,11 @@ pub fn refuse_other_lock(git: &Git, intent: &Intent, since: SystemTime) -> Resul
     if is_ours { Ok(()) } else { Err(locked_by_others(&lock)) }
 }
 
-/// Finishes a landing whose process was killed after `since`, or takes the landing back. Changes nothing that
-/// a person has edited or committed since. If the process was killed in [`roll_back`] while it undid a
-/// landing on a fresh branch, finishes the undo.
+/// Finishes a landing whose process was killed after `since`, or takes it back. Changes nothing
+/// that a person has edited or committed since.
+///
+/// The process may have been killed in [`roll_back`], while it undid a landing on a fresh branch.
+/// Then this finishes the undo.
 pub fn finish_or_take_back(
     repo: &Repo,
     git: &Git,
@@ -83,15 +88,16 @@ pub fn finish_or_take_back(
         }
         _ => {}
     }
-    // If this was an undo: `roll_back` moves HEAD only after it has put the files back. HEAD is no longer on
-    // the branch, so the files are back already.
+    // [`roll_back`] moves HEAD only after it has put the files back. So if this was an undo, and
+    // HEAD is no longer on the branch, the files are back already.
     let undoing = intent.is_deletion();
     let found = if undoing { Interrupted::NotBegun } else { take_back(repo, git, intent, since)? };
     let Some(tip) = tip else { return Ok(found) };
     if !intent.is_fresh() || matches!(found, Interrupted::Edited(_)) {
         return Ok(found);
     }
-    // HEAD never moved to the fresh branch, or has moved back. The branch is deleted unless a person uses it.
+    // HEAD never moved to the fresh branch, or has moved back. The branch is deleted, unless a
+    // person uses it.
     let is_unused = tip == from.commit || {
         let commit = repo.commit(&tip)?;
         undoing && commit.tree == *to && commit.parents == [from.commit]
@@ -104,7 +110,8 @@ pub fn finish_or_take_back(
     Ok(found)
 }
 
-/// Puts the files back if HEAD is where it was before the landing and the landing has written a file.
+/// Puts the files back if HEAD is where it was before the landing and the landing has written a
+/// file.
 fn take_back(repo: &Repo, git: &Git, intent: &Intent, since: SystemTime) -> Result<Interrupted> {
     let Intent { from, to, .. } = intent;
     let files = intent.files();
@@ -142,8 +149,8 @@ fn is_unmerged(git: &Git) -> Result<bool> {
     Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
 }
 
-/// If the landing has written the locked index, installs that index. If not, the lock is that of a
-/// `git commit` that ran after the landing and was killed. Then the lock is removed.
+/// Installs the locked index, if the landing has written it. Otherwise the lock is that of a
+/// `git commit` that ran after the landing and was killed. Then removes the lock.
 fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {
@@ -165,8 +172,11 @@ fn release(git: &Git, since: SystemTime) {
     }
 }
 
-/// Recovers while HEAD is on the fresh branch. The result is that the landing is complete (with its commit,
-/// if `intent` wants one), that the branch is in use, or that the landing is rolled back.
+/// Recovers while HEAD is on the fresh branch. There are three results:
+///
+/// - The landing is complete, with its commit if `intent` wants one.
+/// - The branch is in use.
+/// - The landing is rolled back.
 fn finish_or_take_back_on_fresh_branch(
     repo: &Repo,
     git: &Git,
@@ -176,8 +186,8 @@ fn finish_or_take_back_on_fresh_branch(
     let Intent { from, branch, to, commit, .. } = intent;
     let undoing = intent.is_deletion();
     settle_index(git, to, since)?;
-    // A landing puts conflicts into the index in its last step. So if there are any, the landing was
-    // complete.
+    // A landing puts conflicts into the index in its last step. So a landing that left conflicts
+    // was complete.
     if is_unmerged(git)? {
         return Ok(Interrupted::Unmerged);
     }
@@ -197,7 +207,7 @@ fn finish_or_take_back_on_fresh_branch(
             return Ok(Interrupted::InUse(*tip));
         }
     } else if !commit && !undoing && git.call("write-tree").oid().ok() == Some(*to) {
-        // The index is installed last. So all files were written, although a person may have changed them
+        // The index is installed last. So all files were written, even if a person has changed them
         // since.
         return Ok(Interrupted::Complete(None));
     }
@@ -209,23 +219,24 @@ fn finish_or_take_back_on_fresh_branch(
     Ok(Interrupted::TakenBack)
 }
 
-/// Removes the locks that a `git commit` left if it was killed on the fresh branch. `error` is the error of
-/// that commit.
+/// Removes the locks that a `git commit` left when it was killed on the fresh branch. `error` is
+/// the error of that commit.
 pub fn remove_locks_of_commit(repo: &Repo, git: &Git, branch: &RefName, error: &Error) {
-    // HEAD moved to the branch just before the commit, so the locks of the commit are younger than the file
-    // HEAD.
+    // HEAD moved to the branch just before the commit. So the locks of the commit are younger than
+    // the file HEAD.
     let since = fs::symlink_metadata(git.git_dir().join("HEAD")).and_then(|meta| meta.modified());
     if let (Cause::Interrupted, Ok(since)) = (&error.cause, since) {
         for lock in locks_since(repo, git, branch, since) {
-            // Only an old lock is removed: another git that runs now holds its lock for milliseconds.
+            // Only an old lock is removed. Another git that runs now holds its lock for
+            // milliseconds.
             remove_when_old(&lock, ABANDONED);
         }
     }
 }
 
-/// Removes the locks that a landing left when it was killed after `since`. Does not remove the lock of the
-/// index, which [`finish_or_take_back`] needs. Must be called only once for each killed process, because
-/// locks that are made later belong to another process.
+/// Removes the locks that a landing left when it was killed after `since`. Keeps the lock of the
+/// index, which [`finish_or_take_back`] needs. Must be called only once for each killed process,
+/// because later locks belong to another process.
 pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) {
     for lock in locks_since(repo, git, branch, since) {
         if lock != lock_file(git) {
@@ -238,8 +249,8 @@ pub fn remove_locks(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime)
 fn locks_since(repo: &Repo, git: &Git, branch: &RefName, since: SystemTime) -> Vec<PathBuf> {
     let refs = [&format!("{branch}.lock"), "packed-refs.lock"];
     let mut locks = refs.map(|file| repo.common_dir().join(file)).to_vec();
-    // In a checkout's git directory, git locks `index`, `index.lock`, `HEAD`, and the files that `git commit`
-    // removes, such as `AUTO_MERGE`.
+    // In a checkout's git directory, git locks `index`, `index.lock`, `HEAD`, and the files that
+    // `git commit` removes, such as `AUTO_MERGE`.
     let listing = fs::read_dir(git.git_dir()).into_iter().flatten().flatten().map(|e| e.path());
     locks.extend(listing.filter(|path| path.extension().is_some_and(|e| e == "lock")));
     locks.retain(|lock| written_since(lock, since));

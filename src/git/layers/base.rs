@@ -1,8 +1,8 @@
-//! The layers of a base: its checkout, and the files that the oracle commands wrote when they ran on the
-//! base.
+//! The layers of a base: its checkout, and the files that the oracle commands wrote when they ran
+//! on the base.
 //!
-//! Each judged tree is laid over these layers. So a compiler finds the base's outputs at the same paths, and
-//! with the times at which they were written.
+//! Each judged tree is laid over these layers. So a compiler finds the base's outputs at the same
+//! paths, with their original times.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -27,10 +27,12 @@ use crate::model::oid::Oid;
 /// The name of the file that says how the commands ended.
 const END: &str = "end";
 
-/// The name of the directory for files that the base's setup command wrote to the user's directories.
+/// The name of the directory for files that the base's setup command wrote to the user's
+/// directories.
 const FETCHED: &str = "fetched";
 
-/// The name of the directory for files that the base's other commands wrote to the user's directories.
+/// The name of the directory for files that the base's other commands wrote to the user's
+/// directories.
 const HOME: &str = "home";
 
 /// How the commands ended on the base.
@@ -38,11 +40,11 @@ const HOME: &str = "home";
 pub struct BaseEnd {
     /// True if all commands passed.
     pub passed: bool,
-    /// False if a command failed that only downloads dependencies.
+    /// False if a command failed whose only purpose is to download dependencies.
     pub downloaded: bool,
-    /// The time in seconds that all commands took, and the number of tests that they reported, when no outputs
-    /// existed yet. They may be an ancestor's, if these layers were made from the ancestor's layers. `None` if
-    /// they were not measured.
+    /// The time in seconds that all commands took without earlier outputs, and the number of tests
+    /// that they reported. If these layers were made from those of an ancestor, the numbers may be
+    /// the ancestor's. `None` if they were not measured.
     pub cold: Option<(f64, u64)>,
 }
 
@@ -53,7 +55,6 @@ pub struct BaseLayer {
 }
 
 impl BaseLayer {
-    /// The layers in this directory.
     pub fn at(dir: PathBuf) -> BaseLayer {
         BaseLayer { dir }
     }
@@ -73,8 +74,8 @@ impl BaseLayer {
         self.dir.join("index")
     }
 
-    /// The layer with the files that the base's commands wrote in the checkout; `None` if no outputs were
-    /// taken.
+    /// The layer with the files that the base's commands wrote in the checkout. `None` if no
+    /// outputs were taken.
     pub fn outputs(&self) -> Option<PathBuf> {
         Some(self.outputs_dir()).filter(|dir| dir.is_dir())
     }
@@ -83,8 +84,8 @@ impl BaseLayer {
         self.dir.join("out")
     }
 
-    /// The directory for outputs of an ancestor. It exists if these layers were made from an ancestor's
-    /// layers.
+    /// The directory for outputs of an ancestor. It exists if these layers were made from an
+    /// ancestor's layers.
     pub(super) fn ancestors_outputs(&self) -> PathBuf {
         self.dir.join("inherited")
     }
@@ -104,25 +105,26 @@ impl BaseLayer {
         self.inherited().is_some_and(|dir| !is_empty(&dir))
     }
 
-    /// The directory with the layers that the base's setup wrote in the user's directories, e.g. downloads;
-    /// `None` if all of them are empty.
+    /// The directory with the layers that the base's setup wrote in the user's directories, e.g.
+    /// downloads. `None` if all of them are empty.
     pub fn fetched(&self) -> Option<PathBuf> {
         Some(self.dir.join(FETCHED)).filter(|layers| are_in_use(layers))
     }
 
-    /// The directory with the layers that the base's other commands wrote in the user's directories; `None`
-    /// if all of them are empty.
+    /// The directory with the layers that the base's other commands wrote in the user's
+    /// directories. `None` if all of them are empty.
     pub fn home(&self) -> Option<PathBuf> {
         Some(self.dir.join(HOME)).filter(|layers| are_in_use(layers))
     }
 
-    /// True if the layers that the setup wrote in the user's directories were taken, even if they are empty.
+    /// True if the layers that the setup wrote in the user's directories were taken, even if they
+    /// are empty.
     pub fn has_downloads(&self) -> bool {
         self.dir.join(FETCHED).is_dir()
     }
 
-    /// True if the layers that all commands wrote in the user's directories were taken, even if they are
-    /// empty.
+    /// True if the layers that all commands wrote in the user's directories were taken, even if
+    /// they are empty.
     pub fn has_home(&self) -> bool {
         self.has_downloads() && self.dir.join(HOME).is_dir()
     }
@@ -132,38 +134,39 @@ impl BaseLayer {
         !self.all_outputs().is_empty()
     }
 
-    /// True if there are files that could make another tree pass or fail: outputs in the checkout, or files
-    /// that commands after the setup wrote to the user's directories.
+    /// True if there are files that could make another tree pass or fail. Such files are outputs in
+    /// the checkout, and files that commands after the setup wrote to the user's directories.
     pub fn has_traces(&self) -> bool {
         self.has_outputs() || self.home().is_some()
     }
 
-    /// Makes the directory of the base's files, and checks out a commit into it. Even in whole seconds, the
-    /// times of these files are before the time of anything that is written later.
+    /// Makes the directory of the base's files, and checks out a commit into it. The times of these
+    /// files are earlier than those of anything that is written later, even in whole seconds.
     pub fn check_out(&self, repo: &Repo, commit: &Oid) -> Result<()> {
         let sources = self.sources();
         fs::create_dir_all(&sources).could_not("make", &sources)?;
         fan_out::check_out(repo, commit, &sources, &self.index(), FileTimes::LastSecond)
     }
 
-    /// Moves the outputs of the base's commands into [`BaseLayer::dir`], so that trees that are judged later
-    /// can use them. `checkout` is the upper layer of the checkout in a world that has ended.
+    /// Moves the outputs of the base's commands into [`BaseLayer::dir`], for trees that are judged
+    /// later. `checkout` is the upper layer of the checkout in a world that has ended.
     ///
-    /// If the commands changed tracked files, these changes are dropped. Outputs with a time in the future
-    /// get the present time, because the files of a judged tree must be younger than all outputs (GIT-FACTS,
-    /// "Worlds").
+    /// Changes of tracked files are dropped. Outputs with a time in the future get the present
+    /// time: the files of a judged tree must be younger than all outputs (GIT-FACTS, "Worlds").
     pub fn take_outputs(&self, checkout: &Path) -> Result<()> {
         let failed = || format!("could not keep the base's outputs in '{}'", self.dir.display());
         clean_outputs(checkout, &self.index())?;
         fs::rename(checkout, self.outputs_dir()).context(failed)?;
-        // Without this wait, an output could have the same time as a file of the judged tree, and `make`
-        // would think that the output is up to date.
+        // Without this wait, an output could have the same time as a file of the judged tree. Then
+        // `make` would think that the output is up to date.
         wait_for_next_step(&self.dir).context(failed)
     }
 
-    /// Moves the layers of the user's directories into [`BaseLayer::dir`]. `fetched` are the layers that the
-    /// base's setup wrote, and `home` are those that the other commands wrote. Layers that exist already are
-    /// kept. If a download failed, `fetched` is not taken, so that the download is tried again when the base
+    /// Moves the layers of the user's directories into [`BaseLayer::dir`]. `fetched` are the layers
+    /// that the base's setup wrote, and `home` those that the other commands wrote. Layers that
+    /// exist already are kept.
+    ///
+    /// If a download failed, `fetched` is not taken. Then the download is tried again when the base
     /// is judged again.
     pub fn take_home(&self, fetched: &Path, home: &Path, end: BaseEnd) -> Result<()> {
         let fetched = end.downloaded.then_some((fetched, FETCHED));
@@ -180,14 +183,15 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// How the commands ended that left the outputs. If no record says so, they have not passed.
+    /// How the commands ended that left the outputs. Without a record, they count as not passed.
     pub fn end(&self) -> BaseEnd {
         let text = fs::read_to_string(self.dir.join(END)).unwrap_or_default();
         let unknown = BaseEnd { passed: false, downloaded: true, cold: None };
         serde_json::from_str(&text).unwrap_or(unknown)
     }
 
-    /// Writes down how the commands ended that left the outputs. If their `cold` is `None`, the ancestor's stays.
+    /// Records how the commands ended that left the outputs. If their `cold` is `None`, the
+    /// ancestor's stays.
     pub fn note_end(&self, end: BaseEnd) -> Result<()> {
         self.write_end(BaseEnd { cold: end.cold.or(self.end().cold), ..end })
     }
@@ -208,8 +212,8 @@ impl BaseLayer {
         tree::delete_tree(&outputs).could_not("delete", &outputs)
     }
 
-    /// A digest of the stat data of everything in the layers. If the digest is unchanged, nobody has written
-    /// to the layers, because no program can set a change time.
+    /// A digest of the stat data of everything in the layers. No program can set a change time. So
+    /// if the digest is unchanged, nobody has written to the layers.
     pub fn stamp(&self) -> Result<String> {
         let mut text = Vec::new();
         visit(&self.dir, &mut |path, meta| {
@@ -259,14 +263,15 @@ fn tracked(index: &gix::index::File, path: &[u8]) -> Tracked {
     }
 }
 
-/// Prepares the upper layer of a checkout for use as a lower layer above the tree that `index` lists.
+/// Prepares the upper layer of a checkout for use as a lower layer above the tree that `index`
+/// lists.
 pub(super) fn clean_outputs(layer: &Path, index: &Path) -> Result<()> {
     let index = read_index(index)?;
     clean(layer, &|path| tracked(&index, path)).could_not("keep the outputs in", layer)
 }
 
-/// Prepares an upper layer for use as a lower layer. Removes `.git`, and everything that changes or hides a
-/// tracked file. Sets times in the future to the present time.
+/// Prepares an upper layer for use as a lower layer. Removes `.git`, and everything that changes or
+/// hides a tracked file. Sets times in the future to the present time.
 fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
     let now = SystemTime::now();
     let git = layer.join(".git");
@@ -283,7 +288,7 @@ fn clean(layer: &Path, tracked: &dyn Fn(&[u8]) -> Tracked) -> io::Result<()> {
         match tracked {
             Tracked::Directory if state.is_dir() => forget_opaque(&full)?,
             Tracked::File | Tracked::Directory => tree::delete_tree(&full)?,
-            // The path may be gone, because this loop has deleted a directory above it.
+            // The path may be gone, because this loop may have deleted a directory above it.
             Tracked::No if (full.is_file() || full.is_dir()) && !state.is_symlink() => {
                 fs::File::open(&full)?.set_modified(now)?;
             }

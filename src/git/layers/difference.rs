@@ -1,5 +1,5 @@
-//! Writes the overlay layer that turns the files of a base into those of another tree: the files that differ,
-//! and marks (whiteouts) for deleted files.
+//! Writes the overlay layer that turns the files of a base into those of another tree. It has the
+//! files that differ, and marks (whiteouts) for deleted files.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -20,12 +20,14 @@ use crate::git::trees::{self, TreeDifference};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// Writes the difference from a base to a commit into the directory `into`, and the commit's index to the
-/// file `index`. The written files have the present time.
+/// Writes the difference from a base to a commit into the directory `into`, and the commit's index
+/// to the file `index`. The written files have the present time.
 ///
-/// If a layer over the base's files cannot show the commit, writes nothing and returns false. This is so if
-/// attributes differ, because git could write other files from unchanged blobs, and if a submodule differs,
-/// because its files are in another repository. Also returns false if the trees cannot be read in process.
+/// In three cases, writes nothing and returns false:
+///
+/// - Attributes differ. Then git could write other files from unchanged blobs.
+/// - A submodule differs. Its files are in another repository.
+/// - The trees cannot be read in process.
 pub fn write(
     repo: &Repo,
     layer: &BaseLayer,
@@ -49,8 +51,8 @@ pub fn write(
     Ok(true)
 }
 
-/// Lets git write the files. No attributes file differs, so the attributes of the base's checkout also hold for
-/// the other tree.
+/// Lets git write the files. No attributes file differs, so the attributes of the base's checkout
+/// hold for the other tree, too.
 fn check_out_files(
     repo: &Repo,
     layer: &BaseLayer,
@@ -70,8 +72,8 @@ fn check_out_files(
     git.call("checkout-index").args(["-f", "-z", "--stdin"]).arg(option).stdin(list).run()
 }
 
-/// Makes the index of the other tree from the base's index and the differences. git is not used, because it
-/// would have to read all trees. A new or changed entry has no stat data.
+/// Makes the index of the other tree from the base's index and the differences. git would have to
+/// read all trees for this. A new or changed entry has no stat data.
 fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::File> {
     let mut index = read_index(base)?;
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
@@ -97,8 +99,9 @@ fn changes_other_files(difference: &TreeDifference) -> bool {
     is_submodule || [&b".gitattributes"[..], b".gitmodules"].contains(&path.file_name())
 }
 
-/// The paths to mark as deleted, so that the files `deleted` are hidden. If a directory has no file in
-/// `index`, the index of the new tree, the directory itself is marked: git would also remove it.
+/// The paths to mark as deleted, so that the files `deleted` are hidden. If a directory has no file
+/// in `index`, the index of the new tree, the directory itself is marked. git would also remove
+/// such a directory.
 fn paths_to_mark<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
     index: &gix::index::State,
@@ -142,8 +145,8 @@ mod tests {
     use crate::fs::walk::visit;
     use crate::git::repo::from_oid;
 
-    /// Makes a repository. Its first commit has these attributes, and its second commit changes, adds and
-    /// deletes files.
+    /// Makes a repository. Its first commit has these attributes. Its second commit changes, adds
+    /// and deletes files.
     fn repository(directory: &Path, attributes: &str) -> (Repo, [Oid; 2]) {
         let git = |line: &str| {
             let call = duct::cmd("git", line.split(' ')).dir(directory);
@@ -210,7 +213,8 @@ mod tests {
         let file = tree(&repo, &[("100644", "file", store(&repo, "blob", b"hostile\n"))]);
         let link = store(&repo, "blob", place("room/outside").as_os_str().as_bytes());
         let above = |name: &str, id: Oid| tree(&repo, &[(DIRECTORY, name, id)]);
-        // This file is the same as in the base, because `write` refuses trees with other attributes.
+        // This file is the same as in the base, because `write` refuses trees with other
+        // attributes.
         let attributes = ("100644", ".gitattributes", store(&repo, "blob", b""));
         for hostile in [
             vec![(DIRECTORY, "..", file)],

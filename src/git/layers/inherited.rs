@@ -1,5 +1,5 @@
-//! Makes the layers of a base from those of an ancestor, so that the outputs of unchanged parts need not be
-//! built again.
+//! Makes the layers of a base from those of an ancestor. So the outputs of unchanged parts need not
+//! be built again.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -24,15 +24,17 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The pause between two looks at the clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes `layer`, the layers of the base `to`, from `ancestor`, the layers of the ancestor `from`. The new
-/// layers have the ancestor's outputs, and the files of `to`. If the difference cannot be a layer over the
-/// ancestor's files, makes nothing and returns false.
+/// Makes `layer`, the layers of the base `to`, from `ancestor`, the layers of the ancestor `from`.
+/// The new layers have the ancestor's outputs, and the files of `to`. If the difference cannot be a
+/// layer over the ancestor's files, makes nothing and returns false.
 ///
-/// A file that differs between the two commits is younger than all outputs, so build tools build everything
-/// again that depends on the file. Like the files of [`BaseLayer::check_out`], the file is older than the
-/// files of every tree that is judged later. Files that the ancestor's commands left in the user's
-/// directories are not copied: an outcome with inherited outputs is confirmed without them, but files in the
-/// user's directories would be used even then.
+/// A file that differs between the two commits is younger than all outputs. So build tools build
+/// everything again that depends on it. Like the files of [`BaseLayer::check_out`], it is older
+/// than the files of every tree that is judged later.
+///
+/// Files that the ancestor's commands left in the user's directories are not copied. An outcome
+/// with inherited outputs is confirmed without them, but files in the user's directories would be
+/// used even then.
 pub fn start(
     layer: &BaseLayer,
     repo: &Repo,
@@ -49,7 +51,7 @@ pub fn start(
         difference::write(repo, ancestor, [from, to], seeds, &changes, &layer.index())?;
     if usable {
         fs::create_dir(&inherited).and_then(|()| fs::create_dir(&sources)).context(failed)?;
-        // `changes`, the difference, is copied, too, as the topmost layer, because it hides outputs in
+        // The difference `changes` is copied, too, as the topmost layer. It hides outputs in
         // deleted directories.
         copy(&[vec![changes.clone()], ancestor.all_outputs()].concat(), &inherited)?;
         clean_outputs(&inherited, &layer.index())?;
@@ -64,9 +66,9 @@ pub fn start(
     Ok(true)
 }
 
-/// Sets the time of all files below a directory to the whole second before the present one. First waits until
-/// that second is later than `youngest`, the time of the youngest output. Returns false if the wait would be
-/// longer than [`LONGEST_WAIT`].
+/// Sets the time of all files below a directory to the whole second before the present one. First
+/// waits until that second is later than `youngest`, the time of the youngest output. Returns false
+/// if the wait would be longer than [`LONGEST_WAIT`].
 fn make_younger(directory: &Path, youngest: Option<SystemTime>) -> io::Result<bool> {
     let second = |time: SystemTime| {
         time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
@@ -92,11 +94,12 @@ fn make_younger(directory: &Path, youngest: Option<SystemTime>) -> io::Result<bo
     Ok(true)
 }
 
-/// Copies the files that these layers show together into an existing directory. The topmost layer is the
-/// first. Every copy has the mode and the mtime of its original, because build tools compare the mtimes of
-/// sources and outputs.
+/// Copies the files that these layers show together into an existing directory. The topmost layer
+/// is the first. Every copy has the mode and the mtime of its original, because build tools compare
+/// the mtimes of sources and outputs.
 ///
-/// Copies share the blocks of the originals if the file system can do that. Sockets and pipes are left out.
+/// Copies share the blocks of the originals if the file system can do that. Sockets and pipes are
+/// left out.
 fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     let mut directories: BTreeMap<PathBuf, EntryState> = BTreeMap::new();
     for layer in layers.iter().rev() {
@@ -107,7 +110,7 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
             let path = Path::new(OsStr::from_bytes(path));
             let from = layer.join(path);
             let to = into.join(path);
-            // A path that is not nameable is too long for any command.
+            // A longer path is too long for any command.
             if is_nameable(&from) && is_nameable(&to) {
                 found.push((from, to, *meta));
             }
@@ -129,8 +132,8 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
         }
         parallel::map(&files, |(from, to, meta)| copy_file(from, to, meta).context(failed))?;
     }
-    // The innermost directories come first. Modes and times are set last, because writing into a directory
-    // changes its time.
+    // The innermost directories come first. Modes and times are set last, because a write into a
+    // directory changes its time.
     for (directory, meta) in directories.iter().rev() {
         fs::set_permissions(directory, meta.permissions())
             .and_then(|()| meta.set_times(directory))
@@ -139,8 +142,8 @@ fn copy(layers: &[PathBuf], into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes from `to` what was copied from a lower layer and is hidden by the entry `from`. Returns true if
-/// that was a directory.
+/// If the entry `from` of a layer hides the entry `to`, which was copied from a lower layer,
+/// removes `to`. Returns true if `to` was a directory.
 fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     let Ok(old) = fs::symlink_metadata(to) else { return Ok(false) };
     match (old.is_dir(), meta.is_dir()) {
@@ -150,7 +153,7 @@ fn clear(from: &Path, meta: &EntryState, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Copies a file. Does nothing if the file may not be read, because commands could not read it either.
+/// Copies a file. Does nothing if the file may not be read: commands could not read it either.
 fn copy_file(from: &Path, to: &Path, meta: &EntryState) -> io::Result<()> {
     match reflink_copy::reflink_or_copy(from, to) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(()),

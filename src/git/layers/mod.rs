@@ -1,5 +1,6 @@
-//! The layers of an overlay file system in which a tree is judged: the files of a base, the difference to the
-//! judged tree, and the files that commands wrote over both (GIT-FACTS, "Worlds").
+//! The layers of an overlay file system in which a tree is judged. They are the files of a base,
+//! the difference to the judged tree, and the files that commands wrote over both (GIT-FACTS,
+//! "Worlds").
 pub mod base;
 pub mod difference;
 pub mod inherited;
@@ -10,12 +11,12 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-/// The extended attribute that marks a directory in an upper layer as opaque: it hides the same directory in
-/// lower layers (overlayfs, `userxattr`).
+/// The extended attribute that marks a directory in an upper layer as opaque (overlayfs,
+/// `userxattr`). An opaque directory hides the same directory in lower layers.
 const OPAQUE: &str = "user.overlay.opaque";
 
-/// Removes the opaque mark of a directory in an upper layer, so that the files of the same directory in lower
-/// layers are visible.
+/// Removes the opaque mark of a directory in an upper layer. Then the files of the same directory
+/// in lower layers are visible.
 fn forget_opaque(dir: &Path) -> io::Result<()> {
     match rustix::fs::lremovexattr(dir, OPAQUE) {
         Err(Errno::NODATA | Errno::NOTSUP | Errno::NOENT) => Ok(()),

@@ -26,7 +26,7 @@ use crate::model::path::TreePath;
 /// The pause between two looks at a file system's clock.
 const STEP: Duration = Duration::from_millis(1);
 
-/// The index of a judged tree from the moment at which all files of the tree were written. It is kept in
+/// The index of a judged tree at the moment when all files of the tree were written. It is kept in
 /// memory, because commands may be able to write to every file on the disk.
 pub struct CompleteIndex {
     bytes: Vec<u8>,
@@ -34,10 +34,12 @@ pub struct CompleteIndex {
 }
 
 impl CompleteIndex {
-    /// Reads the `index` of a complete tree, and copies it to `to`, for the commands that run in the tree.
+    /// Reads the `index` of a complete tree, and copies it to `to`, for the commands that run in
+    /// the tree.
     ///
-    /// Every entry of the copy is racily clean, so a git that a command runs always compares contents. This
-    /// matters if attributes have changed, and git would check out a file differently now.
+    /// Every entry of the copy is racily clean, so a git that a command runs always compares
+    /// contents. This matters if attributes have changed, because git might then check out a file
+    /// differently.
     pub fn hand_out(index: &Path, to: &Path) -> io::Result<CompleteIndex> {
         let (bytes, meta) = regular::read_with_metadata(index)?;
         let modified = meta.modified()?;
@@ -48,8 +50,8 @@ impl CompleteIndex {
         Ok(CompleteIndex { bytes, modified })
     }
 
-    /// The tracked files of an overlay that commands have changed, sorted. `upper` is the layer that got
-    /// every write.
+    /// The tracked files of an overlay that commands have changed, sorted. `upper` is the layer
+    /// that got every write.
     pub fn changed_over(&self, git: &Git, upper: &Path) -> Result<Vec<TreePath>> {
         if has_only_git(upper).could_not("read", upper)? {
             return Ok(Vec::new());
@@ -80,11 +82,11 @@ impl CompleteIndex {
         Ok(changed)
     }
 
-    /// The tracked files of a plain directory that have changed since they were checked out, sorted. Before
-    /// commands start, the caller must have called [`wait_for_next_step`].
+    /// The tracked files of a plain directory that have changed since they were checked out,
+    /// sorted. Before commands start, the caller must have called [`wait_for_next_step`].
     ///
-    /// If a file has the stat data of its index entry, it has not changed, because no program can set a
-    /// change time. This holds even if git would check the file out differently now.
+    /// A file with the stat data of its index entry has not changed, because no program can set a
+    /// change time. This holds even if git would now check out the file differently.
     pub fn changed_in(&self, git: &Git, directory: &Path) -> Result<Vec<TreePath>> {
         let root = File::open(directory).could_not("open", directory)?;
         let index = self.parse()?;
@@ -123,8 +125,8 @@ impl CompleteIndex {
         }
         let written: BTreeSet<&TreePath> = written.iter().collect();
         let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
-        // The copy gets the time of the original index, because git must read files again that may have been
-        // written in the same moment as the index.
+        // The copy gets the time of the original index. So git reads the files again that may have
+        // been written in the same moment as the index.
         fs::write(&scratch.file, &self.bytes)
             .and_then(|()| File::options().write(true).open(&scratch.file))
             .and_then(|file| file.set_modified(self.modified))
@@ -154,8 +156,9 @@ fn make_racy(index: &File) -> io::Result<()> {
     index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
 }
 
-/// Waits until the clock of this directory's file system, which goes in steps of milliseconds, has moved on.
-/// Files that are written after that have a later time than all files that were written before.
+/// Waits until the clock of this directory's file system has moved on. The clock goes in steps of
+/// milliseconds. Files that are written after the wait have a later time than all files from
+/// before.
 pub fn wait_for_next_step(directory: &Path) -> io::Result<()> {
     let file = tempfile::tempfile_in(directory)?;
     let last = change_time(&file.metadata()?);
