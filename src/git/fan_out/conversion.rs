@@ -1,9 +1,11 @@
 //! Converts blobs to files, as the attributes of the paths say.
 //!
-//! Our worktrees are checked out without `core.autocrlf` and with native line ends. So only a few attributes
-//! change a file. `eol=crlf` is applied here, because gix applies it as git does. Files with a filter, an
-//! encoding or `ident` are left to git. The attributes of the paths come from `git check-attr`, because gix
-//! expands macros in another order.
+//! Our worktrees are checked out without `core.autocrlf` and with native line ends. So only a few
+//! attributes change a file. `eol=crlf` is applied here, because gix applies it as git does. Files
+//! with a filter, an encoding or `ident` are left to git.
+//!
+//! The attributes of the paths come from `git check-attr`, because gix expands macros in another
+//! order.
 use gix::bstr::ByteSlice;
 use gix::filter::plumbing::eol::{self, AttributesDigest, Configuration};
 use gix::index::entry::Mode;
@@ -14,8 +16,9 @@ use crate::git::cli::{Git, nul_separated};
 use crate::model::oid::Oid;
 use crate::model::path::file_name;
 
-/// If an attributes file has none of these words in it, it cannot change a checked-out file. Each word has
-/// the attributes to ask git for. `crlf` is a value of `eol`, and an old name of `text`.
+/// The words of attributes that can change a checked-out file. An attributes file without any of
+/// them changes nothing. Each word has the attributes to ask git for. `crlf` is a value of `eol`,
+/// and an old name of `text`.
 const WORDS: [(&str, &[&str]); 4] = [
     ("crlf", &["eol", "text", "crlf"]),
     ("filter", &["filter"]),
@@ -23,8 +26,8 @@ const WORDS: [(&str, &[&str]); 4] = [
     ("working-tree-encoding", &["working-tree-encoding"]),
 ];
 
-/// If an attributes file has one of these values, git must write the files: `git check-attr` prints e.g.
-/// `text=set` in the same way as `text`.
+/// If an attributes file has one of these values, git must write the files. For example,
+/// `git check-attr` prints the same for `text=set` as for `text`.
 const AMBIGUOUS: [&str; 3] = ["=set", "=unset", "=unspecified"];
 
 /// How a blob becomes a file.
@@ -39,8 +42,8 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// The conversions of all entries of `index`, which lists the files of `commit`; empty if all are
-    /// verbatim. `git` works in a new worktree.
+    /// The conversions of all entries of `index`, which lists the files of `commit`. Empty if all
+    /// are verbatim. `git` works in a new worktree.
     ///
     /// Fails if git may understand an attributes file in another way.
     pub fn all(
@@ -60,7 +63,8 @@ impl Conversion {
         }
         let call = git.call("check-attr").args(["-z", "--stdin", "--source", commit.as_str()]);
         let answer = call.args(&names).stdin(paths).bytes()?;
-        // The answer has three fields for each path and attribute: the path, the attribute, and its value.
+        // The answer has three fields for each path and attribute: the path, the attribute, and its
+        // value.
         let values: Vec<&[u8]> = nul_separated(&answer).skip(2).step_by(3).collect();
         if values.len() != index.entries().len() * names.len() {
             return Err(Error::internal("git did not answer for every attribute"));
@@ -94,8 +98,8 @@ impl Conversion {
         }
     }
 
-    /// The bytes of the file for a blob. A conversion by git is not done here: the caller leaves such a file
-    /// to git. `buffer` is overwritten.
+    /// The bytes of the file for a blob. A conversion by git is not done here: the caller leaves
+    /// such a file to git. `buffer` is overwritten.
     pub fn apply<'a>(self, blob: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let Conversion::Crlf(digest) = self else { return Ok(blob) };
         let changed = eol::convert_to_worktree(blob, digest, buffer, Configuration::default());
@@ -103,8 +107,8 @@ impl Conversion {
     }
 }
 
-/// The attributes that may change a file: those of a word in [`WORDS`] that is found in an attributes file of
-/// the tree, the user, the system or the repository.
+/// The attributes that may change a file. Each belongs to a word of [`WORDS`] in an attributes file
+/// of the tree, the user, the system or the repository.
 fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,

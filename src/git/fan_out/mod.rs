@@ -1,8 +1,8 @@
 //! The fan-out writer: fills several new worktrees with the files of one commit at once.
 //!
-//! The tree is listed once, and each blob is read and converted once and then written to every worktree
-//! (GIT-FACTS, "The checkout writer"). If this writer might write other bytes than git, git writes all files
-//! ([`reason_for_git`]), or the single paths in question ([`conversion`]).
+//! The tree is listed once. Each blob is read and converted once, and then written to every
+//! worktree (GIT-FACTS, "The checkout writer"). If this writer might write other bytes than git,
+//! git writes all files ([`reason_for_git`]), or the single paths in question ([`conversion`]).
 mod conversion;
 mod sharing;
 mod writer;
@@ -26,14 +26,15 @@ use crate::git::repo::{Repo, is_partial_clone};
 use crate::git::worktree::Worktree;
 use crate::model::oid::Oid;
 
-/// The largest number of directories that are open at the same time. Many systems let a process open 1,024
-/// files.
+/// The largest number of directories that are open at the same time. Many systems let a process
+/// open 1,024 files.
 const OPEN_DIRECTORIES: usize = 256;
 
-/// Checks out the files of `commit` into `new` worktrees: they are registered, have no files yet, and have their
-/// HEAD at `commit`.
+/// Checks out the files of `commit` into the worktrees `new`. They are registered, have no files
+/// yet, and have their HEAD at `commit`.
 ///
-/// If this writer fails, git checks out the files instead. If git fails, too, git's error is returned.
+/// If this writer fails, git checks out the files instead. If git fails, too, git's error is
+/// returned.
 pub fn populate(repo: &Repo, new: &[&Worktree], commit: &Oid, times: FileTimes) -> Result<()> {
     let Some(first) = new.first() else { return Ok(()) };
     let places: Vec<Place<'_>> =
@@ -60,8 +61,8 @@ pub fn populate(repo: &Repo, new: &[&Worktree], commit: &Oid, times: FileTimes) 
     .map(drop)
 }
 
-/// Checks out all files of a commit into an empty directory, and writes their index. Ignores a sparse
-/// checkout, and changes that commands made to the configuration.
+/// Checks out all files of a commit into an empty directory, and writes their index. Ignores a
+/// sparse checkout, and ignores changes that commands made to the configuration.
 pub fn check_out(
     repo: &Repo,
     commit: &Oid,
@@ -84,16 +85,16 @@ pub fn check_out(
     file_times::set(into, index, stamp.as_ref())
 }
 
-/// True if all files were written. False if git must write files, because this writer has left a file to git
-/// or has failed.
+/// True if all files were written. False if git must write files, because this writer left a file
+/// to git or failed.
 fn is_written(written: Result<()>) -> bool {
     written
         .inspect_err(|error| tracing::debug!(reason = error.message, "git checks the files out"))
         .is_ok()
 }
 
-/// Prepares to write the files of a commit. If git must write the files, fails with the reason. `git` is used
-/// to ask for attributes. `gix` has the configuration for the new files.
+/// Prepares to write the files of a commit. If git must write the files, fails with the reason.
+/// `git` is used to ask for attributes. `gix` has the configuration for the new files.
 fn prepare<'a>(
     repo: &'a Repo,
     gix: gix::Repository,
@@ -111,7 +112,8 @@ fn prepare<'a>(
     Ok(Fan { repo, gix, index, trees, conversions, times, sharing: Sharing::default() })
 }
 
-/// Writes the files and the indexes of these places. If a file is left to git, fails with the reason.
+/// Writes the files and the indexes of these places. If a file is left to git, fails with the
+/// reason.
 fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<()> {
     // Every thread opens one directory in each place of the group.
     let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
@@ -124,8 +126,9 @@ fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<()> {
     left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
 }
 
-/// Writes the index of each place, with the stat data of the files that were written. The index also gets
-/// cached trees, so that neither git nor a capture has to write the trees of unchanged directories.
+/// Writes the index of each place, with the stat data of the written files. Also writes cached
+/// trees into the index. So neither git nor a capture has to write the trees of unchanged
+/// directories.
 fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Result<()> {
     let all: Vec<usize> = (0..places.len()).collect();
     parallel::map_with(
@@ -145,9 +148,11 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
     Ok(())
 }
 
-/// The reason why git must check out the files of a repository; `None` if the fan-out writer writes the same
-/// files. `gix` was opened in a new worktree, whose configuration may differ from that of the user's
-/// checkout, or when this process started, before any command ran.
+/// The reason why git must check out the files of a repository. `None` if the fan-out writer writes
+/// the same files. `gix` was opened at one of two times:
+///
+/// - in a new worktree, because its configuration may differ from that of the user's checkout;
+/// - when this process started, before any command ran.
 fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);
@@ -168,8 +173,8 @@ fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     reasons.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason.to_owned())
 }
 
-/// True if the git program has an `etc/gitattributes` in the directory where it is installed. gix does not
-/// read that file.
+/// True if the git program has an `etc/gitattributes` in the directory where it is installed. gix
+/// does not read that file.
 fn installed_attributes() -> bool {
     std::env::var_os("GIT_ATTR_NOSYSTEM").is_none()
         && program::file_of_prefix("etc/gitattributes").is_some()

@@ -1,4 +1,5 @@
-//! Lets files with the same content share their blocks on the disk, where the file system can (Btrfs, XFS).
+//! Lets files with the same content share their blocks on the disk, where the file system can
+//! (Btrfs, XFS).
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,11 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags};
 
-/// For a file of at least this many bytes, sharing is faster than writing, even on a slow disk. The first
-/// copy must be on the disk before its blocks can be shared (GIT-FACTS, "The checkout writer").
+/// For a file of at least this many bytes, sharing is faster than writing, even on a slow disk.
+/// Blocks can be shared only when the first copy is on the disk (GIT-FACTS, "The checkout writer").
 const WORTH_SHARING: usize = 128 << 10;
 
-/// Tells whether the new worktrees can share blocks. Sharing is tried until the file system has refused once.
+/// Tells whether the new worktrees can share blocks. Sharing is tried until the file system has
+/// refused once.
 ///
 /// All worktrees lie below one directory, so they are on one file system.
 #[derive(Default)]
@@ -21,9 +23,11 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Makes a file with this content, whose blocks the files in the worktrees will share. It has no name,
-    /// because an attempt could open a file with a name, and change it before the last worktree shares its
-    /// blocks. `None` if sharing saves nothing or was refused.
+    /// Makes a file with this content, whose blocks the files in the worktrees will share. `None`
+    /// if sharing saves nothing or was refused.
+    ///
+    /// The file has no name. An attempt could open a file with a name, and change it before the
+    /// last worktree shares its blocks.
     pub fn original(&self, directory: &OwnedFd, content: &[u8]) -> Option<File> {
         if content.len() < WORTH_SHARING || self.refused.load(Ordering::Relaxed) {
             return None;
@@ -35,8 +39,8 @@ impl Sharing {
         made.inspect_err(|reason| self.refuse(reason)).ok()
     }
 
-    /// Gives the blocks of `original` to `to`, a new, empty file. If this returns false, `to` may have some
-    /// of the blocks, and the caller must write the content of `to` from the beginning.
+    /// Gives the blocks of `original` to `to`, a new, empty file. If this returns false, `to` may
+    /// have some of the blocks. The caller must then write the content of `to` from the beginning.
     pub fn share(&self, original: &File, to: &File) -> bool {
         let shared = clone_blocks(original, to);
         shared.inspect_err(|reason| self.refuse(reason)).is_ok()

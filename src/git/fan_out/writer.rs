@@ -35,9 +35,7 @@ const NEW_FILE: OFlags = OFlags::WRONLY
 
 /// A directory that gets the files of a commit, and the path of its index.
 pub struct Place<'a> {
-    /// The directory.
     pub path: &'a Path,
-    /// The index file.
     pub index: PathBuf,
 }
 
@@ -64,8 +62,9 @@ pub struct Fan<'a> {
 pub struct Written {
     /// The positions in the index of the entries that were written.
     pub entries: Vec<usize>,
-    /// The stat data of the files: first those of the first entry in each worktree, then those of the second
-    /// entry, and so on. One flat list takes less time and memory than a list for each entry.
+    /// The stat data of the files: first those of the first entry in each worktree, then those of
+    /// the second entry, and so on. One flat list takes less time and memory than a list for each
+    /// entry.
     pub stats: Vec<EntryStat>,
     /// The reason why a path was left to git; `None` if all files were written.
     pub left: Option<String>,
@@ -77,7 +76,7 @@ struct Unit<'a> {
     entries: &'a [usize],
 }
 
-/// If this number of blobs in a row were not loose, the thread no longer looks for loose objects.
+/// If this many blobs in a row were not loose, the thread stops looking for loose objects.
 const MOST_MISSED: usize = 32;
 
 /// The buffers that one thread reuses for all its files.
@@ -162,8 +161,8 @@ impl Fan<'_> {
         Ok(written)
     }
 
-    /// Makes one file, one link, or the directory of a submodule, and returns its stat data. If there is an
-    /// `original`, the new file shares the blocks of `original`.
+    /// Makes one file, one link, or the directory of a submodule, and returns its stat data. If
+    /// there is an `original`, the new file shares its blocks.
     fn make(
         &self,
         directory: &OwnedFd,
@@ -251,8 +250,7 @@ impl Worker {
     }
 }
 
-/// Opens a directory below `root`. Makes it and the directories above it if they do not exist. Follows no
-/// link.
+/// Opens a directory below `root`. Makes missing directories on the way. Follows no link.
 fn open_below(root: &OwnedFd, directory: &[u8]) -> io::Result<OwnedFd> {
     let mut at = root.try_clone()?;
     for name in directory.split_str("/").filter(|name| !name.is_empty()) {

@@ -1,5 +1,5 @@
-//! Copies an attempt's work from its own git directory to the repository: objects, the candidate's branch,
-//! the index, and the refs that the attempt made.
+//! Copies an attempt's work from its own git directory to the repository. The work is objects, the
+//! candidate's branch, the index, and the refs that the attempt made.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -20,8 +20,8 @@ use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The largest number of an attempt's own refs that are brought back. There is a limit because each becomes a
-/// file.
+/// The largest number of an attempt's own refs that are brought back. Each becomes a file, so there
+/// is a limit.
 const MOST_REFS: usize = 1_000;
 
 /// The content of an attempt's git directory, read from its files without git.
@@ -45,8 +45,8 @@ struct Found {
 }
 
 impl Found {
-    /// The files for the worktree's administrative entry in the repository: the files of the attempt's copy
-    /// of the entry, and the attempt's own refs.
+    /// The files for the worktree's administrative entry in the repository. They come from the
+    /// attempt's copy of the entry, and include the attempt's own refs.
     fn into_entry(mut self, repo: &Repo, branch: &RefName) -> BTreeMap<PathBuf, Vec<u8>> {
         self.entry.retain(|path, _| !own_refs::is_in_place_of_saved(path));
         release_branches(&mut self.entry, branch);
@@ -58,8 +58,8 @@ impl Found {
         self.entry
     }
 
-    /// The content of HEAD for the entry in the repository. Unless the attempt is on the candidate's branch,
-    /// HEAD is detached.
+    /// The content of HEAD for the entry in the repository. HEAD is detached unless the attempt is
+    /// on the candidate's branch.
     fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
         let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
         let text = bytes.trim();
@@ -76,11 +76,11 @@ impl Found {
 }
 
 impl OwnGitDir {
-    /// Brings back everything that the directory has now. The attempt may still be at work. `admin` is the
-    /// worktree's administrative entry in the repository; `None` if it is gone. `branch` is the candidate's
-    /// branch; no other ref of the repository moves.
+    /// Brings back everything that the directory has now. The attempt may still be at work. `admin`
+    /// is the worktree's administrative entry in the repository, or `None` if it is gone. `branch`
+    /// is the candidate's branch. No other ref of the repository moves.
     ///
-    /// The commits and files that cannot be read are written to a file in `self.room`; see
+    /// Notes in `self.room` the commits and files that cannot be read; see
     /// [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
@@ -88,7 +88,7 @@ impl OwnGitDir {
         fs::create_dir_all(&self.room).could_not("make", &self.room)?;
         let mut found = self.read(branch);
         self.fetch(repo, branch, &mut found)?;
-        // Without a store in the repository, git-lfs makes one in the attempt's git directory.
+        // If the repository has no store, git-lfs makes one in the attempt's git directory.
         for from in [&self.room, &self.dir] {
             lfs::bring_back(repo, &from.join(STORE_OF_LFS))?;
         }
@@ -100,8 +100,8 @@ impl OwnGitDir {
         }
         let Some(admin) = admin else { return Ok(()) };
         let head = found.head(repo, admin, branch);
-        // The index is written again without its extensions: git would read the trees that the extensions
-        // name, and such a tree may not exist, or may be endless.
+        // The index is written again without its extensions. git would read the trees that the
+        // extensions name, but such a tree may be missing or endless.
         let index = match &found.index {
             Some(index) => Some(encoded_with_checksum(index, None)?),
             None => regular::read(&admin.join("index")).ok(),
@@ -110,7 +110,7 @@ impl OwnGitDir {
         let mut entry = found.into_entry(repo, branch);
         entry.insert("HEAD".into(), head);
         entry.extend(index.map(|bytes| ("index".into(), bytes)));
-        // The attempt may have deleted a file that is missing, or the file could not be read.
+        // A missing file was deleted by the attempt, or it could not be read.
         let written = match is_whole {
             true => files::replace(admin, &entry),
             false => files::write(admin, &entry),
@@ -121,8 +121,8 @@ impl OwnGitDir {
     /// Reads the files and refs that the directory has now.
     fn read(&self, branch: &RefName) -> Found {
         let mut unread = Vec::new();
-        // The index is read before the objects are fetched. So the objects that the index lists still exist
-        // when they are fetched: objects are never removed from an own git directory.
+        // The index is read before the objects are fetched. So the objects that the index lists
+        // still exist when they are fetched: objects are never removed from an own git directory.
         let mut entry = match files::is_directory(&self.dir.join("worktrees")) {
             true => files::read(&self.entry, files::is_of_the_repository, &mut unread),
             false => BTreeMap::new(),
@@ -148,9 +148,9 @@ impl OwnGitDir {
         Found { entry, index, refs, given, own, left_out, logs, unread }
     }
 
-    /// The HEADs of the other worktrees that the attempt has made with its git directory, as refs, and their
-    /// reflogs. No other ref may lead to the commits of such a worktree, if its HEAD is detached. `refs` are
-    /// the refs of the directory.
+    /// The HEADs of the other worktrees that the attempt has made with its git directory, as refs,
+    /// and their reflogs. If such a HEAD is detached, perhaps no other ref leads to its commits.
+    /// `refs` are the refs of the directory.
     fn other_heads(
         &self,
         refs: &BTreeMap<BString, Oid>,
@@ -178,8 +178,8 @@ impl OwnGitDir {
         (heads, logs)
     }
 
-    /// True if a path below the administrative entries is another worktree's HEAD, the reflog of that HEAD, or
-    /// a directory above these.
+    /// True if a path below the administrative entries is another worktree's HEAD, the reflog of
+    /// that HEAD, or a directory above these.
     fn is_of_other_head(&self, path: &Path) -> bool {
         let mut parts = path.components().map(|part| part.as_os_str());
         let is_own = parts.next() == self.entry.file_name();
@@ -187,8 +187,8 @@ impl OwnGitDir {
         !is_own && ["", "HEAD", "logs", "logs/HEAD"].iter().any(|kept| rest == Path::new(kept))
     }
 
-    /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index entries whose
-    /// objects are lost.
+    /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index
+    /// entries whose objects are lost.
     fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
         let tip = found.refs.get(BStr::new(branch.as_str()));
         let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();
@@ -202,8 +202,8 @@ impl OwnGitDir {
         }
         let Lost { lost, damaged } =
             objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
-        // Other files than HEAD, the refs and the reflogs can name an object that git has deleted, or that never
-        // existed.
+        // Files other than HEAD, the refs and the reflogs can name an object that git has deleted,
+        // or that never existed.
         commits.retain(|oid| lost.contains(oid));
         named.retain(|oid| damaged.contains(oid));
         self.note_unread((&commits | &named).union(&found.left_out), &found.unread)?;
@@ -216,8 +216,8 @@ impl OwnGitDir {
         Ok(())
     }
 
-    /// Moves the candidate's branch to `tip`. Returns false if somebody else has moved or deleted the branch.
-    /// `given` is the branch's commit from when the own git directory was made.
+    /// Moves the candidate's branch to `tip`. Returns false if somebody else has moved or deleted
+    /// the branch. `given` is the commit that the branch had when the own git directory was made.
     fn move_branch(
         &self,
         repo: &Repo,
@@ -256,9 +256,9 @@ fn forget(entry: &mut BTreeMap<PathBuf, Vec<u8>>, lost: &BTreeSet<Oid>) {
     });
 }
 
-/// Edits the files of a rebase or bisection in the attempt's entry, so that they name no branch except the
-/// candidate's. If they named another branch, git would refuse to switch to that branch in any other worktree
-/// (`prepare_checked_out_branches` in git's branch.c).
+/// Edits the files of a rebase or bisection in the attempt's entry, so that they name no branch
+/// except the candidate's. Otherwise git would refuse to switch to the named branch in any other
+/// worktree (`prepare_checked_out_branches` in git's branch.c).
 fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
     for (file, released) in [
         ("rebase-merge/head-name", Some("detached HEAD\n")),
@@ -279,8 +279,8 @@ fn release_branches(entry: &mut BTreeMap<PathBuf, Vec<u8>>, branch: &RefName) {
     }
 }
 
-/// The object ids in those files of an administrative entry that keep objects from being deleted by git: HEAD, the
-/// refs and the reflogs.
+/// The object ids in HEAD, the refs and the reflogs of an administrative entry. git does not delete
+/// objects that these files name.
 fn ids_of_heads(entry: &BTreeMap<PathBuf, Vec<u8>>) -> BTreeSet<Oid> {
     let ids = entry.iter().flat_map(|(path, bytes)| match path.iter().next() {
         Some(first) if first == "logs" => own_refs::logged(bytes),

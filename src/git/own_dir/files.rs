@@ -16,23 +16,23 @@ use crate::fs::regular;
 use crate::fs::walk::{list, list_readable};
 use crate::model::oid::Oid;
 
-/// The files and directories of an administrative entry that do not belong to the attempt: the paths of the
-/// worktree, its lock, its configuration, and the git directories of its submodules.
+/// The files and directories of an administrative entry that do not belong to the attempt. They are
+/// the worktree's paths, lock and configuration, and the git directories of its submodules.
 const OF_THE_REPOSITORY: [&str; 5] =
     ["commondir", "gitdir", "locked", "config.worktree", "modules"];
 
 /// The mark in FETCH_HEAD of a branch that `git fetch` updated without being asked for it.
 const ONLY_FETCHED: &str = "\tnot-for-merge\t";
 
-/// True if an attempt must not change this path of its administrative entry, or if the path is a lock file.
-/// The path is relative to the entry.
+/// True if an attempt must not change this path of its administrative entry, or if the path is a
+/// lock file. The path is relative to the entry.
 pub(super) fn is_of_the_repository(path: &Path) -> bool {
     OF_THE_REPOSITORY.iter().any(|name| path == Path::new(name))
         || path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// True if this path of an administrative entry is the index, or a file with entries of it that `git update-index
-/// --split-index` shares.
+/// True if this path of an administrative entry is the index, or a file with shared entries of it
+/// (`git update-index --split-index`).
 pub(super) fn is_of_an_index(path: &Path) -> bool {
     path == Path::new("index") || path.as_os_str().as_bytes().starts_with(b"sharedindex.")
 }
@@ -40,15 +40,16 @@ pub(super) fn is_of_an_index(path: &Path) -> bool {
 /// The files and directories of a git directory that are read when an attempt is captured.
 const READ: [&str; 6] = ["HEAD", "index", "logs", "objects", "packed-refs", "refs"];
 
-/// The paths in [`READ`] that are neither files nor directories. git-frites opens none of them; git itself
-/// would wait for ever if it opened a FIFO.
+/// The paths in [`READ`] that are neither files nor directories. git-frites opens none of them. git
+/// itself would wait for ever for a FIFO.
 pub(super) fn special(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let all = list(dir, |path| !READ.iter().any(|name| path.starts_with(name))).into_iter();
     let special = all.filter(|(_, kind)| !kind.is_file() && !kind.is_dir());
     special.map(|(path, _)| dir.join(path))
 }
 
-/// Copies the files, links and directories below `from`, except those for which `leaves_out` is true.
+/// Copies the files, links and directories below `from`, except those for which `leaves_out` is
+/// true.
 pub(super) fn copy(from: &Path, to: &Path, leaves_out: impl Fn(&Path) -> bool) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for (path, kind) in list(from, leaves_out) {
@@ -74,14 +75,14 @@ pub(super) fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// At most this many bytes are read of the files below one directory, because an attempt can make long files
-/// that take no disk space, and git-frites would hold them in memory. An index of this length has more than two
-/// million files.
+/// At most this many bytes are read of the files below one directory. An attempt can make long
+/// files that take no disk space, and git-frites holds them in memory. An index of this length has
+/// more than two million files.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The contents of the regular files below a directory. The keys are the relative paths. Links are not
-/// followed. Adds the paths of files and directories that cannot be read, and of files that are too long, to
-/// `unread`.
+/// The contents of the regular files below a directory, by their relative paths. Links are not
+/// followed. Adds to `unread` the paths of files and directories that cannot be read, and of files
+/// that are too long.
 pub(super) fn read(
     dir: &Path,
     leaves_out: impl Fn(&Path) -> bool,
@@ -108,18 +109,19 @@ pub(super) fn read(
     found
 }
 
-/// Replaces the files of an administrative entry by these. Files that do not belong to the attempt are kept.
+/// Replaces the files of an administrative entry by these. Files that do not belong to the attempt
+/// are kept.
 pub(super) fn replace(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     write(admin, files)?;
     remove(admin, |path| !files.contains_key(path))
 }
 
-/// The name of a file that is being written; then it is renamed.
+/// The name of a file while it is written. Then the file is renamed.
 const NEW: &str = "frites-new";
 
-/// Writes files of an administrative entry. Each file is replaced in one step, so other processes see the old or
-/// the new content. Links that the attempt made are not followed. Removes what is in the way: a file where a
-/// directory must be, or the other way round.
+/// Writes files of an administrative entry. Each file is replaced in one step, so other processes
+/// see the old or the new content. Links that the attempt made are not followed. Removes a file
+/// where a directory must be, or the other way round.
 pub(super) fn write(admin: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
     remove(admin, |path| is_in_the_way(path, files))?;
     let root = rustix::fs::open(admin, DIRECTORY, Mode::empty())?;
@@ -149,8 +151,9 @@ fn is_in_the_way(path: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
         || after.next().is_some_and(|(next, _)| next.starts_with(path))
 }
 
-/// Removes the files of an administrative entry for which `is_gone` is true, and all empty directories, because
-/// even an empty `rebase-merge` means a rebase for git. Keeps what does not belong to the attempt.
+/// Removes the files of an administrative entry for which `is_gone` is true. Keeps the files that
+/// do not belong to the attempt. Removes all empty directories, because for git even an empty
+/// `rebase-merge` means a rebase.
 fn remove(admin: &Path, is_gone: impl Fn(&Path) -> bool) -> io::Result<()> {
     for (path, kind) in list(admin, is_of_the_repository).into_iter().rev() {
         if kind.is_dir() {
@@ -164,17 +167,19 @@ fn remove(admin: &Path, is_gone: impl Fn(&Path) -> bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Every object id in the files of the administrative entry `admin`, without its index. git deletes these files
-/// together with the worktree, and they may be the only ones that name an object: an autostash, a ref of a
-/// bisection, or a commit that was amended. Some of these objects may not exist. All files count, because each
-/// version of git has files of its own.
+/// Every object id in the files of the administrative entry `admin`, without its index. git deletes
+/// these files together with the worktree. They may be the only ones that name an object, such as
+/// an autostash, a ref of a bisection, or an amended commit.
+///
+/// All files count, because each version of git has other files. Some of the objects may not exist.
 pub fn named(admin: &Path) -> BTreeSet<Oid> {
     let is_left_out = |path: &Path| is_of_the_repository(path) || is_of_an_index(path);
     let found = read(admin, is_left_out, &mut Vec::new());
     found.values().flat_map(|bytes| ids_in(bytes)).collect()
 }
 
-/// Every object id in these bytes, except the null id and the ids of branches that were only fetched.
+/// Every object id in these bytes, except the null id and the ids of branches that were only
+/// fetched.
 pub fn ids_in(bytes: &[u8]) -> BTreeSet<Oid> {
     let lines = bytes.lines().filter(|line| !line.contains_str(ONLY_FETCHED));
     let words = lines.flat_map(|line| line.split(|byte| !byte.is_ascii_hexdigit()));

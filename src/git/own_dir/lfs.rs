@@ -1,5 +1,6 @@
-//! Brings back the contents that git-lfs has stored for an attempt. The commits of the attempt have only the
-//! hashes of these contents, and a capture runs the filter for the files that the worktree has now.
+//! Brings back the contents that git-lfs has stored for an attempt. The attempt's commits have only
+//! the hashes of these contents. A capture runs the filter only for the files that the worktree has
+//! now.
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -24,10 +25,14 @@ const VERSION: &str = "version https://git-lfs.github.com/spec/v1";
 /// The number of hex digits of a SHA-256.
 const DIGITS: usize = 64;
 
-/// Copies the contents in `from`, a store of git-lfs, that the repository's store does not have. A file counts
-/// only if its name is the SHA-256 of its content, so no attempt can plant another content in the user's store,
-/// and if the repository has its pointer: judged code can read the store, so other files stay away. The objects
-/// of the attempt must have been fetched before.
+/// Copies the contents in `from`, a store of git-lfs, that the repository's store does not have.
+/// The objects of the attempt must have been fetched before. A file is copied only under two
+/// conditions:
+///
+/// - Its name is the SHA-256 of its content. So no attempt can plant another content in the user's
+///   store.
+/// - The repository has its pointer. Judged code can read the store, so no other file may get
+///   there.
 pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
     let uses_lfs = |key| repo.gix().config_snapshot().string(key).is_some();
     if !files::is_directory(from)
@@ -52,7 +57,8 @@ pub(super) fn bring_back(repo: &Repo, from: &Path) -> Result<()> {
     Ok(())
 }
 
-/// True if the repository has the pointer that a filter of git-lfs writes for a file with this digest.
+/// True if the repository has the pointer that a filter of git-lfs writes for a file with this
+/// digest.
 fn has_pointer(repo: &Repo, file: &Path, digest: &str) -> bool {
     let Ok(meta) = fs::symlink_metadata(file) else { return false };
     let pointer = format!("{VERSION}\noid sha256:{digest}\nsize {}\n", meta.len());

@@ -1,13 +1,14 @@
-//! A separate git directory for an attempt. While the attempt's command runs guarded (`spawn.guard`), the
-//! worktree uses this directory in place of the repository's git directory.
+//! A separate git directory for an attempt. While the attempt's command runs guarded
+//! (`spawn.guard`), the worktree uses this directory in place of the repository's git directory.
 //!
-//! It has the repository's objects as alternates, copies of the repository's refs, configuration and hooks,
-//! and a copy of the worktree's administrative entry. So every git command works in the worktree, but cannot
-//! change the repository. A capture copies the attempt's work back to the repository.
+//! It has the repository's objects as alternates, copies of the repository's refs, configuration
+//! and hooks, and a copy of the worktree's administrative entry. So every git command works in the
+//! worktree, but cannot change the repository. A capture copies the attempt's work back to the
+//! repository.
 //!
-//! It would not do to make only the repository's `objects/` and some of its `refs/` writable for the attempt.
-//! The attempt's `git gc` would delete objects whose refs it does not see, and `git stash` and `git commit`
-//! must write to the directories of all refs.
+//! It would not be enough to make the repository's `objects/` and some of its `refs/` writable for
+//! the attempt. The attempt's `git gc` would delete objects whose refs it does not see. Also,
+//! `git stash` and `git commit` must write to the directories of all refs.
 mod bring_back;
 mod files;
 mod lfs;
@@ -35,12 +36,12 @@ const ALTERNATES: &str = "objects/info/alternates";
 /// The directory of an own git directory where the repository's objects are mounted.
 const SHARED_OBJECTS: &str = "frites-objects";
 
-/// The file in [`OwnGitDir::room`] with the commit to which [`OwnGitDir::bring_back`] moved the candidate's
-/// branch last; during a move, with the old commit and the new one.
+/// The file in [`OwnGitDir::room`] with the commit to which [`OwnGitDir::bring_back`] last moved
+/// the candidate's branch. During a move, it has the old commit and the new one.
 const BRANCH: &str = "branch";
 
-/// The file in [`OwnGitDir::room`] with the name of the administrative entry. It says that the directory is
-/// complete: it is made last, and deleted first.
+/// The file in [`OwnGitDir::room`] with the name of the administrative entry. It is made last and
+/// deleted first. So if it exists, the directory is complete.
 const ENTRY: &str = "entry";
 
 /// The file in [`OwnGitDir::room`] that names the commits and files that could not be brought back.
@@ -52,16 +53,18 @@ const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"]
 /// The directories of the common git directory that are copied to an own git directory.
 const COPIED_DIRECTORIES: [&str; 2] = ["hooks", "info"];
 
-/// The entries of the common git directory that commands cannot see. An own git directory has its own
-/// `objects`, `refs`, `logs` and `worktrees`. The other entries belong to the main worktree or to git-frites.
+/// The entries of the common git directory that commands cannot see. An own git directory has its
+/// own `objects`, `refs`, `logs` and `worktrees`. The other entries belong to the main worktree or
+/// to git-frites.
 const LEFT_OUT: &str = "objects refs logs worktrees rr-cache rebase-merge rebase-apply sequencer
     .frites frites-entry";
 
-/// A line for people about the commits and files that could not be brought back, and that are only in the
-/// attempt's git directory; `None` if there are none. `room` is the directory of [`OwnGitDir::make`].
+/// A line for people about the commits and files that could not be brought back. They are only in
+/// the attempt's git directory. `None` if there are none. `room` is the directory of
+/// [`OwnGitDir::make`].
 pub fn unread(room: &Path) -> Option<String> {
     let note = room.join(UNREAD);
-    // What cannot be read may say that commits would be lost.
+    // A note that cannot be read may be about lost commits.
     let text = text_of(&note);
     text.unwrap_or_else(|e| Some(format!("'{}', which cannot be read: {e}", note.display())))
 }
@@ -71,8 +74,9 @@ fn text_of(file: &Path) -> io::Result<Option<String>> {
     regular::read_text(file).if_exists()
 }
 
-/// Deletes the own git directory in `room`, if there is one. A kill leaves a directory without [`ENTRY`], because a
-/// capture that read what is left would take the missing refs and files for deleted by the attempt.
+/// Deletes the own git directory in `room`, if there is one. Deletes [`ENTRY`] first, so that a
+/// half-deleted directory does not count as complete. A capture would think that the attempt
+/// deleted the missing refs and files.
 pub fn delete(room: &Path) -> Result<()> {
     let deleted = tree::delete_tree(&room.join(ENTRY)).and_then(|()| tree::delete_tree(room));
     deleted.could_not("delete", room)
@@ -96,8 +100,8 @@ pub struct OwnGitDir {
 }
 
 impl OwnGitDir {
-    /// The own git directory in `room`; `None` if it does not exist, or if it is incomplete because
-    /// [`OwnGitDir::make`] or [`delete`] was interrupted.
+    /// The own git directory in `room`. `None` if it does not exist. Also `None` if it is
+    /// incomplete, because [`OwnGitDir::make`] or [`delete`] was interrupted.
     pub fn at(room: &Path) -> Result<Option<OwnGitDir>> {
         let entry = room.join(ENTRY);
         let name = text_of(&entry).could_not("read", &entry)?;
@@ -110,18 +114,16 @@ impl OwnGitDir {
         OwnGitDir { room: room.to_owned(), dir, entry }
     }
 
-    /// The path of the git directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The copy of the worktree's administrative entry.
     pub fn entry(&self) -> &Path {
         &self.entry
     }
 
-    /// A line for people about FIFOs, links and the like in the directory, which are not read; `None` if
-    /// there are none.
+    /// A line for people about FIFOs, links and the like in the directory, which are not read.
+    /// `None` if there are none.
     pub fn special_files(&self) -> Option<String> {
         let dirs = [&self.dir, &self.entry];
         let found: Vec<PathBuf> = dirs.into_iter().flat_map(|dir| files::special(dir)).collect();
@@ -130,8 +132,8 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Writes a note about the commits that could not be brought back, and about the files that could not be
-    /// read. If there are none, deletes the note.
+    /// Writes a note about the commits that could not be brought back, and the files that could not
+    /// be read. If there are none, deletes the note.
     fn note_unread<'a>(
         &self,
         commits: impl Iterator<Item = &'a Oid>,
@@ -156,8 +158,9 @@ impl OwnGitDir {
         atomic::write(&note, parts.join("; ").as_bytes())
     }
 
-    /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`. Deletes
-    /// an earlier one in `room`. Fails if the earlier one has commits that could not be brought back.
+    /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`.
+    /// Deletes an earlier one in `room`. Fails if the earlier one has commits that could not be
+    /// brought back.
     pub fn make(repo: &Repo, admin: &Path, room: &Path) -> Result<OwnGitDir> {
         let failed = || format!("could not make a git directory in '{}'", room.display());
         let name = admin.file_name().and_then(|name| name.to_str());
@@ -205,8 +208,8 @@ impl OwnGitDir {
         fs::write(self.room.join("refs"), &refs.packed)
     }
 
-    /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add to the store
-    /// stay in `self.room` until they are brought back.
+    /// The mount for the store of git-lfs, to which `git add` writes. Files that commands add to
+    /// the store stay in `self.room` until they are brought back.
     fn writable_store(&self, common: &Path) -> Mount {
         let at = common.join(STORE_OF_LFS);
         let upper = self.room.join(STORE_OF_LFS);
@@ -215,9 +218,11 @@ impl OwnGitDir {
         Mount::Overlay { at, lower, upper, work, is_optional: false }
     }
 
-    /// The mounts that let commands see this directory at the path of the common git directory. The
-    /// repository's objects, and those directories of the common git directory that git does not know, are
-    /// mounted read-only below that path.
+    /// The mounts that let commands see this directory at the path of the common git directory. Two
+    /// things are mounted read-only below that path:
+    ///
+    /// - the repository's objects;
+    /// - those directories of the common git directory that git does not know.
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
         let modules = Path::new("worktrees").join(self.entry.file_name().unwrap_or_default());
@@ -246,9 +251,9 @@ impl OwnGitDir {
         Ok(mounts)
     }
 
-    /// Writes the path of this directory to the worktree's `.git` file, for systems without mounts. After
-    /// that, git reads the repository's objects at their own path, and commands cannot see directories in
-    /// `common` that git does not know. [`worktree::connect`] undoes this.
+    /// Writes the path of this directory to the worktree's `.git` file, for systems without mounts.
+    /// Then git reads the repository's objects at their own path. Commands cannot see those
+    /// directories in `common` that git does not know. [`worktree::connect`] undoes this.
     pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
         let file = self.dir.join(ALTERNATES);
         fs::write(&file, objects::alternates(common)?).could_not("write", &file)?;

@@ -13,21 +13,22 @@ use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// A temporary repository with the objects of an attempt, from which they are fetched. The temporary
-/// repository has none of the attempt's settings, refs and alternates, and no FIFO for which git would wait.
+/// A temporary repository with the objects of an attempt, from which they are fetched. It has none
+/// of the attempt's settings, refs and alternates, and no FIFO for which git would wait.
 struct ObjectView(TempDir);
 
 /// The objects that could not be fetched.
 pub(super) struct Lost {
-    /// All of them.
+    /// All objects that could not be fetched.
     pub lost: BTreeSet<Oid>,
-    /// The objects that exist in the attempt's directory: they are damaged, or an object that they need is.
+    /// The objects that exist in the attempt's directory, but are damaged or need a damaged object.
     pub damaged: BTreeSet<Oid>,
 }
 
-/// Fetches the objects `wanted` from the directory `objects`, with everything that is reachable from them,
-/// unless the repository has them. Temporary files are made in `room`. Each object is checked, as with
-/// `fetch.fsckObjects`. Returns the objects in `wanted` that could not be fetched.
+/// Fetches the objects `wanted` from the directory `objects`, with everything that is reachable
+/// from them. Objects that the repository has are not fetched. Each object is checked, as with
+/// `fetch.fsckObjects`. Temporary files are made in `room`. Returns the objects in `wanted` that
+/// could not be fetched.
 pub(super) fn fetch(
     repo: &Repo,
     objects: &Path,
@@ -38,11 +39,11 @@ pub(super) fn fetch(
     let keep_missing = |wanted: &mut BTreeSet<Oid>| {
         // The index of an attempt lists all files, so all of them are looked up with one handle.
         let gix = repo.gix();
-        // An id of another length is no object: any file can have one in it.
+        // Any file can contain an id of another length. That is the id of no object here.
         wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
     };
-    // There are two tries, because a running attempt may be moving its objects into a pack during the first
-    // one.
+    // There are two tries. During the first one, a running attempt may be moving its objects into a
+    // pack.
     for _ in 0..2 {
         keep_missing(&mut wanted);
         if wanted.is_empty() {
@@ -55,13 +56,13 @@ pub(super) fn fetch(
     Ok(Lost { lost: wanted, damaged })
 }
 
-/// The maximum number of fetches in one try. Each fetch starts git, and an attempt decides how many objects are
-/// damaged.
+/// The largest number of fetches in one try. Each fetch starts git, and an attempt decides how many
+/// objects are damaged.
 const MOST_FETCHES: usize = 100;
 
-/// Fetches the objects that are present. If a fetch fails, fetches each half of its objects, so that one damaged
-/// object among many costs few fetches. Fails if that takes more than [`MOST_FETCHES`]. Returns the objects that
-/// are present.
+/// Fetches the objects that are present. If a fetch fails, fetches each half of its objects. So one
+/// damaged object among many costs few fetches. Fails after more than [`MOST_FETCHES`]. Returns the
+/// objects that are present.
 fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
     let present = view.present(repo, wanted)?;
     let mut groups = VecDeque::from([Vec::from_iter(present.iter().copied())]);
@@ -77,8 +78,8 @@ fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<
         .hint("its worktree is as it was; `git frites clean --discard` removes it"))
 }
 
-/// True if a fetch succeeded, false if it failed because of its objects. Fails if the fetch was interrupted
-/// or the disk is full: then a later capture tries again.
+/// True if a fetch succeeded, false if it failed because of its objects. Fails if the fetch was
+/// interrupted or the disk is full. Then a later capture tries again.
 fn is_done(fetched: Result<()>) -> Result<bool> {
     match fetched {
         Err(e) if matches!(e.cause, Cause::Interrupted | Cause::StorageFull) => Err(e),
@@ -90,8 +91,8 @@ fn is_done(fetched: Result<()>) -> Result<bool> {
     }
 }
 
-/// Links or copies the files with objects below `from` to `to`. Other files, such as `info/alternates` or a
-/// commit graph, are not needed, and git would wait if one of them were a FIFO.
+/// Links or copies the files with objects below `from` to `to`. Other files, such as
+/// `info/alternates` or a commit graph, are not needed. git would wait if one of them were a FIFO.
 fn show(from: &Path, to: &Path) -> io::Result<()> {
     if !files::is_directory(from) {
         return Ok(());
@@ -121,8 +122,8 @@ fn holds_objects(path: &Path) -> bool {
     }
 }
 
-/// Hard-links a file, or copies it if linking fails. A running attempt may replace `source` by a FIFO at any
-/// time, so the kind is checked at `target`, which the attempt cannot change.
+/// Hard-links a file, or copies it if linking fails. A running attempt may replace `source` by a
+/// FIFO at any time. So the kind is checked at `target`, which the attempt cannot change.
 fn show_file(source: &Path, target: &Path) -> io::Result<()> {
     match fs::hard_link(source, target) {
         Ok(()) if fs::symlink_metadata(target)?.is_file() => Ok(()),
@@ -173,8 +174,8 @@ impl ObjectView {
     }
 }
 
-/// The content for an `objects/info/alternates` that names the repository's objects. Fails if the path has a
-/// line break, which that file cannot express.
+/// The content for an `objects/info/alternates` that names the repository's objects. Fails if the
+/// path has a line break, because that file cannot express it.
 pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
     let objects = common.join("objects");
     if path_bytes(&objects).contains(&b'\n') {

@@ -1,9 +1,9 @@
-//! The refs of an own git directory: the repository's refs, which are copied when the directory is made, and
-//! the refs that the attempt made.
+//! The refs of an own git directory. Some are the repository's refs, which are copied when the
+//! directory is made. The others are the refs that the attempt made.
 //!
 //! A capture saves the attempt's refs in the repository as refs of the attempt's worktree
-//! (gitrepository-layout(5), "refs"). So git does not delete the objects of these refs, and the refs do not
-//! collide with refs of other attempts.
+//! (gitrepository-layout(5), "refs"). So git does not delete the objects of these refs. Also, they
+//! do not collide with refs of other attempts.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -26,8 +26,8 @@ const SAVED: &str = "refs/worktree/attempt";
 /// The directory for the reflogs of the attempt's own refs, relative to the administrative entry.
 const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
 
-/// The prefixes of refs that each worktree has for itself; in the repository, these refs belong to the main
-/// worktree.
+/// The prefixes of refs that each worktree has for itself. In the repository, these refs belong to
+/// the main worktree.
 const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
 /// The refs of the repository with which an own git directory is made.
@@ -38,9 +38,11 @@ pub(super) struct GivenRefs {
     links: Vec<(String, String)>,
 }
 
-/// The refs of the repository. Refs of the main worktree are left out. A ref is also left out if the attempt
-/// made a ref of the same name, i.e. if that name is saved in `admin`, or one whose name needs a file where this
-/// ref needs a directory, or the other way round.
+/// The refs of the repository. Two kinds are left out:
+///
+/// - refs of the main worktree;
+/// - refs that collide with a ref of the attempt, which is saved in `admin`. Two refs collide if
+///   they have the same name, or if one needs a file where the other needs a directory.
 pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     let saved = loose(&admin.join(SAVED), &mut Vec::new());
     let saved: Vec<&Path> = saved.keys().map(|name| Path::new(OsStr::from_bytes(name))).collect();
@@ -62,8 +64,8 @@ pub(super) fn of_repository(repo: &Repo, admin: &Path) -> Result<GivenRefs> {
     Ok(given)
 }
 
-/// Writes `given`, and the refs that are saved in `admin` from earlier commands of the attempt, into the own
-/// git directory `dir`.
+/// Writes the refs of an own git directory into `dir`: `given`, and the refs that are saved in
+/// `admin` from earlier commands of the attempt.
 pub(super) fn write(given: &GivenRefs, admin: &Path, dir: &Path) -> io::Result<()> {
     fs::write(dir.join("packed-refs"), &given.packed)?;
     for (name, content) in &given.links {
@@ -81,8 +83,8 @@ pub(super) fn parse_packed(text: &[u8]) -> BTreeMap<BString, Oid> {
     lines.filter_map(|(id, name)| Some((name.into(), Oid::parse(id.to_str().ok()?)?))).collect()
 }
 
-/// The refs of a git directory, except symbolic ones. They are read from the files and not by git, so the
-/// attempt's settings have no effect. Adds the paths of files that cannot be read, or are too long, to `unread`.
+/// The refs of a git directory, except symbolic ones. git is not called, so the attempt's settings
+/// have no effect. Adds to `unread` the paths of files that cannot be read, or are too long.
 pub(super) fn read(dir: &Path, unread: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
     let mut refs = BTreeMap::new();
     for packed in files::read(dir, |path| path != Path::new("packed-refs"), unread).values() {
@@ -103,15 +105,16 @@ fn loose(dir: &Path, unread: &mut Vec<PathBuf>) -> BTreeMap<BString, Oid> {
     refs.collect()
 }
 
-/// The old and new values in a reflog, except the null id. The messages may name objects that never existed.
+/// The old and new values in a reflog, except the null id. The messages may name objects that never
+/// existed.
 pub(super) fn logged(log: &[u8]) -> BTreeSet<Oid> {
     let text = String::from_utf8_lossy(log);
     let words = text.lines().flat_map(|line| line.split(' ').take(2));
     words.filter_map(Oid::parse).filter(|id| !id.is_null()).collect()
 }
 
-/// A reflog without the entries whose new object is lost. If only the old object of an entry is lost, its id
-/// is replaced by the null id.
+/// A reflog without the entries whose new object is lost. If only the old object of an entry is
+/// lost, the null id replaces its id.
 pub(super) fn without(log: &[u8], lost: &BTreeSet<Oid>) -> Vec<u8> {
     let mut kept = Vec::new();
     for line in log.split_inclusive(|byte| *byte == b'\n') {
@@ -139,15 +142,19 @@ pub(super) fn is_saved(path: &Path) -> bool {
     path == Path::new(SAVED) || path == Path::new(SAVED_LOGS)
 }
 
-/// True if a file at this path of an administrative entry is at the place of the saved refs or of their reflogs.
+/// True if a file at this path of an administrative entry takes the place of the saved refs or of
+/// their reflogs.
 pub(super) fn is_in_place_of_saved(path: &Path) -> bool {
     let mut saved = [SAVED, SAVED_LOGS].map(Path::new).into_iter();
     saved.any(|saved| path.starts_with(saved) || saved.starts_with(path))
 }
 
-/// The files in which a ref with this full name is saved: one for its value, and one for its reflog. A name below
-/// that of a ref among the `others`, which an own git directory can have in its packed refs, is saved with `+` for
-/// each slash, because a path cannot be a file and a directory.
+/// The files in which a ref with this full name is saved: one for its value, and one for its
+/// reflog.
+///
+/// A path cannot be a file and a directory. So if a directory above the path is another ref (in
+/// `others`), the name is saved with `+` for each slash. An own git directory can have two such
+/// refs, because one may be packed.
 pub(super) fn saved_files(name: &BStr, others: &BTreeMap<PathBuf, Vec<u8>>) -> [PathBuf; 2] {
     let mut short = name.strip_prefix(b"refs/").unwrap_or(name).to_vec();
     let value = Path::new(SAVED).join(OsStr::from_bytes(&short));

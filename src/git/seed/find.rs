@@ -1,5 +1,6 @@
-//! Finds seeds in the user's own checkout, and copies them into worktrees and judge checkouts. Seeds are
-//! files such as `.env` or `node_modules`: the base does not track them, but a worktree needs them.
+//! Finds seeds in the user's own checkout, and copies them into worktrees and judge checkouts.
+//! Seeds are files such as `.env` or `node_modules`. The base does not track them, but a worktree
+//! needs them.
 //!
 //! Nothing is written through a link, and no existing file is replaced.
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +26,6 @@ use crate::model::path::TreePath;
 /// The user's own checkout, and the configured patterns for its seeds.
 #[derive(Clone, Debug)]
 pub struct SeedPatterns {
-    /// The checkout.
     pub root: PathBuf,
     /// The patterns of `seed.copy`.
     pub copy: Vec<String>,
@@ -38,20 +38,26 @@ pub struct SeedPatterns {
 pub struct Seeds {
     /// The checkout that the seeds were found in.
     pub root: PathBuf,
-    /// The paths of the seeds, each with the file to copy: the file at that path below `root` or, if that
-    /// file is a link to a file outside the checkout, the target of the link.
+    /// The paths of the seeds, each with the file to copy. In most cases, this is the file at that
+    /// path below `root`. If that file is a link to a file outside the checkout, it is the target
+    /// of the link.
     found: BTreeMap<TreePath, PathBuf>,
     /// Messages for the user.
     pub notes: Vec<String>,
 }
 
 impl Seeds {
-    /// Finds the seeds in a checkout: untracked files that `copy` matches, ignored files that [`INCLUDE`]
-    /// matches, and paths that `link` names or matches. A file that `base` tracks is never a seed.
+    /// Finds the seeds in a checkout:
     ///
-    /// Seeds of `link` are copied, too, and not linked. Through a symbolic link, every command in the
-    /// worktree could change the user's own files. For example, `npm ci` first deletes everything below
-    /// `node_modules`.
+    /// - untracked files that `copy` matches;
+    /// - ignored files that [`INCLUDE`] matches;
+    /// - paths that `link` names or matches.
+    ///
+    /// A file that `base` tracks is never a seed.
+    ///
+    /// Seeds of `link` are copied, too, and not linked. Through a symbolic link, every command in
+    /// the worktree could change the user's own files. For example, `npm ci` first deletes
+    /// everything below `node_modules`.
     pub fn find(repo: &Repo, patterns: &SeedPatterns, base: &Oid) -> Result<Seeds> {
         let SeedPatterns { root, copy, link } = patterns;
         let mut seeds = Seeds { root: root.clone(), ..Seeds::default() };
@@ -111,7 +117,8 @@ impl Seeds {
         self.found.iter().map(|(path, original)| (path, original.as_path()))
     }
 
-    /// The real paths that the seeds are copied from. A path whose last part is a link is the link itself.
+    /// The real paths that the seeds are copied from. If the last part of a path is a link, the
+    /// link itself is copied.
     pub fn sources(&self) -> BTreeSet<PathBuf> {
         let mut above = PathBuf::new();
         let mut real = PathBuf::new();
@@ -162,13 +169,15 @@ impl Seeds {
         PlacedSeeds::read(self.found.clone(), &SeedContents::default())
     }
 
-    /// Copies the seeds into a checkout, and returns the paths of the copies. Existing files are kept. A seed
-    /// is left out if a directory above its path in `into` is a link.
+    /// Copies the seeds into a checkout, and returns the paths of the copies. Existing files are
+    /// kept. A seed is left out if a directory above its path in `into` is a link.
     ///
-    /// Copies have the modes and mtimes of the originals. A copied build output must look older than the
-    /// sources that were just checked out; otherwise a build tool would think that the output is up to date
-    /// (GIT-FACTS, "Not safe for build tools"). If a link leads into the user's checkout, its copy leads to
-    /// the same path in `into`, so that no path of a worktree leads to the user's own files.
+    /// Copies have the modes and mtimes of the originals. A copied build output must look older
+    /// than the sources that were just checked out. Otherwise a build tool would think that the
+    /// output is up to date (GIT-FACTS, "Not safe for build tools").
+    ///
+    /// If a link leads into the user's checkout, its copy leads to the same path in `into`. So no
+    /// path of a worktree leads to the user's own files.
     pub fn place(&self, into: &Path) -> Result<Vec<TreePath>> {
         let mut got = Vec::new();
         let mut ready = PathBuf::new();
@@ -187,7 +196,7 @@ impl Seeds {
                 ready = directory.to_owned();
                 copy(from, &to, |target| redirected(target, path, &self.root), &mut clones)
             };
-            // If a file is missing, a seed vanished while it was copied.
+            // If a file is missing, a seed vanished during the copying.
             let done = attempt().if_exists();
             if done.could_not("seed", &to)? == Some(true) {
                 got.push(path.clone());
@@ -197,9 +206,9 @@ impl Seeds {
     }
 }
 
-/// The file to copy for a seed. If the seed is a link to a file outside the checkout, this is the target of
-/// the link, as with `cp -H`: if the link itself were copied, a command that writes to the copy would write
-/// to the user's file.
+/// The file to copy for a seed. If the seed is a link to a file outside the checkout, this is the
+/// target of the link, as with `cp -H`. If the link itself were copied, a command that writes to
+/// the copy would write to the user's file.
 fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     if !original.is_symlink() {
         return original;
@@ -210,9 +219,11 @@ fn file_to_copy(original: PathBuf, root: &Path) -> PathBuf {
     }
 }
 
-/// Copies a file, an empty directory, or a link. A link gets the target that `redirect` returns. Returns
-/// false for anything else. `clones` is set to false when the file system refuses to share blocks, because a
-/// new try for every file would double the work.
+/// Copies a file, an empty directory, or a link. A link gets the target that `redirect` returns.
+/// Returns false for anything else.
+///
+/// When the file system refuses to share blocks, `clones` becomes false. A new try for every file
+/// would double the work.
 fn copy(
     from: &Path,
     to: &Path,
@@ -237,8 +248,8 @@ fn copy(
     Ok(true)
 }
 
-/// Makes the directories of `path` below `into`, with the modes that they have below `root`. Returns false if
-/// a link or a file is in the way.
+/// Makes the directories of `path` below `into`, with the modes that they have below `root`.
+/// Returns false if a link or a file is in the way.
 fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
     let mut from = root.to_owned();
     let mut to = into.to_owned();
@@ -249,8 +260,8 @@ fn make_directories(root: &Path, into: &Path, path: &Path) -> io::Result<bool> {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Ok(false),
             Err(_) => {
-                // `from`, the user's directory, may be a link to a directory elsewhere; `fs::metadata`
-                // follows it.
+                // The user's directory `from` may be a link to a directory elsewhere.
+                // `fs::metadata` follows it.
                 let mode = fs::metadata(&from)?.permissions().mode();
                 fs::create_dir(&to)?;
                 fs::set_permissions(&to, fs::Permissions::from_mode(mode | 0o700))?;
@@ -267,16 +278,16 @@ pub(super) fn is_tracked(base: &gix::index::File, path: &TreePath) -> bool {
         || path.parents().any(|above| base.entry_by_path(above.as_bstr()).is_some())
 }
 
-/// True if an entry of `seed.link` is a pattern in the syntax of `.gitignore`, and not an existing path: a
-/// directory may be called `[id]`.
+/// True if an entry of `seed.link` is a pattern in the syntax of `.gitignore`. False if it is an
+/// existing path: a directory may be called `[id]`.
 fn is_pattern(root: &Path, entry: &str) -> bool {
     let may_be = entry.starts_with('!') || entry.contains(['*', '?', '[']);
     may_be && fs::symlink_metadata(root.join(below_root(root, entry))).is_err()
 }
 
-/// Converts an entry of `seed.link` to a path relative to the root of the checkout. A leading slash means
-/// that root, as in `.gitignore`, unless only the absolute path exists. An absolute path into the checkout is
-/// also converted.
+/// Converts an entry of `seed.link` to a path relative to the root of the checkout. A leading slash
+/// means that root, as in `.gitignore`, unless only the absolute path exists. An absolute path into
+/// the checkout is also converted.
 fn below_root<'a>(root: &Path, entry: &'a str) -> &'a str {
     if let Some(below) = Path::new(entry).strip_prefix(root).ok().and_then(Path::to_str) {
         return below;
@@ -327,13 +338,15 @@ fn linked_paths(root: &Path, named: &[&String], notes: &mut Vec<String>) -> Resu
 pub struct SetupChanges {
     /// The untracked files, including seeds, without the files in `ignored` directories.
     pub untracked: Vec<TreePath>,
-    /// The directories that git ignores as a whole. No capture reads them. The paths end in a slash.
+    /// The directories that git ignores as a whole. No capture reads them. The paths end in a
+    /// slash.
     pub ignored: Vec<TreePath>,
     /// The first tracked file that differs from its checked-out version, if any.
     pub changed: Option<TreePath>,
 }
 
-/// Lists the files that the setup command made or changed. `git` uses the worktree and its private index.
+/// Lists the files that the setup command made or changed. `git` uses the worktree and its private
+/// index.
 pub fn changes_by_setup(git: &Git) -> Result<SetupChanges> {
     let list = |options: &[&str]| -> Result<Vec<TreePath>> {
         git.call("ls-files").args(["-z", "--exclude-standard"]).args(options).paths()

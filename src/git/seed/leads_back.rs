@@ -1,6 +1,6 @@
-//! Finds seeds that lead back: if such a seed is copied into a judge checkout, it still makes commands use
-//! the files of another checkout. The usual case is an editable install of Python: the copied virtual
-//! environment imports the user's own sources, whatever tree is judged.
+//! Finds seeds that lead back: a copy in a judge checkout still makes commands use the files of
+//! another checkout. The usual case is an editable install of Python. The copied virtual
+//! environment then imports the user's own sources, whatever tree is judged.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::path::{TreePath, file_name, quoted};
 
-/// The largest file that is read, in bytes: files that lead back are short.
+/// The largest file that is read, in bytes. Files that lead back are short.
 const LARGEST: u64 = 64 << 10;
 
 /// The largest number of seeds for which [`BackLeads::warnings`] has a line each.
@@ -33,16 +33,16 @@ const LONGEST: usize = 4096;
 /// The seeds that lead back, each with the path to which it leads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackLeads {
-    /// Seeds that lead to files of a checkout which are not seeds themselves. Commands would use these files
-    /// in place of the judged files.
+    /// Seeds that lead to files of a checkout that are not seeds themselves. Commands would use
+    /// these files in place of the judged files.
     pub to_files: BTreeMap<TreePath, PathBuf>,
-    /// Seeds that lead to a seed in the user's checkout, such as scripts that name the interpreter of a
-    /// virtual environment.
+    /// Seeds that lead to a seed in the user's checkout, such as scripts that name the interpreter
+    /// of a virtual environment.
     pub to_seeds: BTreeMap<TreePath, PathBuf>,
 }
 
-/// Finds the seeds that lead back to a checkout of the repository. `base` is the commit for which the seeds
-/// were found.
+/// Finds the seeds that lead back to a checkout of the repository. `base` is the commit for which
+/// the seeds were found.
 pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
     let mut leads = BackLeads::default();
     if seeds.files().next().is_none() {
@@ -60,11 +60,11 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
     };
     for (path, original) in seeds.files() {
         for target in targets(path, original) {
-            // A link into the user's checkout does not lead back: its copy leads to the same path in the new
-            // checkout.
+            // A link into the user's checkout does not lead back: its copy leads to the same path
+            // in the new checkout.
             let is_link = original.is_symlink();
             let found = places(&target).into_iter().find_map(|real| {
-                // The innermost checkout counts, because a linked worktree may lie in the user's checkout.
+                // The innermost checkout counts. A linked worktree may lie in the user's checkout.
                 let around = roots.iter().filter(|root| real.starts_with(root));
                 let root = around.max_by_key(|root| root.as_os_str().len())?;
                 (!is_link || !real.starts_with(&own)).then_some((root, real))
@@ -87,8 +87,8 @@ pub fn find(repo: &Repo, seeds: &Seeds, base: &Oid) -> Result<BackLeads> {
 }
 
 impl BackLeads {
-    /// Warnings for the user. `own` names the files that commands should use, such as `the judged
-    /// ones`.
+    /// Warnings for the user. `own` names the files that commands should use, e.g.
+    /// `the judged ones`.
     pub fn warnings(&self, own: &str) -> Vec<String> {
         let effect = format!("commands may use that checkout's files in place of {own}");
         let named = self.to_files.iter().take(MOST_NAMED);
@@ -138,9 +138,9 @@ fn targets(path: &TreePath, original: &Path) -> BTreeSet<PathBuf> {
     if text.contains(&0) { BTreeSet::new() } else { paths_in(file_name(path), &text) }
 }
 
-/// Two real paths for a path: one with all links resolved, and one with all links resolved except the last
-/// part. Both are needed because the last part may be a link that lies in a checkout but leads out of the
-/// checkout, like the interpreter of a virtual environment.
+/// Two real paths for a path: one with all links resolved, and one with all links resolved except
+/// the last part. Both are needed. The last part may be a link that lies in a checkout but leads
+/// out of it, like the interpreter of a virtual environment.
 fn places(path: &Path) -> [PathBuf; 2] {
     let last = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => tree::nearest_real(parent).join(name),
@@ -149,8 +149,8 @@ fn places(path: &Path) -> [PathBuf; 2] {
     [tree::nearest_real(path), last]
 }
 
-/// True for the kinds of files that tell programs the paths of other files: Python's path files, records of
-/// editable installs, and modules and scripts of an environment.
+/// True for the kinds of files that tell programs the paths of other files: Python's path files,
+/// records of editable installs, and modules and scripts of an environment.
 fn may_lead(path: &TreePath) -> bool {
     let name = file_name(path);
     let parent = path.parents().last();
@@ -163,14 +163,15 @@ fn may_lead(path: &TreePath) -> bool {
         || [&b"bin"[..], b".bin", b"Scripts", b"site-packages", b"dist-packages"].contains(&parent)
 }
 
-/// The absolute paths in the text of the file `name`. In a path file (`.pth`, `.egg-link`), a whole line is a
-/// path. In other files, a path ends at the closing quote, or at a character that is rare in paths.
+/// The absolute paths in the text of the file `name`. In a path file (`.pth`, `.egg-link`), a whole
+/// line is a path. In other files, a path ends at the closing quote, or at a character that is rare
+/// in paths.
 fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let whole_lines = name.ends_with(b".pth") || name.ends_with(b".egg-link");
     for line in text.split(|b| matches!(b, b'\n' | b'\r')) {
-        // This line has the command that made the virtual environment, with the environment's path. No
-        // program runs that command again.
+        // This line has the command that made the virtual environment, with the environment's path.
+        // No program runs that command again.
         if name == b"pyvenv.cfg" && line.starts_with(b"command") {
             continue;
         }
@@ -183,7 +184,8 @@ fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
             let before = start.checked_sub(1).map(|n| line[n]);
             let end = start + length(&line[start..], before);
             at = end.max(start + 1);
-            // A path begins at this slash, unless the byte before belongs to the same word, as in `a/b`.
+            // A path begins at this slash, unless the byte before belongs to the same word, as in
+            // `a/b`.
             let begins =
                 before.is_none_or(|b| !(b.is_ascii_alphanumeric() || b"/.-_~*\\".contains(&b)));
             let scheme = line[..start].ends_with(b"file:") && line[start..].starts_with(b"///");
@@ -198,8 +200,8 @@ fn paths_in(name: &[u8], text: &[u8]) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The length of the path at the beginning of `rest`. `before` is the byte before `rest`; if it is a quote,
-/// the path ends at the same quote.
+/// The length of the path at the beginning of `rest`. If `before`, the byte before `rest`, is a
+/// quote, the path ends at the same quote.
 fn length(rest: &[u8], before: Option<u8>) -> usize {
     let quote = before.filter(|b| matches!(b, b'"' | b'\'' | b'`'));
     let ends = |b: u8| match quote {

@@ -8,12 +8,12 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::error::{Error, IfExists, IoContext, Result};
 use crate::fs::regular;
 
-/// A file in the checkout with patterns for files to copy. Other tools read it, too. Only files that git
-/// ignores are copied.
+/// A file in the checkout with patterns for files to copy. Other tools read it, too. Only files
+/// that git ignores are copied.
 pub const INCLUDE: &str = ".worktreeinclude";
 
-/// The longest pattern, in bytes. A longer pattern is longer than any path and matches nothing, but it could
-/// take minutes to compile.
+/// The longest pattern, in bytes. A longer pattern matches nothing, because no path is that long.
+/// But it could take minutes to compile.
 const LONGEST_PATTERN: usize = 4096;
 
 /// Fails with the reason if a line is not a pattern.
@@ -31,14 +31,14 @@ fn check_pattern(line: &str) -> std::result::Result<(), String> {
 pub struct Patterns {
     /// The patterns themselves.
     wanted: Gitignore,
-    /// Patterns for the directories above the last part of each pattern: `/data/*.json` leads into `data`. A
+    /// Patterns for the directories that must be searched: `/data/*.json` leads into `data`. A
     /// pattern without a slash leads into no directory.
     leading: Gitignore,
 }
 
 impl Patterns {
-    /// Compiles patterns into one set. `lines` has each pattern with the name of its setting, for errors.
-    /// Fails if a line is not a pattern, or has `..` in it.
+    /// Compiles patterns into one set. `lines` has each pattern with the name of its setting, for
+    /// errors. Fails if a line is not a pattern, or has `..` in it.
     pub fn parse(lines: &[(&str, &String)]) -> Result<Patterns> {
         let refuse = |key: &str, line: &str, why: &str| {
             Error::fatal(format!("{key}: '{line}' {why}"))
@@ -56,8 +56,8 @@ impl Patterns {
         Ok(Patterns::compile(lines.iter().map(|(_, line)| line.as_str())))
     }
 
-    /// Reads the patterns of a file. A line that is not a pattern is skipped with a note and is no error,
-    /// because the file may be written for other tools.
+    /// Reads the patterns of a file. A line that is not a pattern is skipped with a note, because
+    /// the file may be written for other tools.
     pub fn read(file: &Path, notes: &mut Vec<String>) -> Result<Patterns> {
         let bytes = regular::read(file).if_exists().could_not("read", file)?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -109,8 +109,8 @@ impl Patterns {
         self.wanted.matched(OsStr::from_bytes(path), false).is_ignore()
     }
 
-    /// True if a pattern may match a path below this directory, to judge by the parts of the pattern before
-    /// its last slash.
+    /// True if a pattern may match a path below this directory. Only the parts of a pattern before
+    /// its last slash count.
     pub fn lead_into(&self, directory: &[u8]) -> bool {
         self.leading.matched(OsStr::from_bytes(directory), true).is_ignore()
     }

@@ -1,5 +1,5 @@
-//! The record of the seeds that were placed in a worktree before the attempt began. With it, a capture can
-//! tell seeds from the attempt's own work.
+//! The record of the seeds that were placed in a worktree before the attempt began. From this
+//! record a capture knows which files are seeds and which are the attempt's own work.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -27,15 +27,15 @@ enum Seed {
     Link(TreePath),
 }
 
-/// The paths of the seeds that were placed in a worktree, with their contents. This is also the content of
-/// `seeds.toml`.
+/// The paths of the seeds that were placed in a worktree, with their contents. This is also the
+/// content of `seeds.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlacedSeeds(BTreeMap<TreePath, Seed>);
 
 impl PlacedSeeds {
-    /// Reads seeds. `files` has the path of each seed in a worktree, and the file to read. Anything except
-    /// files and links is left out. If a file has the size and mtime of its original in `originals`, it is not
-    /// read again.
+    /// Reads seeds. `files` has the path of each seed in a worktree, and the file to read. Anything
+    /// except files and links is left out. A file with the size and mtime of its original in
+    /// `originals` is not read again.
     pub fn read(
         files: impl IntoIterator<Item = (TreePath, PathBuf)>,
         originals: &SeedContents,
@@ -48,7 +48,7 @@ impl PlacedSeeds {
         Ok(PlacedSeeds(seeds))
     }
 
-    /// Changes the target of each link to the target that the link's copies have; see [`redirected`].
+    /// Changes the target of each link to the target that its copies have; see [`redirected`].
     pub fn redirect_links(&mut self, root: &Path) {
         for (path, seed) in &mut self.0 {
             if let Seed::Link(target) = seed {
@@ -58,28 +58,25 @@ impl PlacedSeeds {
         }
     }
 
-    /// True if no seed was placed in the worktree.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The paths of the seeds.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
         self.0.keys()
     }
 
-    /// Forgets the seed at this path.
     pub fn forget(&mut self, path: &TreePath) {
         self.0.remove(path);
     }
 
-    /// True if a seed was placed at this path.
     pub fn has(&self, path: &TreePath) -> bool {
         self.0.contains_key(path)
     }
 
-    /// True if the file at a path of the worktree is still the seed that was placed there. If the path is a
-    /// directory (it ends in `/`): true if it has seeds, and every file in it is an unmodified seed.
+    /// True if the file at a path of the worktree is still the seed that was placed there. The path
+    /// of a directory ends in `/`. A directory must have seeds, and every file in it must be an
+    /// unmodified seed.
     pub fn still_hold(&self, worktree: &Path, path: &[u8]) -> bool {
         if self.0.is_empty() {
             return false;
@@ -119,8 +116,8 @@ impl PlacedSeeds {
             .is_some_and(|seed| read(full, None).is_ok_and(|now| now.as_ref() == Some(seed)))
     }
 
-    /// True if `id`, the blob of a tree entry at this path, has the content of the seed that was placed
-    /// there.
+    /// True if `id`, the blob of a tree entry at this path, has the content of the seed that was
+    /// placed there.
     pub fn is_seed(&self, path: &[u8], id: &gix::oid) -> bool {
         match self.0.get(path) {
             Some(Seed::File(blob)) => to_oid(id.to_owned()) == *blob,
@@ -132,8 +129,8 @@ impl PlacedSeeds {
     }
 }
 
-/// Reads the file or the link at a path; `None` for anything else. A file with the size and mtime of its
-/// `original` is a copy, so it is not read.
+/// Reads the file or the link at a path; `None` for anything else. A file with the size and mtime
+/// of its `original` is a copy, so it is not read.
 fn read(path: &Path, original: Option<&Original>) -> io::Result<Option<Seed>> {
     let meta = match fs::symlink_metadata(path) {
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -177,8 +174,8 @@ type Original = ((u64, Option<SystemTime>), Oid);
 pub struct SeedContents(BTreeMap<TreePath, Original>);
 
 impl SeedContents {
-    /// Reads files in parallel. `files` has the path of each seed in a worktree, and the file to read. A file
-    /// that cannot be read is left out.
+    /// Reads files in parallel. `files` has the path of each seed in a worktree, and the file to
+    /// read. A file that cannot be read is left out.
     pub fn read(files: &[(&TreePath, &PathBuf)]) -> Result<SeedContents> {
         let contents = parallel::map(files, |(path, full)| {
             let stat = fs::symlink_metadata(full).map(|meta| size_and_mtime(&meta));
@@ -196,14 +193,16 @@ impl SeedContents {
     }
 }
 
-/// The target for the copies of a link. The link is at `path` in the checkout `root` and has `target`; a copy is at
-/// the same path below another directory.
+/// The target for the copies of a link. The link is at `path` in the checkout `root`, and has the
+/// target `target`. A copy is at the same path below another directory.
 ///
-/// A relative target that stays inside the checkout is kept. Any other target is resolved first, because it
-/// may lead into the checkout through links. If the resolved target is inside the checkout, the result is relative,
-/// so the copy leads to the same path in its own directory, wherever commands see that. If it is outside, the result
-/// is absolute: a relative target would lead elsewhere from a directory of another depth, perhaps back into the
-/// checkout.
+/// A relative target that stays inside the checkout is kept. Any other target is resolved first,
+/// because it may lead into the checkout through links:
+///
+/// - If the resolved target is inside the checkout, the result is relative. So the copy leads to
+///   the same path in its own directory, wherever commands see that directory.
+/// - If it is outside, the result is absolute. From a directory of another depth, a relative target
+///   would lead elsewhere, perhaps back into the checkout.
 pub fn redirected(target: PathBuf, path: &TreePath, root: &Path) -> PathBuf {
     let link = path.on_disk(root);
     let directory = link.parent().unwrap_or(root);
@@ -222,7 +221,8 @@ pub fn redirected(target: PathBuf, path: &TreePath, root: &Path) -> PathBuf {
     }
 }
 
-/// True if `path` begins with `root`, and does not leave `root` through a `..`. Links are not resolved.
+/// True if `path` begins with `root`, and does not leave `root` through a `..`. Links are not
+/// resolved.
 fn stays_below(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     let mut depths = below.components().scan(0_i32, |depth, component| {

@@ -11,8 +11,8 @@ use crate::git::repo::Repo;
 use crate::git::seed::patterns::Patterns;
 use crate::model::path::TreePath;
 
-/// The entries that git ignores in the checkout at `root`, sorted: files, and directories with a slash at
-/// the end. Entries below an ignored directory are left out.
+/// The entries that git ignores in the checkout at `root`, sorted. They are files, and directories
+/// with a slash at the end. Entries below an ignored directory are left out.
 pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let ignored = list_untracked(repo, root, &["-i", "--directory"])?;
     let ignored: BTreeSet<&[u8]> =
@@ -20,8 +20,8 @@ pub fn ignored_entries(repo: &Repo, root: &Path) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut entries = ignored.iter().peekable();
     while let Some(entry) = entries.next() {
-        // If entries below a directory follow, git does not ignore the directory itself: it only contains
-        // ignored entries.
+        // If entries below a directory follow, git does not ignore the directory itself. The
+        // directory only contains ignored entries.
         let only_holds = entries.peek().is_some_and(|next| next.starts_with(entry));
         if !(entry.ends_with(b"/") && only_holds) {
             found.push(entry.to_vec());
@@ -41,14 +41,14 @@ fn list_untracked(repo: &Repo, root: &Path, options: &[&str]) -> Result<Vec<u8>>
 
 /// A search for untracked files in the user's own checkout.
 ///
-/// A directory that git ignores as a whole is opened only if a pattern matches it or leads into it: the
-/// pattern `.env*` must not cause a walk through node_modules.
+/// A directory that git ignores as a whole is opened only if a pattern matches it or leads into it.
+/// For example, the pattern `.env*` must not cause a walk through node_modules.
 pub struct SeedSearch<'a> {
-    /// The user's checkout.
     pub root: &'a Path,
     /// The patterns of the configuration, and those of `.worktreeinclude`.
     pub patterns: [&'a Patterns; 2],
-    /// The real path of every checkout of the repository. The search does not enter these directories.
+    /// The real path of every checkout of the repository. The search does not enter these
+    /// directories.
     pub checkouts: Vec<PathBuf>,
     /// The files, links and empty directories that were found.
     pub found: BTreeSet<TreePath>,
@@ -74,7 +74,7 @@ impl SeedSearch<'_> {
         let [own, _] = self.patterns;
         if !own.is_empty() {
             let untracked = list_untracked(repo, self.root, &[])?;
-            // If a path ends in a slash, it is a nested repository, which is no seed.
+            // A path that ends in a slash is a nested repository, which is no seed.
             self.found.extend(
                 nul_separated(&untracked)
                     .filter(|p| !p.ends_with(b"/") && own.matches(p, false))
@@ -99,8 +99,8 @@ impl SeedSearch<'_> {
         self.patterns.iter().any(|p| p.matches(path, is_dir))
     }
 
-    /// Does what [`SeedSearch::add`] does. `real` is the real path of the directory. Links in the directory
-    /// are not followed.
+    /// Does the same as [`SeedSearch::add`]. `real` is the real path of the directory. Links in the
+    /// directory are not followed.
     fn add_directory(&mut self, directory: &TreePath, real: &Path, whole: bool) -> Result<()> {
         if self.checkouts.iter().any(|root| root == real)
             || !(whole || self.patterns.iter().any(|p| p.lead_into(directory)))
