@@ -25,30 +25,31 @@ use crate::model::path::TreePath;
 use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, WorldMessage, WorldSpec};
 
-/// The variables that our own calls of git inherit: they tell where git itself and the user's configuration
-/// are. Of all other variables that begin with `GIT_`, only those for tracing (`GIT_TRACE…`) are inherited.
+/// The variables that our own calls of git inherit. They tell where git itself and the user's
+/// configuration are. Other variables that begin with `GIT_` are not inherited, except those for
+/// tracing (`GIT_TRACE…`).
 const KEPT: &str = "GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM
     GIT_ATTR_NOSYSTEM GIT_TEST_ASSUME_DIFFERENT_OWNER";
 
 /// The target of the trace event that is written when a call has ended.
 pub const CALLS: &str = "git_frites::git::call";
 
-/// Settings of every call except the user's own commit: git starts no hook, monitor or housekeeping, and
-/// its output is the same everywhere.
+/// Settings of every call except the user's own commit. git starts no hook, monitor or
+/// housekeeping, and its output is the same everywhere.
 const QUIET: &str = "core.hooksPath=/dev/null core.fsmonitor=false core.untrackedCache=false
     core.quotePath=true gc.auto=0 maintenance.auto=false diff.suppressBlankEmpty=false
     advice.detachedHead=false submodule.recurse=false";
 
-/// Settings of every call. The user's own commit and the hooks that it runs have them, too. They make sure
-/// that no object, ref or index is without its content after a power cut. By default git syncs only packs.
+/// Settings of every call, even of the user's own commit and its hooks. They make sure that after a
+/// power cut no object, ref or index is without its content. By default git syncs only packs.
 pub(super) const DURABLE: [&str; 2] = ["core.fsync=all", "core.fsyncMethod=batch"];
 
-/// Settings of calls on our own worktrees and refs: the user's configuration must change neither trees nor
-/// patches.
+/// Settings of calls on our own worktrees and refs. With them, the user's configuration changes
+/// neither trees nor patches.
 ///
-/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. A capture of a
-/// candidate's worktree must hold the bytes that were written, and `* -diff` in the user's attributes must
-/// not make every attempt look small. git still obeys a `.gitattributes` in the tree.
+/// `core.autocrlf`, `core.eol` and the user's own attributes belong to the user's checkout. A
+/// capture must have the bytes that were written. Also, `* -diff` in the user's attributes must not
+/// make every attempt look small. git still obeys a `.gitattributes` in the tree.
 pub(super) const EXACT: &str = "core.splitIndex=false core.attributesFile=/dev/null
     core.autocrlf=false core.eol=native core.safecrlf=false core.trustctime=true
     core.checkStat=default core.ignoreStat=false core.logAllRefUpdates=true";
@@ -59,8 +60,8 @@ pub(super) const OURS: (&str, &str) = ("git-frites", "git-frites@localhost");
 /// The commands that compare trees, the index or the checkout.
 const COMPARING: [&str; 5] = ["diff", "diff-files", "diff-index", "diff-tree", "status"];
 
-/// The author and committer of captures and records. This is never the user's identity, because the user may
-/// have set none.
+/// The author and committer of captures and records. The user's identity is not used, because the
+/// user may have set none.
 const IDENTITY: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", OURS.0),
     ("GIT_AUTHOR_EMAIL", OURS.1),
@@ -68,11 +69,12 @@ const IDENTITY: [(&str, &str); 4] = [
     ("GIT_COMMITTER_EMAIL", OURS.1),
 ];
 
-/// The pauses in milliseconds before a read or a call is tried again because another git may have moved the
-/// object. If the object is really missing, the pauses delay the error by a tenth of a second.
+/// The pauses in milliseconds before a read or a call is tried again, because another git may just
+/// have moved the object. If the object is really missing, they delay the error by a tenth of a
+/// second.
 pub(super) const PAUSES: [u64; 6] = [1, 2, 5, 10, 20, 50];
 
-/// Does `work`. Does it again after each pause as long as `may_change` returns true for the answer.
+/// Does `work`. If `may_change` returns true for the result, does it again after each pause.
 pub(super) fn repeat<T>(
     pauses: [u64; 6],
     may_change: impl Fn(&Result<T>) -> bool,
@@ -88,8 +90,8 @@ pub(super) fn repeat<T>(
     work()
 }
 
-/// The repository that calls of git work on: a git directory, and optionally a work tree and an index. All
-/// paths are absolute.
+/// The repository that calls of git work on: a git directory, and optionally a work tree and an
+/// index. All paths are absolute.
 #[derive(Clone, Debug)]
 pub struct Git {
     git_dir: PathBuf,
@@ -107,12 +109,13 @@ pub struct Git {
 /// Which of the user's settings a call obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallSettings {
-    /// The call obeys none of the user's settings, but only our fixed settings, and has our identity.
+    /// Only our fixed settings and our identity. The user's settings are ignored.
     Own,
-    /// The settings for the files of the user's checkout, such as `core.autocrlf`; no hook and no filesystem
-    /// monitor runs.
+    /// The settings for the files of the user's checkout, such as `core.autocrlf`. No hook and no
+    /// filesystem monitor runs.
     Checkout,
-    /// The user's settings for access to other repositories, such as credentials and `url.*`; no hook runs.
+    /// The user's settings for access to other repositories, such as credentials and `url.*`. No
+    /// hook runs.
     Transfer,
     /// All settings of the user: hooks, identity, editor.
     User,
@@ -154,12 +157,10 @@ impl Git {
         self
     }
 
-    /// The work tree, if there is one.
     pub fn root(&self) -> Option<&Path> {
         self.work_tree.as_deref()
     }
 
-    /// The git directory.
     pub fn git_dir(&self) -> &Path {
         &self.git_dir
     }
@@ -179,15 +180,16 @@ impl Git {
         self
     }
 
-    /// Makes calls use the user's identity, hooks and configuration, as if the user had typed the command.
+    /// Makes calls use the user's identity, hooks and configuration, as if the user had typed the
+    /// command.
     #[must_use]
     pub fn for_user(mut self) -> Self {
         self.settings = CallSettings::User;
         self
     }
 
-    /// Makes calls reach other repositories as the user would, with the user's credentials, but without
-    /// hooks.
+    /// Makes calls reach other repositories as the user would, with the user's credentials. No hook
+    /// runs.
     #[must_use]
     pub fn for_transfer(mut self) -> Self {
         self.settings = CallSettings::Transfer;
@@ -201,8 +203,8 @@ impl Git {
         self
     }
 
-    /// Makes this open file the standard input of every call that has no other input. So the git process
-    /// holds the file's lock, too.
+    /// Makes this open file the standard input of every call that has no other input. So the git
+    /// process holds the file's lock, too.
     #[must_use]
     pub fn holding(mut self, file: Arc<File>) -> Self {
         self.held = Some(file);
@@ -216,8 +218,8 @@ impl Git {
         self
     }
 
-    /// Switches off the filters in the repository's own configuration, because an attempt may have made the
-    /// repository.
+    /// Switches off the filters in the repository's own configuration, because an attempt may have
+    /// made the repository.
     pub fn without_own_filters(mut self) -> Result<Self> {
         let list = self.call("config").words("--local -z --name-only --includes");
         let list = list.args(["--get-regexp", "^filter[.]"]);
@@ -227,14 +229,14 @@ impl Git {
         Ok(self)
     }
 
-    /// The tracked files of the work tree that differ from the index. `submodules` says which changes of submodules
-    /// do not count.
+    /// The tracked files of the work tree that differ from the index. `submodules` says which
+    /// changes of submodules do not count.
     pub fn modified<B: FromIterator<TreePath>>(&self, submodules: &str) -> Result<B> {
         let submodules = format!("--ignore-submodules={submodules}");
         self.call("diff-files").args(["-z", "--name-only", &submodules]).paths()
     }
 
-    /// Makes the index note which files are unchanged although their times have changed.
+    /// Corrects the index for files whose times have changed but whose content has not.
     pub fn refresh(&self) -> Result<()> {
         self.call("update-index").args(["-q", "--refresh"]).output().map(drop)
     }
@@ -247,14 +249,12 @@ impl Git {
 }
 
 impl Call {
-    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    /// Adds arguments.
     #[must_use]
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
         self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
@@ -274,8 +274,8 @@ impl Call {
         self
     }
 
-    /// Starts git in the user's current directory, if that is in the work tree. git does not remove the
-    /// directory in which it starts.
+    /// Starts git in the user's current directory, if that is in the work tree. git never removes
+    /// the directory in which it starts.
     #[must_use]
     pub fn keeping_current_directory(mut self) -> Self {
         let here = std::env::current_dir().ok();
@@ -285,8 +285,8 @@ impl Call {
         self
     }
 
-    /// Makes [`Call::output`] run git in the world of its [`Git`], if it has one. The standard output then has
-    /// the world's messages in place of git's output.
+    /// Makes [`Call::output`] run git in the world of its [`Git`], if it has one. The standard
+    /// output then has the world's messages, and not git's output.
     pub fn confined(mut self) -> Result<Self> {
         if let Some(world) = &self.git.world {
             let words =
@@ -298,8 +298,8 @@ impl Call {
 
     /// Runs the call. An exit code other than 0 is not an error.
     ///
-    /// Runs the call again if git did not find an object or could not write one: another git may just have
-    /// moved the object into a pack, or removed the directory for the new one.
+    /// Runs the call again if git did not find an object or could not write one. Another git may
+    /// just have moved the object into a pack, or removed the directory for the new one.
     pub fn output(self) -> Result<Output> {
         repeat(
             PAUSES,
@@ -340,8 +340,8 @@ impl Call {
         Ok(Output { code, stdout: output.stdout, stderr })
     }
 
-    /// Runs the call with the terminal attached, so that it can open an editor or ask for a passphrase. git's
-    /// standard output goes to our standard error. Returns the exit code.
+    /// Runs the call with the terminal attached, so that git can open an editor or ask for a
+    /// passphrase. git's standard output goes to our standard error. Returns the exit code.
     pub fn interactive(self) -> Result<i32> {
         let started = Instant::now();
         let expression = self.expression(None)?.stdout_to_stderr();
@@ -357,7 +357,7 @@ impl Call {
         held.map_err(|e| self.not_started(e))
     }
 
-    /// Writes a trace event about the end of this call. The event has neither our settings (`-c`) nor our
+    /// Writes a trace event about the end of this call. It leaves out our settings (`-c`) and our
     /// environment, because they are nearly the same in each call.
     fn trace(&self, code: i32, started: Instant) {
         if !tracing::enabled!(target: CALLS, tracing::Level::DEBUG) {
@@ -385,7 +385,8 @@ impl Call {
         if output.code == 0 { Ok(output.stdout) } else { Err(output.error(&what)) }
     }
 
-    /// Like [`Call::bytes`], but `None` for the exit code 1, with which some commands say that they found nothing.
+    /// Like [`Call::bytes`], but `None` for the exit code 1. Some commands use this code if they
+    /// found nothing.
     pub fn bytes_if_any(self) -> Result<Option<Vec<u8>>> {
         let what = subcommand(&self.args);
         let output = self.output()?;
@@ -424,15 +425,15 @@ impl Call {
         Ok(OsString::from_vec(bytes))
     }
 
-    /// True if filters that git starts are confined. They are in our own worktrees, and not in the checkouts
-    /// of the user.
+    /// True if the filters that git starts are confined. They are confined in our own worktrees,
+    /// but not in checkouts of the user.
     fn confines_filters(&self) -> bool {
         let Git { settings, work_tree, overrides, .. } = &self.git;
         *settings == CallSettings::Own && work_tree.is_some() && overrides.confines_filters()
     }
 
-    /// The process to start. `temporary` is the directory for temporary files of filters, if filters are
-    /// confined.
+    /// The process to start. `temporary` is the directory for temporary files of filters, if
+    /// filters are confined.
     fn expression(&self, temporary: Option<&Path>) -> Result<duct::Expression> {
         let settings = self.settings().into_iter().flat_map(|setting| ["-c".into(), setting]);
         let git = self.world.iter().cloned().chain([program::to_start().into()]);
@@ -466,8 +467,8 @@ impl Call {
         let fixed = fixed.into_iter().flat_map(str::split_whitespace);
         let fixed = DURABLE.into_iter().chain(fixed);
         let mut all: Vec<OsString> = fixed.map(OsString::from).collect();
-        // git sets `core.ignoreCase` when it makes a repository. In a repository that was copied from a Mac
-        // the setting may still be true; then git treats `a` and `A` as one file.
+        // git sets `core.ignoreCase` when it makes a repository. In a repository that was copied
+        // from a Mac, the setting may still be true. Then git would treat `a` and `A` as one file.
         if *settings == CallSettings::Own
             && git_dir.join("HEAD").exists()
             && !git_dir.join("hEAD").exists()
@@ -482,7 +483,7 @@ impl Call {
         all
     }
 
-    /// The variables that git is started with. `temporary` is that of [`Call::expression`].
+    /// The variables that git is started with. For `temporary`, see [`Call::expression`].
     fn environment(&self, temporary: Option<&Path>) -> Result<BTreeMap<OsString, OsString>> {
         let Git { git_dir, work_tree, index, overrides, own_overrides, settings, .. } = &self.git;
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
@@ -503,15 +504,15 @@ impl Call {
             let fixed = fixed.into_iter().chain(history).chain(IDENTITY);
             env.extend(fixed.map(|(name, value)| (name.into(), value.into())));
         }
-        // A setting that an attempt planted must not decide where a transfer goes, or which program does the
-        // transfer.
+        // A setting that an attempt planted must decide neither where a transfer goes nor which
+        // program makes it.
         let places = work_tree.as_deref().zip(temporary).map(|(dir, temporary)| [dir, temporary]);
         env.extend(overrides.settings_environment(own_overrides, places)?);
         Ok(env)
     }
 
     fn not_started(&self, e: io::Error) -> Error {
-        // The system reports the same error if the program is missing and if the directory to start it in is
+        // If the start fails, the system does not tell whether the program or the directory is
         // missing.
         if let Some(dir) = self.git.work_tree.as_ref().filter(|dir| !dir.is_dir()) {
             return Error::io(format!("could not start git in '{}'", dir.display()), e);
@@ -536,8 +537,8 @@ impl Call {
     }
 }
 
-/// The first word that is neither an option nor a setting (`-c`); the first argument if there is no such
-/// word.
+/// The first word that is neither an option nor a setting (`-c`). If there is none, the first
+/// argument.
 fn subcommand(args: &[OsString]) -> String {
     let mut words = args.iter().map(|a| a.to_string_lossy());
     while let Some(word) = words.next() {

@@ -19,11 +19,9 @@ use crate::model::refname::RefName;
 /// The hooks that a commit in the user's name runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HooksToRun {
-    /// All hooks.
     All,
     /// All hooks except those that `git commit --no-verify` skips.
     NoVerify,
-    /// No hook.
     None,
 }
 
@@ -34,7 +32,6 @@ pub struct CommitMessage {
     pub paragraphs: Vec<String>,
     /// The trailers (`Key: value`) at the end of the message.
     pub trailers: Vec<String>,
-    /// The hooks that the commit runs.
     pub hooks: HooksToRun,
 }
 
@@ -47,16 +44,17 @@ pub struct CommitRequest<'a> {
     pub parent: &'a Oid,
     /// The commit's second parent, if it is a merge.
     pub merged: Option<&'a Oid>,
-    /// The commit's message.
     pub message: &'a CommitMessage,
 }
 
-/// Commits the staged changes as the user would, with the user's identity, hooks and signature. `git` is the
-/// checkout.
+/// Commits the staged changes as the user would, with the user's identity, hooks and signature.
+/// `git` is the checkout.
 ///
-/// Returns false if git or a hook refused. Then git or the hook has written the reason to standard error.
+/// Returns false if git or a hook refused. The one that refused has then written the reason to
+/// standard error.
 pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
-    // git must not start a garbage collection: if it were killed together with us, its lock would stay.
+    // git must not start a garbage collection. If it were killed together with us, its lock would
+    // stay.
     let quiet = ["maintenance.auto=false", "-c", "gc.auto=0", "commit", "--quiet"];
     let mut git = git.clone().for_user();
     if message.hooks == HooksToRun::None {
@@ -80,8 +78,8 @@ pub fn commit(git: &Git, message: &CommitMessage) -> Result<bool> {
 /// The exit code of a git that SIGKILL ended. Such a git could not remove its locks.
 const KILLED: i32 = 137;
 
-/// The absolute path of the directory in which git looks for hooks in the user's checkout. Links in it are not
-/// resolved.
+/// The absolute path of the directory in which git looks for hooks in the user's checkout. Links in
+/// the path are not resolved.
 pub fn hooks_directory(repo: &Repo) -> Result<OsString> {
     let mut configured = None;
     if repo.gix().config_snapshot().string("core.hooksPath").is_some()
@@ -101,8 +99,8 @@ pub fn hooks_directory(repo: &Repo) -> Result<OsString> {
     Ok(directory.into_os_string())
 }
 
-/// The directory of the hooks that a commit would run in the user's checkout; `None` if there is no such
-/// hook.
+/// The directory of the hooks that a commit would run in the user's checkout; `None` if there is no
+/// such hook.
 fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     let directory = hooks_directory(repo)?;
     // `reference-transaction` runs when any ref moves, and may refuse.
@@ -113,12 +111,12 @@ fn commit_hooks(repo: &Repo, merging: bool) -> Result<Option<OsString>> {
     Ok(any.then_some(directory))
 }
 
-/// Makes the commit with `git commit` in `worktree`, whose HEAD is detached at the first parent. Does not
-/// touch the user's checkout. Writes the files into the worktree only if there is a hook that could read
-/// them.
+/// Makes the commit with `git commit` in `worktree`, whose HEAD is detached at the first parent.
+/// Does not touch the user's checkout. Writes the files into the worktree only if there is a hook
+/// that could read them.
 ///
-/// Returns `None` if git or a hook refused. The commit's tree may differ from the requested one, because a
-/// hook can change it.
+/// Returns `None` if git or a hook refused. A hook can change the commit's tree, so it may differ
+/// from the requested tree.
 pub fn commit_in(
     repo: &Repo,
     worktree: &Worktree,
@@ -129,7 +127,7 @@ pub fn commit_in(
     match &hooks {
         Some(directory) => {
             git.call("read-tree").args(["--reset", "-u", request.tree.as_str()]).run()?;
-            // If `core.hooksPath` is relative, git would look for it in `worktree` and not in the user's
+            // git would look for a relative `core.hooksPath` in `worktree`, and not in the user's
             // checkout.
             git = git.hooks(directory);
         }
@@ -137,8 +135,8 @@ pub fn commit_in(
         None => git.call("read-tree").arg(request.tree.as_str()).run()?,
     }
     if let Some(merged) = request.merged {
-        // `git merge --no-ff --no-commit` leaves these files, and `git commit` reads them to complete the
-        // merge.
+        // `git merge --no-ff --no-commit` leaves these files, and `git commit` reads them to
+        // complete the merge.
         for (file, text) in
             [("MERGE_HEAD", format!("{merged}\n")), ("MERGE_MODE", "no-ff".to_owned())]
         {
@@ -154,8 +152,8 @@ pub fn commit_in(
     }
     let made = commit(&git, request.message);
     if made.as_ref().is_err_and(|error| error.cause == Cause::Interrupted) {
-        // git releases the lock of `packed-refs` last, after it has moved HEAD. So the killed git may have
-        // left that lock.
+        // git releases the lock of `packed-refs` last, after it has moved HEAD. So the killed git
+        // may have left that lock.
         heal_packed_refs_lock(&worktree.admin, "HEAD");
     }
     if !made? {
@@ -181,10 +179,11 @@ pub fn commit_tree<'a>(
     repo.store(|objects| objects.add_commit(tree, parents.iter().copied(), message))
 }
 
-/// Points a ref at a new commit of `tree` by git-frites. The tree and the parents must be reachable from
-/// other refs. If a garbage collection runs, the ref is set only if all objects are still there.
+/// Points a ref to a new commit of `tree` by git-frites. Other refs must reach the tree and the
+/// parents. If a garbage collection runs, the ref is set only if all objects are still there.
 ///
-/// The ref's old commit becomes a parent, too. If that commit is missing, the ref is deleted and made anew.
+/// The ref's old commit becomes a parent, too. If that commit is missing, the ref is deleted and
+/// made anew.
 pub fn commit_to_ref(
     repo: &Repo,
     name: &RefName,
@@ -196,8 +195,8 @@ pub fn commit_to_ref(
     repo.retry_during_gc(|| {
         let mut old = repo.read_ref(name)?;
         if let Some(gone) = old.filter(|old| !repo.is_commit(old)) {
-            // Deleting the ref also deletes its reflog. git would report the missing commit in the reflog as
-            // damage.
+            // Deleting the ref also deletes its reflog. In the reflog, git would report the missing
+            // commit as damage.
             repo.update_ref(name, None, Some(&gone), "its commit is gone")?;
             old = None;
         }
@@ -207,15 +206,15 @@ pub fn commit_to_ref(
     })
 }
 
-/// A commit of `tree` on `parent` by git-frites. The commit depends only on `tree` and `parent`: equal trees
-/// on equal bases give the same commit. So the outcome of an oracle command cannot depend on which candidate
-/// made the tree.
+/// A commit of `tree` on `parent` by git-frites. It depends only on `tree` and `parent`: equal
+/// trees on equal bases give the same commit. So the outcome of an oracle command cannot depend on
+/// the candidate that made the tree.
 pub fn neutral_commit(repo: &Repo, tree: &Oid, parent: &Oid) -> Result<Oid> {
     neutral(repo, tree, parent, "frites: judged tree")
 }
 
-/// The message of a commit of content that only an attempt's index or administrative entry names, and neither
-/// the worktree nor a commit has.
+/// The message of a commit with content that is neither in the worktree nor in another commit. Only
+/// the attempt's index or administrative entry names such content.
 pub const STAGED: &str = "frites: staged";
 
 /// A commit of `tree` on `parent` by git-frites, with the date of the parent.

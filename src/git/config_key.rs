@@ -2,12 +2,12 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// The character that stands for the byte 0 in the text of a key; the ones for the other bytes follow. They are
-/// for private use.
+/// In the text of a key, this character stands for the byte 0, and the next ones for the other
+/// bytes. Unicode reserves these characters for private use.
 const BYTES: u32 = 0x10_ff00;
 
-/// The key of a setting as text, from which [`key_bytes`] makes the same bytes. git allows any bytes in the name
-/// of a filter, so without this, a planted one could not be overridden.
+/// The key of a setting as text. [`key_bytes`] makes the same bytes from it. git allows any bytes
+/// in the name of a filter. A planted filter with such a name must be overridden, too.
 pub fn key_text(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.contains(|c| byte_of(c).is_some()) => text.to_owned(),

@@ -1,5 +1,5 @@
-//! Comparisons of trees: the bytes of git's own patch, and counts of changed lines that no attempt can make
-//! look smaller.
+//! Compares trees. Makes the bytes of git's own patch, and counts of changed lines that no attempt
+//! can make look smaller.
 use std::collections::BTreeSet;
 
 use gix::ObjectId;
@@ -19,8 +19,8 @@ use crate::model::blast::Blast;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The options of every comparison. With them neither a configuration nor an attempt's attributes change the
-/// result (GIT-FACTS, "Capture and diff").
+/// The options of every comparison. With them neither a configuration nor an attempt's attributes
+/// change the result (GIT-FACTS, "Capture and diff").
 const COMPARE: &str = "diff-tree -r --ignore-submodules=none --no-renames --diff-algorithm=myers \
                        --indent-heuristic --no-ext-diff --no-textconv";
 
@@ -30,29 +30,26 @@ const MOST_IN_PROCESS: usize = 1000;
 /// The options that detect renames regardless of the configuration, and list nothing else.
 const DETECT_RENAMES: [&str; 3] = ["--find-renames=50%", "--rename-empty", "--diff-filter=R"];
 
-/// The limit (`-l`) for renames in a comparison: with more files than this, git pairs only files with equal
-/// content.
+/// The limit (`-l`) for renames in a comparison. With more files than this, git pairs only files
+/// with equal content.
 const MOST_COMPARED: u32 = 1000;
 
-/// The largest binary file whose content is put into a patch, in bytes: git's default of
-/// `core.bigFileThreshold`. To print the content, git must read the whole file, and git fails if the file has
-/// 2 GiB or more.
+/// The largest binary file whose content is put into a patch, in bytes. This is git's default of
+/// `core.bigFileThreshold`. To print the content, git must read the whole file, and git fails if
+/// the file has 2 GiB or more.
 const LARGEST_IN_PATCH: u64 = 512 << 20;
 
-/// The options for a patch that can be applied anywhere, without `--binary`. `--unified` implies `-p`.
+/// The options for a patch that can be applied anywhere, without `--binary`. `--unified` implies
+/// `-p`.
 const AS_PATCH: [&str; 5] =
     ["--full-index", "--unified=3", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"];
 
 /// One path that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The path, as in the tree.
     pub path: TreePath,
-    /// The kind of the difference.
     pub status: ChangeStatus,
-    /// The mode before the change.
     pub old_mode: EntryMode,
-    /// The mode after the change.
     pub mode: EntryMode,
     /// The blob before the change; the null id if there was none.
     pub old: Oid,
@@ -62,7 +59,8 @@ pub struct Change {
     pub lines: Option<(u64, u64)>,
 }
 
-/// The kind of a difference; a rename is a deletion and an addition. Displayed as git's letter.
+/// The kind of a difference, displayed as git's letter. A rename counts as a deletion and an
+/// addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display)]
 pub enum ChangeStatus {
     /// The path is new.
@@ -80,7 +78,8 @@ pub enum ChangeStatus {
 }
 
 impl Change {
-    /// The [`Change`] for a difference between two trees. `lines` are the numbers of added and deleted lines.
+    /// The [`Change`] for a difference between two trees. `lines` are the numbers of added and
+    /// deleted lines.
     fn of(difference: TreeDifference, lines: Option<(u64, u64)>) -> Change {
         let TreeDifference { path, old, new } = difference;
         let is_file = |mode| matches!(mode, EntryMode::File | EntryMode::Executable);
@@ -99,7 +98,8 @@ impl Change {
     }
 }
 
-/// The numbers of lines that the changes add and delete; `None` if git treats a changed file as binary.
+/// The numbers of lines that the changes add and delete; `None` if git treats a changed file as
+/// binary.
 pub fn lines_of(changes: &[Change]) -> Option<(u64, u64)> {
     changes.iter().try_fold((0, 0), |sum: (u64, u64), change| {
         let (added, deleted) = change.lines?;
@@ -119,7 +119,6 @@ pub struct Patch {
 /// The form in which a comparison is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// The patch.
     Patch,
     /// A histogram for people (`--stat`).
     Stat,
@@ -133,8 +132,8 @@ pub enum Format {
 
 /// Two trees (or commits) to compare.
 ///
-/// Only the `.gitattributes` of the commit `attributes`, the base, are obeyed. So an attempt cannot declare
-/// its own files binary to look small.
+/// Only the `.gitattributes` of the commit `attributes`, the base, are obeyed. So an attempt cannot
+/// declare its own files binary to look small.
 #[derive(Clone, Copy)]
 pub struct TreeComparison<'a> {
     repo: &'a Repo,
@@ -175,8 +174,9 @@ impl TreeComparison<'_> {
         }
     }
 
-    /// The paths that differ, and their blast radius. If the second tree is damaged ([`trees::damage`]), the
-    /// inner error is the reason. A tree that can be compared in process is not damaged.
+    /// The paths that differ, and their blast radius. If the second tree is damaged
+    /// ([`trees::damage`]), the inner result is an error with the reason. A tree that can be
+    /// compared in process is not damaged.
     pub fn of_sound_tree(self) -> Result<std::result::Result<(Vec<Change>, Blast), String>> {
         let patch = match self.in_process(false) {
             Some(patch) => patch,
@@ -196,8 +196,8 @@ impl TreeComparison<'_> {
         Ok((changes, blast))
     }
 
-    /// The blast radius of `changes`, which is the difference. A renamed file counts as one file, with the
-    /// lines that differ between its old and its new content.
+    /// The blast radius of `changes`, the difference. A renamed file counts as one file. Its lines
+    /// are those that differ between its old and its new content.
     pub fn blast(self, changes: &[Change]) -> Result<Blast> {
         let has = |status| changes.iter().any(|change| change.status == status);
         let renames = if has(ChangeStatus::Added) && has(ChangeStatus::Deleted) {
@@ -252,8 +252,8 @@ impl TreeComparison<'_> {
         call.args([self.from.as_str(), self.to.as_str()]).bytes()
     }
 
-    /// The options for a patch. If a file has more bytes than `largest`, the patch gets no content of binary
-    /// files.
+    /// The options for a patch. If a file has more than `largest` bytes, the patch leaves out the
+    /// contents of binary files.
     fn as_patch(self, largest: u64) -> Result<Vec<&'static str>> {
         let differences = trees::changed_paths(self.repo, self.from, self.to)?;
         let has_large = differences.iter().any(|difference| {
@@ -264,8 +264,8 @@ impl TreeComparison<'_> {
         Ok(AS_PATCH.into_iter().chain(binary).collect())
     }
 
-    /// Compares without git. Returns `None` if git might answer differently, e.g. if there is a link or a
-    /// submodule, or if an attribute says how a file is compared. Without `with_patch`, the patch is empty.
+    /// Compares without git. Returns `None` if git might answer differently, e.g. for a link, a
+    /// submodule, or an attribute about comparisons. Without `with_patch`, the patch is empty.
     fn in_process(self, with_patch: bool) -> Option<Patch> {
         let TreeComparison { repo, attributes, from, to } = self;
         let differences = trees::differences(repo, from, to)?;
@@ -307,8 +307,8 @@ impl TreeComparison<'_> {
     }
 }
 
-/// True if the attributes of the commit `base` say nothing about how to compare any of these paths; `None` if
-/// they cannot be read.
+/// True if the attributes of the commit `base` say nothing about how to compare any of these paths.
+/// `None` if the attributes cannot be read.
 fn attributes_leave_comparison<'a>(
     repo: &Repo,
     base: &Oid,
@@ -343,8 +343,8 @@ pub struct Rename {
     pub change: Change,
 }
 
-/// Parses git's `--raw --numstat -z` output for renames: the old and the new name follow each raw record, and
-/// each pair of counts.
+/// Parses git's `--raw --numstat -z` output for renames. Each raw record and each pair of counts is
+/// followed by the old and the new name.
 fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
     let mut rest = answer;
     let mut renames = Vec::new();
@@ -360,7 +360,8 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
-        // git prints no counts for a binary file, even if its content is the same; then the counts stay 0.
+        // git prints no counts for a binary file, even if its content is unchanged. Then the counts
+        // stay 0.
         if rename.change.old != rename.change.new {
             rename.change.lines = number(added).zip(number(deleted));
         }
@@ -372,7 +373,8 @@ fn number(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// Parses git's `--raw --numstat -p -z` output: raw records, counts, an empty record, and the patch.
+/// Parses git's `--raw --numstat -p -z` output: raw records, counts, an empty record, and the
+/// patch.
 fn parse(answer: &[u8]) -> Option<Patch> {
     let mut rest = answer;
     let mut changes = Vec::new();

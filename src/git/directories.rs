@@ -9,8 +9,8 @@ pub(super) struct Directory<'a> {
     pub path: &'a [u8],
     /// The positions in the index of the files directly in this directory, sorted by name.
     pub files: Vec<usize>,
-    /// The names of the directories directly in this directory, sorted, with their positions in the list that
-    /// [`directories`] returns.
+    /// The names of the directories directly in this directory, sorted. Each has its position in
+    /// the list that [`directories`] returns.
     pub directories: Vec<(&'a [u8], usize)>,
 }
 
@@ -30,8 +30,8 @@ impl Directory<'_> {
     }
 }
 
-/// The directories of an index. The root is the first, and each directory comes after its parent. `None` if
-/// the index is not sorted.
+/// The directories of an index. The root is the first, and each directory comes after its parent.
+/// `None` if the index is not sorted.
 pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
     let mut all = vec![Directory::default()];
     // The directories that contain the current entry, outermost first.
@@ -59,7 +59,7 @@ pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
         }
         all[at].files.push(place);
     }
-    // The index sorts directories as if their names ended in a slash, so the order of the names alone
+    // The index sorts a directory as if its name ended in a slash. Without slashes, the order
     // differs.
     all.iter_mut().for_each(|directory| directory.directories.sort_unstable());
     Some(all)

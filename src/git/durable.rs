@@ -1,5 +1,5 @@
-//! Waits for the disk. The objects of a landing are on the disk before the branch moves, and the move is on
-//! the disk before the landing is reported.
+//! Waits for the disk. The objects of a landing are on the disk before the branch moves. The move
+//! is on the disk before the landing is reported.
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,19 @@ use crate::fs::disk;
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// A file of at least this age is surely on the disk. The system writes a file half a minute later by
-/// default, and several minutes later on a laptop that saves power.
+/// A file of at least this age is certainly on the disk. By default the system writes a file after
+/// half a minute, and on a laptop that saves power after several minutes.
 const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
 
 impl Repo {
     /// Waits until all loose objects that any program wrote in the last minutes are on the disk.
     ///
-    /// Objects that git-frites wrote are on the disk already. But git-frites does not write an object that
-    /// exists, and git does not sync loose objects by default. So an object from an attempt's `git add`, or
-    /// of the commit on which a change lands, may have only its name on the disk.
+    /// Objects that git-frites wrote are on the disk already. But git-frites does not write an
+    /// object that exists, and git does not sync loose objects by default. So two kinds of objects
+    /// may have only their names on the disk:
+    ///
+    /// - objects that an attempt's `git add` wrote;
+    /// - objects of the commit on which a change lands.
     pub(super) fn sync_young_objects(&self) -> Result<()> {
         let root = self.common_dir().join("objects");
         if disk::is_in_memory(&root) {
@@ -37,8 +40,8 @@ impl Repo {
         disk::sync(&young)
     }
 
-    /// Waits until these refs (or their deletions) and their reflogs are on the disk, and HEAD and the index
-    /// of this checkout, too.
+    /// Waits until these refs (or their deletions) and their reflogs are on the disk. Also waits
+    /// for HEAD and the index of this checkout.
     pub fn sync_refs(&self, refs: &[&RefName]) -> Result<()> {
         let common = self.common_dir();
         if disk::is_in_memory(common) {
@@ -57,7 +60,7 @@ impl Repo {
     }
 }
 
-/// The entries of a directory that are young and for which `is_kind` is true; none if the directory does not
+/// The young entries of a directory for which `is_kind` is true. None if the directory does not
 /// exist.
 fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<Vec<PathBuf>> {
     let failed = || format!("could not read '{}'", directory.display());

@@ -13,20 +13,21 @@ use crate::git::index::{entry_stat, read_index};
 /// The times that the files of a new checkout get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTimes {
-    /// The second before the one in which the checkout was made, without nanoseconds. Then no file is racily
-    /// clean: git knows that a file is unchanged without reading it. Also, a file that is written later has
-    /// another time in whole seconds. Python compares only whole seconds to find out whether a compiled
-    /// module belongs to its source.
+    /// The second before the one in which the checkout was made, without nanoseconds. Then no file
+    /// is racily clean: git knows that a file is unchanged without reading it.
+    ///
+    /// Also, a file that is written later has another time in whole seconds. Python compares only
+    /// whole seconds to find out whether a compiled module belongs to its source.
     LastSecond,
-    /// The times at which the files are written. This is for worktrees with copied build outputs that are
-    /// younger than the last second: a build tool does not build a source again if the source is older than
-    /// its output.
+    /// The times at which the files are written. This is for worktrees with copied build outputs
+    /// that are younger than the last second. If the sources were older than these outputs, a build
+    /// tool would not build them again.
     Current,
 }
 
 impl FileTimes {
-    /// The times for the files of a checkout in the directory `new`, which was just made; `None` if the files
-    /// keep the times at which they are written.
+    /// The times for the files of a checkout in the directory `new`, which was just made. `None` if
+    /// the files keep the times at which they are written.
     pub(super) fn stamp(self, new: &Path) -> Result<Option<Timestamps>> {
         if self == FileTimes::Current {
             return Ok(None);
@@ -40,8 +41,8 @@ impl FileTimes {
     }
 }
 
-/// Gives `times` to the files that git has just checked out below `root`, and to their entries in `index`.
-/// Does nothing if `times` is `None`.
+/// Gives `times` to the files that git has just checked out below `root`, and to their entries in
+/// `index`. Does nothing if `times` is `None`.
 pub(super) fn set(root: &Path, index: &Path, times: Option<&Timestamps>) -> Result<()> {
     let Some(times) = times else { return Ok(()) };
     set_all(root, index, times).could_not("set the times of files in", root)

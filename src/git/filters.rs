@@ -1,9 +1,9 @@
 //! Confines the filters of our own git calls.
 //!
-//! git starts a filter (`filter.NAME.clean`, gitattributes(5)) in the root of the worktree whose files it reads
-//! or writes. In an attempt's files a filter may run code of the attempt: `python3 -m x` looks for modules in
-//! its current directory first. So a filter can write only to a temporary directory, and to the stores of
-//! git-lfs and git-annex.
+//! git starts a filter (`filter.NAME.clean`, gitattributes(5)) in the root of the worktree whose
+//! files it reads or writes. In an attempt's files, a filter may run code of the attempt. For
+//! example, `python3 -m x` first looks for modules in its current directory. So a filter can write
+//! only to a temporary directory, and to the stores of git-lfs and git-annex.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const STORE_OF_ANNEX: &str = "annex";
 /// The ways to confine a filter.
 #[derive(Clone, Copy, Debug)]
 pub enum FilterConfinement {
-    /// By Landlock, which needs a third of the time.
+    /// By Landlock, which takes a third of the time of a world.
     Landlock,
     /// In a world.
     World,
@@ -41,7 +41,7 @@ pub(super) struct ConfinedFilters {
     confinement: FilterConfinement,
 }
 
-/// The stores to which filters write: that of git-lfs, and that of git-annex. `common` is the common git
+/// The stores to which the filters of git-lfs and git-annex write. `common` is the common git
 /// directory.
 pub(super) fn stores(gix: &gix::Repository, common: &Path) -> [PathBuf; 2] {
     let configured = gix.config_snapshot().string("lfs.storage").unwrap_or_default().to_string();
@@ -50,8 +50,9 @@ pub(super) fn stores(gix: &gix::Repository, common: &Path) -> [PathBuf; 2] {
 }
 
 impl ConfinedFilters {
-    /// The filters that the configuration of a repository names; `None` if it names none, or if `choose` finds
-    /// no confinement. `choose` is called only if there are filters. `common` is the common git directory.
+    /// The filters that the configuration of a repository names. `None` if it names none, or if
+    /// `choose` finds no confinement. `choose` is called only if there are filters. `common` is the
+    /// common git directory.
     pub(super) fn of(
         gix: &gix::Repository,
         common: &Path,
@@ -80,8 +81,9 @@ impl ConfinedFilters {
         Some(ConfinedFilters { commands, stores, confinement })
     }
 
-    /// Confines the filters in `settings`, the settings that a call passes to git, and adds those of the
-    /// configuration. git runs in the worktree `dir`. Filters can write to `temporary`.
+    /// Confines the filters in `settings`, the settings that a call passes to git. Adds the
+    /// confined filters of the configuration. git runs in the worktree `dir`. Filters can write to
+    /// `temporary`.
     pub(super) fn confine(
         &self,
         settings: &mut BTreeMap<String, String>,
@@ -101,7 +103,8 @@ impl ConfinedFilters {
         let start = format!("{temporary} {start} sh -c");
         for (key, command) in settings.iter_mut().filter(|(_, command)| !command.is_empty()) {
             match key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.')) {
-                // git replaces `%f` by the quoted path of the file, and `%%` by `%`, but not in `process`.
+                // git replaces `%f` by the quoted path of the file, and `%%` by `%`, but not in
+                // `process`.
                 Some((_, "clean" | "smudge")) => {
                     let start = start.replace('%', "%%");
                     let inner = shell_words::quote(&with_first_argument(command)).into_owned();
@@ -136,8 +139,8 @@ impl ConfinedFilters {
     }
 }
 
-/// The command of a filter with `"$1"` in place of `%f`, so that the inner shell gets the path as an argument
-/// and does not read it as code.
+/// The command of a filter with `"$1"` in place of `%f`. So the inner shell gets the path as an
+/// argument, and does not read it as code.
 fn with_first_argument(command: &str) -> String {
     let mut rest = command;
     let mut text = String::new();

@@ -1,6 +1,7 @@
-//! Keeps our objects while another git does housekeeping. `git gc --prune=now` deletes objects that no ref
-//! reaches, and `git repack -ad` deletes the packs that hold such objects. Both can delete our new objects,
-//! because a ref is written a moment after the objects that it reaches (`git help gc`, NOTES).
+//! Keeps our objects while another git does housekeeping. `git gc --prune=now` deletes objects that
+//! no ref reaches. `git repack -ad` deletes the packs that have such objects. Both can delete our
+//! new objects, because a ref is written a moment after the objects that it reaches (`git help gc`,
+//! NOTES).
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,8 +24,9 @@ const TRIES: u32 = 30;
 /// After this time without a change of the packs, no other git is at work on the packs.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The file in the git directory in which each process of git-frites notes the time of its last pack. Without
-/// this file the next process would think that another git has made the pack, and would also pack.
+/// The file in the git directory in which each process of git-frites notes the time of its last
+/// pack. Without this file, the next process would think that another git made the pack, and would
+/// pack, too.
 pub(super) const PACKED: &str = "frites-packed";
 
 impl PackChanges {
@@ -41,26 +43,24 @@ impl PackChanges {
 
 /// A ref that will point to a new commit whose objects must all exist.
 pub struct WholeMove<'a> {
-    /// The ref's name.
     pub name: &'a RefName,
-    /// The new commit.
     pub new: &'a Oid,
     /// The value that the ref must have before the move; `None` if it must not exist.
     pub old: Option<&'a Oid>,
-    /// Objects that other refs reach before and after the move. Neither these objects nor the objects that
-    /// they reach are checked.
+    /// Objects that other refs reach before and after the move. They are not checked, nor is
+    /// anything that they reach.
     pub known: &'a [&'a Oid],
 }
 
 impl Repo {
-    /// Points a ref to a new commit. If an object of the commit is missing, fails, and leaves the ref as it
-    /// was. Objects that are reachable from `known` are not checked, because other refs reach them before and
-    /// after the move.
+    /// Points a ref to a new commit. If an object of the commit is missing, fails, and leaves the
+    /// ref as it was. Objects that are reachable from `known` are not checked, because other refs
+    /// reach them before and after the move.
     ///
-    /// A `git gc` or `git repack` that listed the refs before our ref existed may delete our objects even
-    /// after we have verified them. So while another git may be at work on objects, the objects that are not
-    /// reachable from `known` go into a pack. A running collection does not delete packs that were made after
-    /// its start, and a later collection sees the ref.
+    /// A `git gc` or `git repack` may have listed the refs before our ref existed. Then it may
+    /// delete our objects even after we have verified them. So while another git may be at work on
+    /// objects, the objects that `known` does not reach go into a pack. A running collection does
+    /// not delete packs that were made after its start, and a later collection sees the ref.
     pub fn set_ref_whole(
         &self,
         name: &RefName,
@@ -86,15 +86,16 @@ impl Repo {
         }
     }
 
-    /// Moves each ref back, the last ref first. Goes on if a ref cannot be moved: nothing could be stored on
-    /// top of a damaged commit, so as few refs as possible may stay at such a commit. Returns the first
-    /// error.
+    /// Moves the refs back, the last ref first. If a ref cannot be moved, goes on, and returns the
+    /// first error at the end. Nothing can be stored on top of a damaged commit, so as few refs as
+    /// possible may stay at one.
     fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let mut all = Ok(());
         for WholeMove { name, new, old, .. } in moves.iter().rev() {
             let moved = self.update_ref(name, *old, Some(new), why);
             if moved.is_ok() {
-                // The reflog still names the lost commit, and `git fsck` would report that as damage.
+                // The reflog still names the lost commit, and `git fsck` would report that as
+                // damage.
                 let _ = fs::remove_file(self.common_dir().join("logs").join(name.as_str()));
             }
             all = all.and(moved);
@@ -102,31 +103,30 @@ impl Repo {
         all
     }
 
-    /// Keeps the objects of `new`, a commit to which a ref now points, even if running housekeeping has not
-    /// seen that ref. Fails if one of the objects is gone already.
+    /// Keeps the objects of `new`, a commit to which a ref now points, even if running housekeeping
+    /// did not see that ref. Fails if one of the objects is already gone.
     pub fn keep_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         self.pack_beside_housekeeping(new, known)?;
         self.require_whole(new, known)
     }
 
-    /// Fails if an object is missing that is reachable from `new`, and not from `known`.
+    /// Fails if an object that is reachable from `new`, and not from `known`, is missing.
     pub fn require_whole(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
         if trees::is_whole(self, new, known) {
             return Ok(());
         }
-        // git would read a commit from the commit graph if the commit is in it, and would not notice that the
-        // commit's object is gone.
+        // From the commit graph, git would read a commit without noticing that its object is gone.
         let call = self.git().call("-c").args(["core.commitGraph=false", "rev-list", "--objects"]);
         call.args(["--quiet", new.as_str(), "--not"])
             .args(known.iter().map(|oid| oid.as_str()))
             .run()
     }
 
-    /// If another git may be at work on objects, packs the objects that are reachable from `new`, and not
-    /// from `known`.
+    /// If another git may be at work on objects, packs the objects that are reachable from `new`
+    /// and not from `known`.
     fn pack_beside_housekeeping(&self, new: &Oid, known: &[&Oid]) -> Result<()> {
-        // The lock is held until the pack is noted as ours. Otherwise another thread could think that another
-        // git has made it.
+        // The lock is held until the pack is noted as ours. Otherwise another thread could take it
+        // for a pack of another git.
         let mut changes = self.pack_changes.lock();
         if !self.is_at_work(&mut changes) {
             return Ok(());
@@ -144,15 +144,15 @@ impl Repo {
         Ok(())
     }
 
-    /// True if another git may be at work on objects. Then an object that gix finds may be in a pack that is
+    /// True if another git may be at work on objects. Then gix may find an object in a pack that is
     /// deleted, but still open in this process.
     pub fn is_beside_housekeeping(&self) -> bool {
         self.is_at_work(&mut self.pack_changes.lock())
     }
 
     fn is_at_work(&self, changes: &mut PackChanges) -> bool {
-        // This is called even during a collection, so that a change by another git is noted before a pack of
-        // ours hides it.
+        // This is called even during a collection. It must note a change by another git before a
+        // pack of ours hides that change.
         let changed = self.packs_changed_lately(changes);
         self.is_collecting_garbage() || changed
     }
@@ -180,16 +180,17 @@ impl Repo {
         is_young(changes.foreign) && self.has_packs()
     }
 
-    /// True if there is a pack. Without a pack nothing can be deleted, and the directory is young only
-    /// because the repository is new.
+    /// True if there is a pack. Without a pack, nothing can be deleted. The directory is then young
+    /// only because the repository is new.
     fn has_packs(&self) -> bool {
         let packs = fs::read_dir(self.common_dir().join("objects/pack"));
         let mut files = packs.into_iter().flatten().flatten();
         files.any(|file| file.path().extension().is_some_and(|extension| extension == "pack"))
     }
 
-    /// Does `work`, and repeats it if it fails during housekeeping with an error that housekeeping can cause.
-    /// Housekeeping deletes objects, moves objects into packs, and moves refs into `packed-refs`.
+    /// Does `work`. If it fails during housekeeping with an error that housekeeping can cause, does
+    /// it again. Housekeeping deletes objects, moves objects into packs, and moves refs into
+    /// `packed-refs`.
     pub fn retry_during_gc<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut first: Option<Error> = None;
         let mut tries = 0;
@@ -219,26 +220,29 @@ impl Repo {
         }
     }
 
-    /// A value that changes when a collection begins or ends, and when the packs or the packed refs change.
+    /// A value that changes when a collection begins or ends, and when the packs or the packed refs
+    /// change.
     fn housekeeping(&self) -> [Option<SystemTime>; 3] {
         ["gc.pid", "objects/pack", "packed-refs"]
             .map(|name| fs::metadata(self.common_dir().join(name)).and_then(|m| m.modified()).ok())
     }
 
-    /// True if a `git gc` is running. `gc.pid` has the process id and the host of that git until it ends.
+    /// True if a `git gc` is running. `gc.pid` has the process id and the host of that git until it
+    /// ends.
     fn is_collecting_garbage(&self) -> bool {
         let Ok(text) = regular::read_text(&self.common_dir().join("gc.pid")) else { return false };
         let pid =
             text.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        // If the process belongs to another user, the error is EPERM, and the process counts as running.
+        // If the process belongs to another user, the error is EPERM, and the process counts as
+        // running.
         pid.is_none_or(|pid| {
             rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
         })
     }
 }
 
-/// True if a garbage collection can cause such an error. git words the loss of an object in many ways, so
-/// every failed git (`GitExit`) counts. A full disk or an interrupt does not count.
+/// True if a garbage collection can cause such an error. git has many messages for the loss of an
+/// object, so every failed git (`GitExit`) counts. A full disk or an interrupt does not count.
 fn may_be_caused_by_gc(cause: &Cause) -> bool {
     use Cause::*;
     matches!(cause, GitExit | Locked | RefMoved | Damaged | NotFound)
@@ -248,7 +252,7 @@ fn may_be_caused_by_gc(cause: &Cause) -> bool {
 mod tests {
     use super::*;
 
-    /// The number of times that [`Repo::retry_during_gc`] tries work that fails with this error during a
+    /// How many times [`Repo::retry_during_gc`] tries work that fails with this error during a
     /// collection.
     fn tries(cause: &Cause) -> u32 {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -298,7 +302,8 @@ mod tests {
         PackChanges { foreign: Some(long_ago), ..kept }.keep(&file).expect("written");
         assert!(!process().is_beside_housekeeping(), "only we have packed");
         assert!(first.is_beside_housekeeping(), "it has seen the other git itself");
-        // The file is ignored if it is damaged, or if its times are older than the last change of the packs.
+        // The file is ignored if it is damaged, or if its times are older than the last change of
+        // the packs.
         let overflow = r#"{"own":{"secs_since_epoch":18446744073709551615,"nanos_since_epoch":0}}"#;
         for text in ["", "1 1\n", r#"{"own":null}"#, overflow] {
             fs::write(&file, text).expect("written");

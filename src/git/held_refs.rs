@@ -1,5 +1,5 @@
-//! Holds the refs of one run in memory while commands run, because a command could delete or redirect refs on
-//! the disk. Such refs are restored from memory.
+//! Holds the refs of one run in memory while commands run. A command could delete or redirect refs
+//! on the disk. Such refs are restored from memory.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
@@ -12,8 +12,8 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The refs of a run as git-frites left them, with their reflogs. [`HeldRefs::restore`] compares them with
-/// the refs on the disk.
+/// The refs of a run as git-frites left them, with their reflogs. [`HeldRefs::restore`] compares
+/// them with the refs on the disk.
 pub struct HeldRefs {
     run: Name,
     held: BTreeMap<RefName, HeldRef>,
@@ -26,8 +26,8 @@ struct HeldRef {
     log: Vec<u8>,
 }
 
-/// A move of a ref that was made neither by git-frites for a person nor by a capture. A value is an object
-/// id, or `ref: ` with the target of a symbolic ref.
+/// A move of a ref that was made neither by git-frites for a person nor by a capture. A value is an
+/// object id, or `ref: ` with the target of a symbolic ref.
 pub struct ForeignMove {
     /// The ref.
     pub name: RefName,
@@ -35,8 +35,8 @@ pub struct ForeignMove {
     pub from: Option<String>,
     /// The value that was found; `None` if the ref is gone.
     pub to: Option<String>,
-    /// The result of restoring the ref, or of removing the ref if it is new. `None` if the ref is left as it
-    /// is, because a person may have fetched it.
+    /// The result of restoring the ref, or of removing it if it is new. `None` if the ref stays as
+    /// it is, because a person may have fetched it.
     pub put_back: Option<Result<()>>,
 }
 
@@ -52,9 +52,10 @@ impl HeldRefs {
         Ok(all)
     }
 
-    /// Returns the moves of refs since the last call that were made neither by git-frites for a person nor by
-    /// a capture. Restores a ref that is gone, that has become symbolic, or whose new commit does not contain
-    /// the old one. Removes or restores every ref that an attempt moved by calling git-frites.
+    /// Returns the moves of refs since the last call that were made neither by git-frites for a
+    /// person nor by a capture. Restores a ref in three cases: it is gone, it has become symbolic,
+    /// or its new commit does not contain the old one. Also undoes every move that an attempt made
+    /// by calling git-frites.
     pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
         self.note_own_moves(repo);
         let now = list(repo, &self.run)?;
@@ -86,9 +87,9 @@ impl HeldRefs {
         self.held.extend(value.map(|value| (name.clone(), HeldRef { value, log })));
     }
 
-    /// Restores or removes a ref that somebody else changed. Fast-forwards and new refs are kept, because
-    /// they may come from a fetch. Refs with outcomes are always reverted: if they came from a fetch, the
-    /// person can fetch again.
+    /// Restores or removes a ref that somebody else changed. Fast-forwards and new refs are kept,
+    /// because they may come from a fetch. Refs with outcomes are always reverted; if they came
+    /// from a fetch, the person can fetch again.
     fn undo(&self, repo: &Repo, name: &RefName, to: Option<&str>) -> Result<Option<Result<()>>> {
         // An outcome that git-frites did not store could make another candidate win.
         let by_attempt =
@@ -119,15 +120,16 @@ impl HeldRefs {
     }
 }
 
-/// True if git-frites moved a ref to the value `to` for a person, or if the ref keeps a capture (or the file
-/// times of a capture) that an attempt made by calling git-frites.
+/// True if git-frites moved a ref to the value `to` for a person. Also true for the ref of a
+/// capture, or of its file times, that an attempt made by calling git-frites.
 fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
     let is_capture = !name.contains("/@") || name.contains("/@mtimes/");
     Ok(!to.starts_with(LINK) && repo.reflog_claims_us(name, is_capture)?)
 }
 
-/// The refs of a run with their values. A ref that cannot be read is left out, as in git's own lists.
+/// The refs of a run with their values. A ref that cannot be read is left out, as in git's own
+/// lists.
 fn list(repo: &Repo, run: &Name) -> Result<RefValues> {
     repo.ref_values(&format!("refs/frites/{run}/"))
 }

@@ -10,9 +10,9 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The paths in `paths` that git ignores by the `.gitignore` files of `base` and the user's own rules, each with
-/// the path that the rules match: the path itself, or the outermost ignored directory above it. The path of a
-/// directory ends in a slash.
+/// The paths in `paths` that git ignores by the `.gitignore` files of `base` and the user's own
+/// rules. Each has the path that the rules match: the path itself, or the outermost ignored
+/// directory above it. The path of a directory ends in a slash.
 pub fn ignored<'p>(
     repo: &Repo,
     base: &Oid,
@@ -30,7 +30,8 @@ pub fn ignored<'p>(
         rules.at_entry(path.as_bstr(), Some(mode)).is_ok_and(|rule| rule.is_excluded())
     };
     for path in paths {
-        // `parents` returns the outermost directory first, and for a directory also its path without the slash.
+        // `parents` returns the outermost directory first. For a directory, it also returns the
+        // path without the slash.
         let directory = path.parents().find(|above| is_ignored(above, Mode::DIR));
         let matched = directory.or_else(|| {
             (!path.ends_with(b"/") && is_ignored(path, Mode::FILE)).then(|| path.clone())

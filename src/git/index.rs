@@ -1,7 +1,8 @@
-//! Reads and writes index files, and makes trees in temporary indexes, so that no other index is touched.
+//! Reads and writes index files. Makes trees in temporary indexes, so that no other index is
+//! touched.
 //!
-//! `write_without_files` saves processor time: with `git read-tree` in its place, the row "apply --judged" of
-//! `make bench` takes 1.5 times as much at 1,000 files, and 3 times as much at 10,000.
+//! `write_without_files` saves processor time. With `git read-tree` in its place, the row "apply
+//! --judged" of `make bench` takes 1.5 times as much at 1,000 files, and 3 times as much at 10,000.
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +27,8 @@ use crate::model::oid::Oid;
 
 /// Reads an index file. Like git, does not verify the checksum.
 ///
-/// gix gets the bytes and not the file, because gix would map the file into memory. If an attempt made the
-/// file shorter at that moment, a signal (SIGBUS) would end this process.
+/// gix gets the bytes and not the file, because it would map a file into memory. If an attempt then
+/// made the file shorter, a signal (SIGBUS) would end this process.
 pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
     let (bytes, times) = regular::read_with_metadata(file)
         .map_err(|e| Error::fatal(format!("could not read '{}': {e}", file.display())))?;
@@ -36,7 +37,8 @@ pub(super) fn read_index(file: &Path) -> Result<gix::index::File> {
     Ok(gix::index::File::from_state(state, file))
 }
 
-/// Parses the bytes of an index file. If the index is split, also reads the shared index beside the file.
+/// Parses the bytes of an index file. If the index is split, also reads the shared index beside the
+/// file.
 fn parse_whole(file: &Path, bytes: &[u8], time: FileTime) -> Result<State> {
     let state = parse_index(bytes, time)?;
     match state.link() {
@@ -57,8 +59,8 @@ pub(super) fn entries_of(bytes: &[u8], directory: &Path) -> Option<State> {
     parse_whole(&directory.join("index"), bytes, FileTime::zero()).ok()
 }
 
-/// Replaces each entry of a sparse index that stands for a directory by entries for the files in that
-/// directory. `None` if a tree cannot be read, or if there are too many files.
+/// Replaces each directory entry of a sparse index by entries for the files in that directory.
+/// `None` if a tree cannot be read, or if there are too many files.
 pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> {
     let is_directory = |entry: &gix::index::Entry| entry.mode == Mode::DIR;
     let directories = index.entries().iter().filter(|entry| is_directory(entry));
@@ -90,15 +92,17 @@ pub(super) fn expand(repo: &gix::Repository, mut index: State) -> Option<State> 
     Some(index)
 }
 
-/// The bytes of an index file with only these entries and cached trees. The checksum is null, as with
-/// `index.skipHash`: computing it would take longer than all the rest, and git does not verify it.
+/// The bytes of an index file with only these entries and cached trees. The checksum is null, as
+/// with `index.skipHash`. Computing it would take longer than all the rest, and git does not verify
+/// it.
 pub(super) fn encoded(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = encoded_without_checksum(index, trees)?;
     bytes.extend_from_slice(SHA1.null().as_slice());
     Ok(bytes)
 }
 
-/// The bytes of [`encoded`], but with the checksum, because programs other than git may read the file.
+/// The same bytes as [`encoded`] with a real checksum, because other programs than git may read the
+/// file.
 pub(super) fn encoded_with_checksum(index: &State, trees: Option<&Tree>) -> Result<Vec<u8>> {
     let mut bytes = encoded_without_checksum(index, trees)?;
     let mut hasher = gix::hash::hasher(SHA1);
@@ -128,14 +132,14 @@ fn unmade(e: &dyn Display) -> Error {
 
 const SHA1: gix::hash::Kind = gix::hash::Kind::Sha1;
 
-/// The options to decode with one thread. By default gix starts a thread to read the extensions, and starting
-/// it takes longer than reading them.
+/// The options to decode with one thread. By default gix starts a thread to read the extensions.
+/// Starting it takes longer than reading them.
 fn one_thread() -> DecodeOptions {
     DecodeOptions { thread_limit: Some(1), ..Default::default() }
 }
 
-/// The entries of a split index and of the shared index that it refers to. gix reads copies of both files,
-/// because an attempt could truncate the originals while gix reads them.
+/// The entries of a split index and of the shared index that it refers to. gix reads copies of both
+/// files, because an attempt could truncate the originals in the meantime.
 fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<State> {
     let failed = || format!("could not read the split index '{}'", file.display());
     let name = format!("sharedindex.{}", link.shared_index_checksum);
@@ -150,14 +154,15 @@ fn dissolved(file: &Path, bytes: &[u8], time: FileTime, link: &Link) -> Result<S
     Ok(state)
 }
 
-/// Opens an index; `None` if it cannot be read. The checksum need not be verified: each entry is compared
-/// with its file, and a damaged id names no object.
+/// Opens an index; `None` if it cannot be read. The checksum need not be verified, because each
+/// entry is compared with its file. A damaged id names no object.
 pub(super) fn open_index(path: &Path) -> Option<gix::index::File> {
     read_index(path).ok()
 }
 
-/// Writes an index of a tree whose files are not in the work tree. Each entry is marked as skip-worktree, so
-/// that git does not look for its file. Looking for files took most of the time of a commit.
+/// Writes an index of a tree whose files are not in the work tree. Each entry is marked
+/// skip-worktree, so that git does not look for its file. The search for files took most of the
+/// time of a commit.
 pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Result<()> {
     let gix = repo.gix();
     let id = from_oid(tree)?;
@@ -169,8 +174,8 @@ pub(super) fn write_without_files(repo: &Repo, tree: &Oid, file: &Path) -> Resul
     fs::write(file, encoded(&index, Some(&trees))?).could_not("write", file)
 }
 
-/// The entry of a path in `index`. `position` is the position of the path in another index. That position is
-/// tried first, because most paths have the same position in both indexes.
+/// The entry of a path in `index`. `position` is the path's position in another index, and is tried
+/// first: most paths have the same position in both.
 pub(super) fn entry_at<'a>(
     index: &'a State,
     position: usize,
@@ -180,7 +185,8 @@ pub(super) fn entry_at<'a>(
     there.or_else(|| index.entry_by_path(path))
 }
 
-/// The cache tree extension for a tree: the tree and the trees below it, with the number of files in each.
+/// The cache tree extension for a tree: the tree and the trees below it, with the number of files
+/// in each.
 pub(super) fn cached_trees(gix: &gix::Repository, tree: &Oid) -> Result<Tree> {
     collect_trees(gix, from_oid(tree)?).map_err(|e| unmade(&e))
 }
@@ -190,8 +196,8 @@ fn collect_trees(gix: &gix::Repository, root: ObjectId) -> gix::Result<Tree> {
         let name = name.iter().copied().collect();
         Tree { name, id, num_entries: Some(0), children: Vec::new() }
     };
-    // Each tree comes after its parent, and has the parent's position. An attempt can make so many levels that a
-    // recursion would overflow the stack.
+    // Each tree comes after its parent, and has the parent's position. This is not recursive,
+    // because an attempt can make enough levels to overflow the stack.
     let mut all = vec![(node(b"", root), 0)];
     let mut at = 0;
     while at < all.len() {
@@ -240,17 +246,14 @@ impl ScratchIndex {
         Ok(scratch)
     }
 
-    /// git with this index.
     pub fn git(&self) -> &Git {
         &self.git
     }
 
-    /// The directory of the index file.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Makes these edits in the index.
     pub fn edit(&self, edits: IndexEdits) -> Result<()> {
         edits.apply(self.git.call("update-index"))
     }
@@ -277,21 +280,19 @@ pub fn edited_tree(repo: &Repo, tree: &Oid, edits: IndexEdits) -> Result<Oid> {
     scratch.write_tree()
 }
 
-/// Entries to set in an index and to remove from it, in the form that `git update-index
-/// --index-info` reads.
+/// Entries to set in an index and to remove from it, as input for `git update-index --index-info`.
 #[derive(Default)]
 pub struct IndexEdits {
     lines: Vec<u8>,
 }
 
 impl IndexEdits {
-    /// True if there are no edits.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// Sets the entry of a path to this mode (in octal) and object. The new entry has no times, so git reads
-    /// its file again.
+    /// Sets the entry of a path to this mode (in octal) and object. The new entry has no times, so
+    /// git reads the file again.
     pub fn set(&mut self, mode: impl Display, object: impl Display, path: &[u8]) {
         self.push(format_args!("{mode} {object}"), path);
     }
@@ -301,8 +302,8 @@ impl IndexEdits {
         self.push(format_args!("{mode} {object} {stage}"), path);
     }
 
-    /// Removes a path, with all its stages. `any` can be any object id of the repository: git expects a null
-    /// id of the same length.
+    /// Removes a path with all its stages. `any` can be any object id of the repository. It shows
+    /// how long git expects the null id to be.
     pub fn remove(&mut self, path: &[u8], any: &Oid) {
         self.push(format_args!("0 {}", any.null()), path);
     }
@@ -322,8 +323,8 @@ impl IndexEdits {
 /// The stat data of a file as an index holds it: the lower 32 bits of each number.
 pub(super) fn entry_stat(stat: &rustix::fs::Stat) -> Stat {
     let size = match stat.st_size as u32 {
-        // The size is a multiple of 4 GiB. Like git, this sets the highest bit, so that the file does not
-        // look empty.
+        // The size is a multiple of 4 GiB. Like git, this sets the highest bit. Otherwise the file
+        // would look empty.
         0 if stat.st_size != 0 => 1 << 31,
         size => size,
     };

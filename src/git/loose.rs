@@ -1,8 +1,8 @@
-//! Reads loose objects with few system calls. gix makes six system calls for each object. Two of them make
-//! and remove a memory map, which interrupts all other threads.
+//! Reads loose objects with few system calls. gix makes six system calls for each object. Two of
+//! them make and remove a memory map, which interrupts all other threads.
 //!
-//! Without this module, some rows of `make bench` (1,000 files) take more processor time: "capture of 8" 2.2
-//! times as much, "judge again" 1.5, `status` over 100 runs 1.4, and "spawn of 1" 1.2.
+//! Without this module, some rows of `make bench` (1,000 files) take more processor time: "capture
+//! of 8" 2.2 times as much, "judge again" 1.5, `status` over 100 runs 1.4, and "spawn of 1" 1.2.
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::fs::directory::DIRECTORY;
 /// If a loose object has this many compressed bytes or more, gix reads it.
 const LARGE: usize = 64 << 10;
 
-/// An object that has at most this many bytes, with its header, is inflated in one step. The records of
+/// An object of at most this many bytes, with its header, is inflated in one step. The records of
 /// git-frites are that small.
 const BEGINNING: usize = 4 << 10;
 
@@ -39,12 +39,14 @@ impl LooseObjects {
         }
     }
 
-    /// Reads an object of this kind into `content`. Returns `None` if the object is not loose, is of another
-    /// kind, is large, or is damaged. Then the caller uses gix to read the object or to report the error.
+    /// Reads an object of this kind into `content`. Returns `None` if the object is not loose, is
+    /// of another kind, is large, or is damaged. Then the caller lets gix read the object or report
+    /// the error.
     pub fn read(&mut self, kind: Kind, id: &ObjectId, content: &mut Vec<u8>) -> Option<()> {
         let name = id.to_string();
         let (directory, file) = name.split_at(2);
-        // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for a writer.
+        // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for
+        // a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let path = format!("{directory}/{file}");
         let file = rustix::fs::openat(self.directory.as_ref()?, path, flags, Mode::empty()).ok()?;

@@ -43,15 +43,14 @@ pub struct Conflicts {
 /// One side's version of a conflicted path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStage {
-    /// The stage's mode.
     pub mode: EntryMode,
-    /// The stage's blob.
     pub blob: Oid,
     /// 1 for the base, 2 for the merge's first side, 3 for the side that is merged into it.
     pub number: u8,
 }
 
-/// Paths that are in one conflict with each other, e.g. both new names of a file that each side has renamed.
+/// Paths that are in one conflict with each other, e.g. both new names of a file that each side has
+/// renamed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGroup {
     /// The group's paths, sorted.
@@ -60,8 +59,8 @@ pub struct ConflictGroup {
     pub kinds: Vec<String>,
 }
 
-/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` can be any
-/// revisions; conflict markers show them as they are given.
+/// Merges `theirs` into `ours` over `base` without touching any checkout. `ours` and `theirs` can
+/// be any revisions. Conflict markers show them as they are given.
 pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeResult> {
     let call = git.call("merge-tree").args(["--write-tree", "-z", "--messages"]);
     let output = call.arg(format!("--merge-base={base}")).args([ours, theirs]).output()?;
@@ -78,8 +77,8 @@ pub fn merge(git: &Git, base: &Oid, ours: &str, theirs: &str) -> Result<MergeRes
     }
 }
 
-/// Parses what `git merge-tree` prints after the tree: the entries of conflicted paths, an empty record, and
-/// the messages.
+/// Parses the output of `git merge-tree` after the tree: the entries of conflicted paths, an empty
+/// record, and the messages.
 fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
     let mut records = answer.split(|b| *b == 0);
     let mut stages: BTreeMap<TreePath, Vec<IndexStage>> = BTreeMap::new();
@@ -99,7 +98,7 @@ fn parse(tree: Oid, answer: &[u8]) -> Option<Conflicts> {
         let mut paths: Vec<TreePath> = records.by_ref().take(count).map(TreePath::new).collect();
         let kind = records.next()?;
         let message = records.next()?;
-        // The kind in the message is more precise than the kind in the record, which is `contents` even for
+        // The kind in the message is more precise. The kind in the record is `contents` even for
         // `add/add`.
         let within = |text: &[u8]| {
             let text = String::from_utf8_lossy(text).into_owned();
@@ -151,7 +150,8 @@ impl Conflicts {
     }
 }
 
-/// The mode and object of a path in `tree`, which is a tree or a commit; `None` if `tree` does not have it.
+/// The mode and object of a path in `tree`, a tree or a commit. `None` if `tree` does not have the
+/// path.
 pub fn entry(repo: &Repo, tree: &Oid, path: &TreePath) -> Result<Option<(EntryMode, Oid)>> {
     let found = repo.entry(tree, path.as_bstr())?;
     Ok(found.map(|(mode, id)| (mode, to_oid(id))))

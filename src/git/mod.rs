@@ -1,5 +1,5 @@
-//! The only module that uses git. It uses gix to read in process, and the git program where gix would not do
-//! the same as git.
+//! The only module that uses git. It uses gix to read in process, and the git program where gix
+//! would not do the same as git.
 pub mod capture;
 pub mod cli;
 pub mod commit;

@@ -2,23 +2,20 @@
 use gix::objs::tree::EntryKind;
 use strum::{Display, EnumString};
 
-/// The kind of an entry in a tree or in an index. It is displayed as six octal digits, as git prints them, and
-/// parsed from such digits alone.
+/// The kind of an entry in a tree or in an index. It is displayed as six octal digits, like git
+/// does, and parsed only from such digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString)]
 pub enum EntryMode {
-    /// No entry: in git's output, the mode of a path on the side of a comparison that does not have the path.
+    /// No entry. This is git's mode for a path that one side of a comparison does not have.
     #[strum(serialize = "000000")]
     Absent,
-    /// A directory.
     #[strum(serialize = "040000")]
     Directory,
     /// A file that nobody may execute.
     #[strum(serialize = "100644")]
     File,
-    /// An executable file.
     #[strum(serialize = "100755")]
     Executable,
-    /// A symbolic link.
     #[strum(serialize = "120000")]
     Link,
     /// A submodule; the entry is the id of a commit.

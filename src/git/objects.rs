@@ -1,9 +1,9 @@
-//! Writes objects in process. Several objects are written under temporary names first, and get their names
-//! only when all of them are on the disk. So after a power cut there is no object without its content, and no
-//! ref to such an object.
+//! Writes objects in process. Objects are first written under temporary names. They get their names
+//! only when all of them are on the disk. So after a power cut there is no object without its
+//! content, and no ref to such an object.
 //!
-//! git would need one process for each kind of object, and would give each object its name before the next
-//! object is on the disk.
+//! git would need one process for each kind of object. It would also name each object before the
+//! next one is on the disk.
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ const TEMPORARY: &str = "tmp_obj_";
 pub struct NewObjects {
     directory: PathBuf,
     written: BTreeMap<ObjectId, TempPath>,
-    /// The compressor is reused for each object, because making one takes longer than compressing a small
+    /// The compressor is reused for each object. Making one takes longer than compressing a small
     /// object.
     compressor: Option<Compress>,
 }
@@ -48,8 +48,8 @@ impl Repo {
 }
 
 impl NewObjects {
-    /// Adds an object, and returns its id. If the object exists as a loose object, it is not written again:
-    /// its file gets the current time, so that `git prune` does not delete it.
+    /// Adds an object, and returns its id. An object that already exists as a loose object is not
+    /// written again. Its file gets the current time, so that `git prune` does not delete it.
     pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<ObjectId> {
         let id = gix::objs::compute_hash(gix::hash::Kind::Sha1, kind, bytes);
         let id = id.map_err(|e| Error::internal(format!("an object cannot be named: {e}")))?;
@@ -87,7 +87,6 @@ impl NewObjects {
         Ok(stream)
     }
 
-    /// Adds a tree.
     pub fn add_tree(&mut self, tree: &Tree) -> Result<ObjectId> {
         let mut bytes = Vec::new();
         tree.write_to(&mut bytes)
@@ -95,7 +94,8 @@ impl NewObjects {
         self.add(Kind::Tree, &bytes)
     }
 
-    /// Adds a commit by git-frites with the current date. A parent that is given twice becomes a parent once.
+    /// Adds a commit by git-frites with the current date. A parent that is given twice becomes a
+    /// parent once.
     pub fn add_commit<'a>(
         &mut self,
         tree: &Oid,
@@ -105,7 +105,8 @@ impl NewObjects {
         self.add_commit_of(now(), tree, parents, message)
     }
 
-    /// Adds a commit by git-frites with this date. A parent that is given twice becomes a parent once.
+    /// Adds a commit by git-frites with this date. A parent that is given twice becomes a parent
+    /// once.
     pub fn add_commit_of<'a>(
         &mut self,
         date: Time,
@@ -153,8 +154,8 @@ impl NewObjects {
         disk::sync(&self.written.values().collect::<Vec<_>>())?;
         let places: Vec<PathBuf> =
             self.written.keys().map(|id| place_in(&self.directory, id)).collect();
-        // New directories get the mode of `objects`, so that other users can use them in a shared repository
-        // (`core.sharedRepository`).
+        // New directories get the mode of `objects`. So other users can use them in a shared
+        // repository (`core.sharedRepository`).
         let mode = fs::metadata(&self.directory).map_or(0o755, |meta| meta.mode() & 0o7777);
         for (place, path) in places.iter().zip(self.written.into_values()) {
             let failed = || format!("could not write '{}'", place.display());
@@ -200,8 +201,8 @@ fn freshen(object: &Path) -> bool {
 }
 
 impl Repo {
-    /// True if the repository has an object as a loose object. This asks the disk, because gix also finds an
-    /// object in a deleted pack that is still open in this process.
+    /// True if the repository has an object as a loose object. Asks the disk, because gix also
+    /// finds objects in a deleted pack that is still open in this process.
     pub(super) fn is_loose(&self, id: &ObjectId) -> bool {
         place_in(&self.common_dir().join("objects"), id).exists()
     }
@@ -216,9 +217,9 @@ impl Repo {
         self.store_all(add).map(to_oid)
     }
 
-    /// Writes the objects that `add` adds, and returns what `add` returns. Waits for the disk only once for
-    /// all objects. If a file or directory is gone, tries again: a `git prune` removes temporary files and
-    /// empty directories.
+    /// Writes the objects that `add` adds, and returns the value that `add` returns. Waits for the
+    /// disk only once for all objects. If a file or directory is gone, tries again: a `git prune`
+    /// removes temporary files and empty directories.
     pub fn store_all<T>(&self, add: impl Fn(&mut NewObjects) -> Result<T>) -> Result<T> {
         repeat(
             PAUSES,
@@ -296,7 +297,8 @@ mod tests {
         repo.new_objects().add(Kind::Blob, b"dropped").expect("written");
         assert_eq!(git(&["count-objects"]).split(' ').next(), Some("6"));
 
-        // A ref moves only if the given old value is right, and its reflog says that git-frites moved it.
+        // A ref moves only if the given old value is right, and its reflog says that git-frites
+        // moved it.
         let name = RefName::new("refs/frites/1/c1");
         repo.update_ref(&name, Some(&root), None, "first").expect("new");
         assert!(repo.update_ref(&name, Some(&child), None, "again").is_err());
@@ -308,8 +310,8 @@ mod tests {
         assert_eq!(log, "git-frites git-frites: second\ngit-frites git-frites: first");
         assert!(repo.reflog_claims_us(&name, false).expect("readable"));
 
-        // The reflog of a process that was killed after it wrote the line about a move, and before it wrote
-        // the ref.
+        // This is the reflog of a process that was killed after it wrote the line about a move, and
+        // before it wrote the ref.
         let file = directory.path().join(".git/logs").join(name.as_str());
         let lines = fs::read_to_string(&file).expect("readable");
         let add = |from: &Oid, to: &Oid, why: &str| {

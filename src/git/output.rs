@@ -45,8 +45,8 @@ impl Output {
     }
 }
 
-/// True if a call failed because it did not find an object or could not write one. If another git is
-/// collecting garbage, the same call may succeed a moment later.
+/// True if a call did not find an object or could not write one. If another git is collecting
+/// garbage, the same call may succeed a moment later.
 pub(super) fn may_be_moving(output: &Output) -> bool {
     cause_of(output.code, &output.stderr) == Cause::Damaged
         || output.stderr.lines().any(|line| {
@@ -66,10 +66,13 @@ struct GitFailure {
     stderr: String,
 }
 
-/// The phrases in git's messages that tell the cause of a failure, with `|` between them; our own calls run with
-/// `LC_ALL=C`. The first cause that matches is used, because a full disk can also leave unreadable objects behind.
+/// Phrases in git's messages that tell the cause of a failure, with `|` between them. Our own calls
+/// run with `LC_ALL=C`. The first cause that matches is used, because a full disk can also leave
+/// unreadable objects behind.
+///
 /// `ID` stands for an object id. Without `ID`, the phrase `Could not read` would also match
-/// `Could not read from remote repository`, git's message if the remote is offline during a lazy fetch.
+/// `Could not read from remote repository`. git prints that if the remote is offline during a lazy
+/// fetch.
 const CAUSES: [(Cause, &str); 4] = [
     (Cause::StorageFull, "No space left on device|Disk quota exceeded"),
     (Cause::RefMoved, "but expected|reference already exists|unable to resolve reference"),
@@ -86,10 +89,10 @@ const CAUSES: [(Cause, &str); 4] = [
     ),
 ];
 
-/// The cause of a failed call, from its exit code and from what git printed.
+/// The cause of a failed call, from its exit code and git's messages.
 fn cause_of(code: i32, stderr: &str) -> Cause {
-    // These are 128 + SIGINT, SIGKILL and SIGTERM. 128 + SIGHUP (129) is not listed, because it is also the
-    // code of git's usage errors.
+    // These are 128 + SIGINT, SIGKILL and SIGTERM. 128 + SIGHUP (129) is not listed, because git
+    // also exits with 129 after a usage error.
     if matches!(code, 130 | 137 | 143) {
         return Cause::Interrupted;
     }
@@ -103,7 +106,7 @@ fn cause_of(code: i32, stderr: &str) -> Cause {
     named.map_or(Cause::GitExit, |(cause, _)| cause.clone())
 }
 
-/// True if a message has this phrase outside of quotation marks, where git puts names.
+/// True if a message has this phrase outside of quotation marks. git puts names in quotation marks.
 fn says(message: &str, phrase: &str) -> bool {
     let before_id = phrase.strip_suffix("ID");
     let phrase = before_id.unwrap_or(phrase);

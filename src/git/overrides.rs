@@ -1,8 +1,9 @@
-//! The settings, and the git directory, that our own git calls use in place of the repository's. Overrides
-//! are set while commands run, and after a command has changed the repository's configuration.
+//! The settings, and the git directory, that our own git calls use in place of the repository's.
+//! Overrides are set while commands run, and after a command has changed the repository's
+//! configuration.
 //!
-//! Each repository has one [`Overrides`]. Every [`crate::git::cli::Git`] for the repository shares it, so a
-//! change affects the next call. The module `integrity` makes the changes.
+//! Each repository has one [`Overrides`]. Every [`crate::git::cli::Git`] for the repository shares
+//! it, so a change affects the next call. The module `integrity` makes the changes.
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,8 @@ use crate::fs::regular;
 use crate::git::config_key::key_bytes;
 use crate::git::filters::ConfinedFilters;
 
-/// The settings, and the git directory, that calls in one repository use instead of the repository's own.
+/// The settings, and the git directory, that calls in one repository use instead of the
+/// repository's own.
 #[derive(Debug, Default)]
 pub struct Overrides {
     settings: RwLock<SettingOverrides>,
@@ -23,8 +25,8 @@ pub struct Overrides {
     filters: OnceLock<ConfinedFilters>,
 }
 
-/// Settings that replace those of the configuration, and whether git may fetch. Calls in the user's name
-/// ignore both.
+/// Settings that replace those of the configuration, and whether git may fetch. Calls in the user's
+/// name ignore both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingOverrides {
     /// The keys of the settings, with the values that calls use.
@@ -57,8 +59,8 @@ impl Overrides {
         *self.stand_in.write() = Some(stand_in);
     }
 
-    /// True if calls are redirected to a directory whose `info/exclude` or `info/attributes` differs from
-    /// that of the common git directory.
+    /// True if calls are redirected to a directory whose `info/exclude` or `info/attributes`
+    /// differs from that of the common git directory.
     pub fn has_other_rules(&self) -> bool {
         let stand_in = self.stand_in.read();
         stand_in.as_ref().is_some_and(|StandIn { common, directory }| {
@@ -68,8 +70,8 @@ impl Overrides {
         })
     }
 
-    /// Makes calls use the common git directory itself again, unless they use another directory than this one by
-    /// now.
+    /// Makes calls use the common git directory itself again. Does nothing if calls no longer use
+    /// `directory`.
     pub fn end_redirect(&self, directory: &Path) {
         self.stand_in.write().take_if(|stand_in| stand_in.directory == directory);
     }
@@ -95,9 +97,9 @@ impl Overrides {
         self.filters.get().is_some()
     }
 
-    /// The environment variables that pass the settings, and `more`, to git. `-c` is not used, because it
-    /// cannot name a key with `=` in it. `places` are the worktree and a temporary directory for filters, if
-    /// filters are confined.
+    /// The environment variables that pass the settings, and `more`, to git. `-c` is not used,
+    /// because it cannot name a key with `=` in it. If filters are confined, `places` are the
+    /// worktree and a temporary directory for them.
     pub(super) fn settings_environment(
         &self,
         more: &SettingOverrides,
@@ -124,8 +126,8 @@ impl Overrides {
         Ok(env)
     }
 
-    /// The environment variables that redirect a call. `git_dir` is the git directory of the call: the common
-    /// one, or a worktree's entry in it. Empty if the call is not redirected.
+    /// The environment variables that redirect a call. Empty if the call is not redirected.
+    /// `git_dir` is the git directory of the call: the common one, or a worktree's entry in it.
     pub(super) fn redirect_environment(&self, git_dir: &Path) -> Vec<(OsString, OsString)> {
         let stand_in = self.stand_in.read();
         let Some(StandIn { common, directory }) = &*stand_in else { return Vec::new() };
@@ -143,9 +145,9 @@ impl Overrides {
 }
 
 impl SettingOverrides {
-    /// Overrides a setting that names a program: with `value`, or with a value that means "no program" if
-    /// `value` is `None`. If the setting decides about fetches, forbids fetches. Ignores other settings, and
-    /// settings that are overridden already.
+    /// Overrides a setting that names a program. The new value is `value`, or a value that means
+    /// "no program" if `value` is `None`. Forbids fetches if the setting decides about fetches.
+    /// Ignores other settings, and settings that are overridden already.
     pub fn add(&mut self, key: &str, value: Option<String>) {
         if decides_fetches(key) {
             self.offline = true;
@@ -163,12 +165,12 @@ pub fn names_a_program(key: &str) -> bool {
     no_program(key).is_some()
 }
 
-/// For a setting that names a program which our calls would start: the value that means "no program". `None`
-/// for any other setting. A setting that names any other program needs no such value: all our calls set it
-/// already, or only git commands that we never run read it.
+/// For a setting that names a program which our calls would start, the value that means "no
+/// program". `None` for any other setting. Settings for other programs need no such value: all our
+/// calls set them already, or only git commands that we never run read them.
 ///
-/// With an empty filter git does not change the bytes. If a merge driver fails (`false`), the result is a
-/// conflict and never a wrong merge.
+/// With an empty filter, git does not change the bytes. If a merge driver fails (`false`), the
+/// result is a conflict and never a wrong merge.
 fn no_program(key: &str) -> Option<&'static str> {
     match split_key(key) {
         ("filter", Some(_), "clean" | "smudge" | "process") => Some(""),
@@ -180,8 +182,8 @@ fn no_program(key: &str) -> Option<&'static str> {
     }
 }
 
-/// True if a setting decides which program git starts, or which server it asks, to fetch a missing
-/// object.
+/// True if a setting decides how git fetches a missing object: which program it starts, or which
+/// server it asks.
 fn decides_fetches(key: &str) -> bool {
     let (section, sub, name) = split_key(key);
     match (section, sub) {

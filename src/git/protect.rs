@@ -1,5 +1,5 @@
-//! Makes trees in which some of a candidate's changes are replaced by the base's version: changes to
-//! protected paths, and changes that decide how the candidate is judged.
+//! Makes trees in which the base's version replaces some of a candidate's changes. These are
+//! changes to protected paths, and changes that decide how the candidate is judged.
 use std::collections::BTreeSet;
 
 use crate::error::Result;
@@ -13,7 +13,6 @@ use crate::model::path::TreePath;
 
 /// The treatment of a changed path.
 pub enum Restore {
-    /// Keep the change.
     Keep,
     /// Put the base's version back. If the base does not have the path, remove the path.
     Base,
@@ -25,7 +24,6 @@ pub enum Restore {
 
 /// A tree in which changes were put back, and the paths of these changes.
 pub struct RestoredTree {
-    /// The tree.
     pub tree: Oid,
     /// The paths whose content or mode was put back, wholly or in part.
     pub put_back: Vec<TreePath>,
@@ -33,8 +31,9 @@ pub struct RestoredTree {
     pub taken_out: Vec<TreePath>,
 }
 
-/// Restores the paths of `tree` that match the pathspecs `protect` to their state in `base`. An added path is
-/// kept, unless it is the new name of a protected file, or `decides` returns true for its path and content.
+/// Restores the paths of `tree` that match the pathspecs `protect` to their state in `base`. An
+/// added path is removed only if it is the new name of a protected file, or if `decides` returns
+/// true for its path and content.
 pub fn protected(
     repo: &Repo,
     base: &Oid,
@@ -64,8 +63,8 @@ pub fn protected(
     })
 }
 
-/// Calls `choose` for each path that differs between `base` and `tree`, and applies the returned [`Restore`]
-/// to the path.
+/// Calls `choose` for each path that differs between `base` and `tree`, and applies the returned
+/// [`Restore`] to the path.
 pub fn put_back(
     repo: &Repo,
     base: &Oid,
@@ -100,7 +99,7 @@ fn restored(
         }
     }
     let restored = edited_tree(repo, tree, edits)?;
-    // The trees are compared again, because a restored path may also have replaced an added file or
+    // The trees are compared again. A restored path may also have replaced an added file or
     // directory.
     let mut put_back = Vec::new();
     let mut taken_out = Vec::new();

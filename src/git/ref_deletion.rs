@@ -1,9 +1,10 @@
-//! Deletes refs. Refs that are only loose are deleted in process, packed refs by git.
+//! Deletes refs. Refs that are only loose are deleted in process. git deletes packed refs.
 //!
-//! gix would rewrite `packed-refs` from a copy that it read before it took the lock, and could lose refs that
-//! another git has packed in between. So only git writes `packed-refs`.
+//! gix would rewrite `packed-refs` from a copy that it read before it took the lock. So it could
+//! lose refs that another git has packed in between. Only git writes `packed-refs` here.
 //!
-//! Without deletion in process, the row "clean of 8" of `make bench` takes 1.6 times the processor time.
+//! Without deletion in process, the row "clean of 8" of `make bench` takes 1.6 times the processor
+//! time.
 use std::fs;
 use std::path::Path;
 
@@ -17,19 +18,19 @@ use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The number of leading components of a ref's name whose directories are never removed, e.g. `refs/heads`.
-/// git keeps the same directories.
+/// The number of leading components of a ref's name whose directories are never removed, e.g.
+/// `refs/heads`. git keeps the same directories.
 const KEPT_DIRECTORIES: usize = 2;
 
 impl Repo {
-    /// Deletes refs in one transaction: all of them, or none if one of them no longer has the given value.
+    /// Deletes refs in one transaction. Deletes none if one of them no longer has the given value.
     pub fn delete_refs(&self, refs: &[(RefName, Oid)], why: &str) -> Result<()> {
         if refs.is_empty() {
             return Ok(());
         }
         let mut change = self.record_change(refs.iter().map(|(name, _)| name))?;
-        // git deletes the refs that are left. Unlike this process, git waits for locks, and git's errors
-        // explain why a ref was not deleted.
+        // git deletes the refs that are left. git waits for locks, and its errors explain why a ref
+        // was not deleted.
         let left = self.delete_loose(refs).unwrap_or_else(|| refs.to_vec());
         if !left.is_empty() {
             let orders: String =
@@ -40,15 +41,15 @@ impl Repo {
         Ok(())
     }
 
-    /// Deletes refs that are only loose, under git's locks. Returns the refs whose files could not be
-    /// removed. If one of the refs is packed, locked, or has another value, deletes nothing and returns
-    /// `None`.
+    /// Deletes refs that are only loose, under git's locks. Returns the refs whose files could not
+    /// be removed. If one of the refs is packed, locked, or has another value, deletes nothing and
+    /// returns `None`.
     fn delete_loose(&self, refs: &[(RefName, Oid)]) -> Option<Vec<(RefName, Oid)>> {
         let dir = self.common_dir();
         let lock =
             |file: &Path| Marker::acquire_to_hold_resource(file, Fail::Immediately, None, 0).ok();
-        // While `packed-refs` is locked, no git packs refs. Without the lock, a git could read a ref before
-        // it is deleted here, and write it to `packed-refs` after that.
+        // While `packed-refs` is locked, no git packs refs. Otherwise a git could read a ref before
+        // it is deleted here, and write it to `packed-refs` afterwards.
         let mut locks = vec![lock(&dir.join("packed-refs"))?];
         if !are_all_loose(dir, refs) {
             return None;
@@ -66,7 +67,7 @@ impl Repo {
         }
         for (name, _) in refs {
             let log = dir.join("logs").join(name.as_str());
-            // If the reflog stayed, a new ref of the same name would inherit it.
+            // A new ref of the same name would inherit the reflog.
             fs::remove_file(&log).if_exists().ok()?;
             remove_empty_parents(&dir.join("logs"), name);
         }

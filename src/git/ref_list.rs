@@ -1,12 +1,14 @@
 //! Reads and lists refs. A command that only shows runs can remember the list.
 //!
-//! The files of loose refs are read first, and then `packed-refs`, as git does. So if git packs a ref meanwhile,
-//! the ref is still found, in its own file or in `packed-refs`. gix reads `packed-refs` first, so it would have
-//! to read all refs again whenever a git process packs refs meanwhile, and it keeps an old `packed-refs` if the
-//! file was replaced within one tick of the clock.
+//! The files of loose refs are read first, and then `packed-refs`, as git does. So even if git
+//! packs a ref in between, the ref is found in its own file or in `packed-refs`.
 //!
-//! Without the remembered list, `git frites status` would take 1.4 times as much processor time (row `status` of
-//! `make bench`).
+//! gix reads `packed-refs` first. So it would have to read all refs again whenever a git process
+//! packs refs. It also keeps an old `packed-refs` if the file was replaced within one tick of the
+//! clock.
+//!
+//! Without the remembered list, `git frites status` would take 1.4 times as much processor time
+//! (row `status` of `make bench`).
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io;
@@ -27,15 +29,15 @@ use crate::model::refname::RefName;
 /// The prefix of the refs of all runs.
 pub const OF_RUNS: &str = "refs/frites/";
 
-/// The refs of all runs at one moment, with the objects that they point to; `None` for a symbolic ref whose
-/// target does not exist.
+/// The refs of all runs at one moment, with the objects that they point to. `None` for a symbolic
+/// ref whose target does not exist.
 pub type RefsOfRuns = BTreeMap<RefName, Option<Oid>>;
 
-/// The refs that were left out of lists, because their files hold no value.
+/// The refs that were left out of lists, because their files have no value.
 static BROKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The names of refs that were left out of lists because their files hold no value. A power cut can leave
-/// such files. git also leaves them out.
+/// The names of refs that were left out of lists because their files have no value. A power cut can
+/// leave such files. git leaves them out, too.
 pub fn broken_refs() -> MutexGuard<'static, BTreeSet<String>> {
     BROKEN.lock()
 }
@@ -54,8 +56,8 @@ struct ListedRefs {
 }
 
 impl ListedRefs {
-    /// Reads the loose refs below `directory`, a directory in `parent`. `prefix` is the beginning of their
-    /// names, and ends in a slash. Refs that are deleted during the call are left out.
+    /// Reads the loose refs below `directory`, a directory in `parent`. `prefix` is the beginning
+    /// of their names, and ends in a slash. Refs that are deleted during the call are left out.
     fn read_files(
         &mut self,
         parent: impl AsFd,
@@ -88,14 +90,14 @@ impl ListedRefs {
         Ok(())
     }
 
-    /// Adds the refs with this prefix from the bytes of `packed-refs`, except those that are already read
-    /// from their files.
+    /// Adds the refs with this prefix from the bytes of `packed-refs`, except those that are
+    /// already read from their files.
     fn add_packed(&mut self, packed: &[u8], prefix: &str) {
         let before_name = format!(" {prefix}");
         for at in packed.find_iter(&before_name) {
             let line = packed[..at].rfind_byte(b'\n').map_or(0, |end| end + 1);
             let name = packed[at + 1..].lines().next().unwrap_or_default().to_str_lossy();
-            // If there is a loose ref of this name, its value is newer, and stays.
+            // A loose ref of this name has a newer value, which stays.
             if let Some(value) = value_of(&packed[line..at]) {
                 self.values.entry(RefName::new(name)).or_insert(value);
             }
@@ -127,8 +129,8 @@ fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// The largest number of bytes in the file of a ref. The target of a symbolic ref is a path, so it has at
-/// most 4096 bytes.
+/// The largest number of bytes in the file of a ref. The target of a symbolic ref is a path, so it
+/// has at most 4096 bytes.
 const LONGEST_VALUE: usize = 4096 + LINK.len();
 
 /// git follows at most this many symbolic refs, one after another.
@@ -167,8 +169,8 @@ impl Repo {
         }
     }
 
-    /// The object that a ref with this value points to; `None` if the target of a symbolic ref does not
-    /// exist.
+    /// The object that a ref with this value points to; `None` if the target of a symbolic ref does
+    /// not exist.
     pub(super) fn object_of(&self, value: &str) -> Option<Oid> {
         let mut value = value.to_owned();
         for _ in 0..MOST_LINKS {
@@ -190,8 +192,8 @@ impl Repo {
         Ok((values.collect(), locks))
     }
 
-    /// Makes this repository read refs of runs from this list from now on. Called by commands that change
-    /// nothing, because they would otherwise read each ref several times.
+    /// From now on, this repository reads refs of runs from this list. Called by commands that
+    /// change nothing, because they would otherwise read each ref several times.
     pub fn remember_refs(&self, refs: RefsOfRuns) {
         *self.remembered.lock() = Some(refs);
     }
@@ -203,15 +205,15 @@ impl Repo {
         }
         let refs = self.remembered.lock();
         match refs.as_ref()?.get(full) {
-            // The target of this symbolic ref does not exist. The ref is read again, so that the error says
-            // why.
+            // The target of this symbolic ref does not exist. The ref is read again to get the
+            // error.
             Some(None) => None,
             known => Some(known.copied().flatten()),
         }
     }
 
-    /// All refs under a prefix that ends in `/`, sorted by name, with the ids of the objects that they point
-    /// to. The objects may be missing.
+    /// All refs under a prefix that ends in `/`, sorted by name. Each has the id of the object that
+    /// it points to. The object may be missing.
     pub fn refs_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         let values = self.list(prefix)?.values.into_iter();
         Ok(values.filter_map(|(name, value)| Some((name, self.object_of(&value)?))).collect())
@@ -227,8 +229,8 @@ impl Repo {
         Ok(self.list(prefix)?.values.into_keys().collect())
     }
 
-    /// The refs under a prefix that ends in `/`, with their values. Like git, this leaves out symbolic refs
-    /// whose targets do not exist.
+    /// The refs under a prefix that ends in `/`, with their values. Like git, leaves out symbolic
+    /// refs whose targets do not exist.
     pub fn ref_values(&self, prefix: &str) -> Result<RefValues> {
         let mut values = self.list(prefix)?.values;
         values.retain(|_, value| self.object_of(value).is_some());
@@ -242,8 +244,9 @@ impl Repo {
         Ok(String::from_utf8_lossy(&list).lines().map(RefName::new).collect())
     }
 
-    /// The first commit in the history of `commit` that a ref of an attempt reaches, and that neither a branch, tag
-    /// or remote-tracking branch of the user nor one of the commits `known` reaches; `None` if there is none.
+    /// The oldest commit in the history of `commit` that a ref of an attempt reaches; `None` if
+    /// there is none. Commits do not count if they are reachable from `known`, or from a branch,
+    /// tag or remote-tracking branch of the user.
     pub fn first_of_attempts<'a>(
         &self,
         commit: &Oid,

@@ -1,8 +1,9 @@
 //! Removes the locks of refs that a killed process has left.
 //!
-//! git and gix lock a ref by a file beside the ref's file. In most cases they lock `packed-refs`, too. If a
-//! process is killed while it holds such locks, the lock files stay. Then neither git-frites nor the user's
-//! git can change the locked ref, and they can pack or delete no ref at all.
+//! git and gix lock a ref by a file beside the ref's file. In most cases they also lock
+//! `packed-refs`. If a process is killed while it holds such locks, the lock files stay. Then
+//! neither git-frites nor the user's git can change the locked ref, and they can pack or delete no
+//! ref at all.
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -18,9 +19,11 @@ use crate::git::cli::{Call, Git};
 use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
-/// The file in the common git directory that is called "the record" here. A process of ours that changes refs
-/// locks this file, and writes the names of the refs into it. The file is never removed: a process that waits
-/// for the lock of a removed file would get a lock that no other process sees.
+/// The file in the common git directory that is called "the record" here. A process of ours that
+/// changes refs locks this file, and writes the names of the refs into it.
+///
+/// The file is never removed. A process that waits for the lock of a removed file would get a lock
+/// that no other process sees.
 pub const CHANGING: &str = "frites-changing-refs";
 
 const HEAD: &str = "HEAD";
@@ -31,19 +34,20 @@ const WORKTREES: &str = "worktrees/";
 /// A change makes its locks at most this long after it has written the record.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The largest number of bytes that are read from the record: an attempt can make the record as long as it
-/// wants.
+/// The largest number of bytes that are read from the record. An attempt can make the record very
+/// long.
 const LONGEST_RECORD: u64 = 16 << 20;
 
-/// A lock of at least this age was left by a killed process: git holds a lock only for milliseconds.
+/// A lock of at least this age was left by a killed process. git holds a lock only for
+/// milliseconds.
 pub(super) const ABANDONED: Duration = Duration::from_secs(1);
 
-/// A change of refs that is in the record. When this is dropped, the record is emptied, because the locks are
-/// released by then.
+/// A change of refs that is in the record. When this is dropped, the record is emptied: the locks
+/// are released by then.
 pub(super) struct RecordedChange {
     file: fs::File,
-    /// True if a git was killed and has left its locks. Then the record stays, and the next change removes
-    /// the locks.
+    /// True if a git was killed and has left its locks. Then the record stays, and the next change
+    /// removes the locks.
     is_left: bool,
 }
 
@@ -65,8 +69,8 @@ impl Drop for RecordedChange {
 }
 
 impl Repo {
-    /// Does what [`Repo::record_change`] does, and also records the HEAD of the checkout of `git`: git locks
-    /// HEAD, too, if HEAD is on the branch that moves.
+    /// Does the same as [`Repo::record_change`], and also records the HEAD of the checkout of
+    /// `git`. If HEAD is on the branch that moves, git locks HEAD, too.
     pub(super) fn record_change_in<'n>(
         &self,
         git: &Git,
@@ -77,8 +81,8 @@ impl Repo {
         self.record_names(refs.into_iter().map(|name| name.as_str()).chain(head))
     }
 
-    /// Records that refs are about to be locked. The record is locked until the result is dropped. Waits
-    /// until other changes by git-frites are done.
+    /// Records that refs are about to be locked. The record is locked until the result is dropped.
+    /// Waits until other changes by git-frites are done.
     pub(super) fn record_change<'n>(
         &self,
         refs: impl IntoIterator<Item = &'n RefName>,
@@ -98,9 +102,12 @@ impl Repo {
         Ok(change)
     }
 
-    /// Removes the locks that a git-frites left when it was killed while it changed refs. Other locks are not
-    /// removed: the refs must be in the record, no process may hold the lock of the record, and the locks
-    /// must have been made soon after the record was written.
+    /// Removes the locks that a git-frites left when it was killed while it changed refs. Removes a
+    /// lock only if all of this is true:
+    ///
+    /// - The ref is in the record.
+    /// - No process holds the lock of the record.
+    /// - The lock was made soon after the record was written.
     pub fn heal_recorded_change(&self) -> Result<()> {
         let path = self.common_dir().join(CHANGING);
         if fs::metadata(&path).map_or(0, |meta| meta.len()) == 0 {
@@ -120,16 +127,16 @@ impl Repo {
         }
         let mut text = Vec::new();
         record.take(LONGEST_RECORD).read_to_end(&mut text)?;
-        // git writes the new packed refs into `packed-refs.new` under the lock. While that file exists, no
-        // git can pack refs.
+        // git writes the new packed refs into `packed-refs.new` under the lock. While that file
+        // exists, no git can pack refs.
         let packed = ["packed-refs.new", "packed-refs.lock"].map(|file| (file.to_owned(), None));
         let refs = recorded_names(&text).map(|name| (format!("{name}.lock"), Some(name)));
         for (file, name) in packed.into_iter().chain(refs) {
             let file = self.common_dir().join(file);
             if is_made_soon_after(&file, meta.modified()?) {
                 if let Some(name) = name {
-                    // While the lock exists, no other process writes the reflog. If the line cannot be
-                    // removed, the command goes on.
+                    // While the lock exists, no other process writes the reflog. An error does not
+                    // stop the command.
                     let _ = drop_unfinished_line(&self.common_dir().join(log_of(name)));
                 }
                 remove_when_old(&file, ABANDONED);
@@ -138,9 +145,9 @@ impl Repo {
         record.set_len(0)
     }
 
-    /// Removes the lock files that a killed git has left on refs with this prefix. Waits until a lock is
-    /// `age` old, because a running git holds a lock for milliseconds, or longer while a hook of the user
-    /// runs.
+    /// Removes the lock files that a killed git has left on refs with this prefix. Waits until a
+    /// lock is `age` old. A running git holds a lock for milliseconds, or longer while a hook of
+    /// the user runs.
     pub fn heal_ref_locks(&self, prefix: &str, age: Duration) {
         let directory = self.common_dir().join(prefix);
         let mut locks = Vec::new();
@@ -153,9 +160,10 @@ impl Repo {
     }
 }
 
-/// Removes the lock of `packed-refs` that a git has left when it was killed in the worktree with this
-/// administrative entry. `git commit` takes that lock after it has written the file `earlier` in the entry,
-/// so an older lock is not removed. Must be called only when no process works in the worktree any more.
+/// Removes the lock of `packed-refs` that a git left when it was killed in the worktree with this
+/// administrative entry. `git commit` takes that lock after it has written the file `earlier` in
+/// the entry, so an older lock is not removed. Must be called only when no process works in the
+/// worktree any more.
 pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     let Some(common_dir) = admin.ancestors().nth(2) else { return };
     let packed = common_dir.join("packed-refs.lock");
@@ -166,8 +174,9 @@ pub(super) fn heal_packed_refs_lock(admin: &Path, earlier: &str) {
     }
 }
 
-/// Removes the last line of a reflog if the line does not end in a line feed. gix writes a line in several
-/// pieces; if it is killed in between, the next line would be appended to the unfinished one.
+/// Removes the last line of a reflog if it does not end in a line feed. gix writes a line in
+/// several pieces. If it is killed in between, the next line would be appended to the unfinished
+/// one.
 fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     let read = regular::read_own(log)?;
     let whole = read.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -177,8 +186,8 @@ fn drop_unfinished_line(log: &Path) -> io::Result<()> {
     regular::open_own_to_append(log)?.set_len(whole as u64)
 }
 
-/// The names of refs in the record. An attempt may have written to the record, so other text is left out. An
-/// incomplete last line is also left out, because it could name another ref.
+/// The names of refs in the record. Other text is left out, because an attempt may have written to
+/// the record. An incomplete last line is left out, too, because it could name another ref.
 fn recorded_names(text: &[u8]) -> impl Iterator<Item = &str> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let whole = lines.filter_map(|line| std::str::from_utf8(line.strip_suffix(b"\n")?).ok());
@@ -210,9 +219,11 @@ fn is_made_soon_after(lock: &Path, recorded: SystemTime) -> bool {
     since.is_ok_and(|since| since.is_some_and(|since| since < LONGEST))
 }
 
-/// True if a process has this lock file open: then the lock certainly does not belong to a killed git. A git that
-/// filters files writes its lock for any time. False if the lock is complete, because git then closes it (as while
-/// its editor is open), and if this cannot be told.
+/// True if a process has this lock file open. Then the lock does not belong to a killed git; a git
+/// that filters files may write its lock for a long time.
+///
+/// False if this cannot be told, or if the lock is complete. git closes a complete lock, and may
+/// hold it e.g. while its editor is open.
 pub(super) fn is_held(lock: &Path) -> bool {
     let Ok(lock) = lock.canonicalize() else { return false };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -223,12 +234,12 @@ pub(super) fn is_held(lock: &Path) -> bool {
     open.any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|target| target == lock))
 }
 
-/// Waits until a lock file is `age` old, and removes it, unless a process holds it or another file has taken its
-/// place.
+/// Waits until a lock file is `age` old, and removes it. Does not remove it if a process holds it,
+/// or if another file has taken its place.
 pub(super) fn remove_when_old(lock: &Path, age: Duration) {
     let Ok(first) = fs::symlink_metadata(lock) else { return };
     let end = Instant::now() + age;
-    // The clock of the file system may differ from ours, so this never waits longer than `age`.
+    // The clock of the file system may differ from ours. So this never waits longer than `age`.
     let is_young = || {
         let elapsed = first.modified().ok().and_then(|modified| modified.elapsed().ok());
         elapsed.is_some_and(|elapsed| elapsed < age)

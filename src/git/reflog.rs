@@ -7,7 +7,6 @@ use crate::model::refname::RefName;
 
 /// One move of a ref.
 pub struct ReflogEntry {
-    /// The new value.
     pub new: Oid,
     /// git's message for the move, such as `commit: TITLE`.
     pub message: String,
@@ -20,8 +19,8 @@ impl ReflogEntry {
     }
 }
 
-/// The reflog of a ref, oldest entry first; empty if there is no reflog. `git_dir` is the common git
-/// directory, or the git directory of a checkout if the ref is its `HEAD`.
+/// The reflog of a ref, oldest entry first; empty if there is no reflog. `git_dir` is the common
+/// git directory, or the git directory of a checkout if the ref is its `HEAD`.
 pub fn read(git_dir: &Path, name: &RefName) -> Vec<ReflogEntry> {
     let log = regular::read(&git_dir.join("logs").join(name.as_str())).unwrap_or_default();
     String::from_utf8_lossy(&log).lines().filter_map(parse).collect()
@@ -33,9 +32,9 @@ fn parse(line: &str) -> Option<ReflogEntry> {
     Some(ReflogEntry { new, message: message.to_owned() })
 }
 
-/// The commits that were made on a branch since a checkout last switched to the branch while it was at
-/// `start`, oldest first. `log` is the reflog of the checkout's HEAD: unlike the branch's own reflog, it
-/// stays when the branch is deleted.
+/// The commits that were made on a branch since a checkout last switched to it while it was at
+/// `start`, oldest first. `log` is the reflog of the checkout's HEAD. Unlike the branch's own
+/// reflog, it stays when the branch is deleted.
 pub fn made_on(log: &[ReflogEntry], branch: &RefName, start: &Oid) -> Vec<Oid> {
     let mut made = Vec::new();
     let mut is_on_branch = false;

@@ -1,7 +1,9 @@
-//! The names of git-frites' refs. Also reads refs, and moves a ref only if it has the expected value.
+//! The names of git-frites' refs. Also reads refs, and moves a ref only if it has the expected
+//! value.
 //!
-//! Refs are moved in process because that is faster. With `git update-ref`, some rows of `make bench` (1,000
-//! files) take more processor time: "capture of 8" 1.8 times as much, "spawn of 1" 1.2, and judging 1.1.
+//! Refs are moved in process because that is faster. With `git update-ref`, some rows of
+//! `make bench` (1,000 files) take more processor time: "capture of 8" 1.8 times as much, "spawn of
+//! 1" 1.2, and judging 1.1.
 use std::time::Duration;
 
 use gix::lock::acquire::Fail;
@@ -31,7 +33,8 @@ pub const ATTEMPT_BRANCHES: &str = "refs/heads/frites/run/";
 /// The beginnings of the names of all our refs. No command in a sealed world sees these refs.
 pub const OUR_REFS: [&str; 4] = [OF_RUNS, FETCHED, JUDGING, "refs/heads/frites/"];
 
-/// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other ref.
+/// The run and the candidate of a ref that [`branch`] or [`capture`] names; `None` for any other
+/// ref.
 pub fn attempt_of(full: &str) -> Option<(Name, Name)> {
     let rest = full.strip_prefix(ATTEMPT_BRANCHES).or_else(|| full.strip_prefix("refs/frites/"))?;
     let (run, candidate) = rest.split_once('/')?;
@@ -48,7 +51,8 @@ pub fn record(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@record"))
 }
 
-/// `refs/frites/RUN/@results/CAND`, or `…/@base` for the base: the outcomes of one judged part of a run.
+/// `refs/frites/RUN/@results/CAND`, or `…/@base` for the base: the outcomes of one judged part of a
+/// run.
 pub fn result_of(run: &Name, part: &Part) -> RefName {
     RefName::new(format!("{}{part}", results(run)))
 }
@@ -71,7 +75,8 @@ pub fn apply_branch(run: &Name) -> RefName {
     RefName::of_branch(format_args!("frites/apply/{run}"))
 }
 
-/// `refs/frites/RUN/@withdrawn`: versions of files that hooks wrote in landings that were rolled back.
+/// `refs/frites/RUN/@withdrawn`: versions of files that hooks wrote in landings that were rolled
+/// back.
 pub fn withdrawn(run: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@withdrawn"))
 }
@@ -86,8 +91,9 @@ pub fn conflicts(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@conflicts/{candidate}"))
 }
 
-/// `refs/frites/RUN/@state/CAND`: the candidate's landing state if no landed commit shows it. This is so if
-/// the candidate is staged on a branch, if that branch was deleted, or if the candidate was discarded.
+/// `refs/frites/RUN/@state/CAND`: the candidate's landing state, for states that no landed commit
+/// shows. For example, the candidate is only staged on a branch, the branch was deleted, or the
+/// candidate was discarded.
 pub fn landing_state(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@state/{candidate}"))
 }
@@ -98,8 +104,8 @@ pub fn conflicts_of(full: &str) -> Option<(Name, Name)> {
     Some((run.parse().ok()?, rest.strip_prefix("@conflicts/")?.parse().ok()?))
 }
 
-/// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of the candidate's newest capture were
-/// written.
+/// `refs/frites/RUN/@mtimes/CAND`: the times at which the files of the candidate's newest capture
+/// were written.
 pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
     RefName::new(format!("refs/frites/{run}/@mtimes/{candidate}"))
 }
@@ -107,8 +113,8 @@ pub fn mtimes(run: &Name, candidate: &Name) -> RefName {
 /// The prefix of refs that protect commits from garbage collection while they are judged.
 pub const JUDGING: &str = "refs/frites-judging/";
 
-/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. The ref is not under `refs/frites/`,
-/// because no other repository needs it.
+/// `refs/frites-judging/RUN/PROCESS`: the commits that a process judges. The ref is not under
+/// `refs/frites/`, because no other repository needs it.
 pub fn judging(run: &Name, process: u32) -> RefName {
     RefName::new(format!("{JUDGING}{run}/{process}"))
 }
@@ -129,7 +135,8 @@ pub fn is_branch_name(name: &str) -> bool {
 }
 
 impl Repo {
-    /// The object that a ref points to; `None` if the ref does not exist. Symbolic refs are followed.
+    /// The object that a ref points to; `None` if the ref does not exist. Symbolic refs are
+    /// followed.
     pub fn read_ref(&self, full: &RefName) -> Result<Option<Oid>> {
         if let Some(known) = self.remembered_ref(full) {
             return Ok(known);
@@ -140,11 +147,11 @@ impl Repo {
         })
     }
 
-    /// Moves a ref from `old` to `new`. If `old` is `None`, the ref must not exist. If `new` is `None`, the
-    /// ref is deleted.
+    /// Moves a ref from `old` to `new`. If `old` is `None`, the ref must not exist. If `new` is
+    /// `None`, the ref is deleted.
     ///
-    /// If another process moved the ref first, fails without effect. So if several processes move a ref from
-    /// the same value, exactly one succeeds.
+    /// Fails without effect if another process moved the ref first. So if several processes move a
+    /// ref from the same value, exactly one succeeds.
     pub fn update_ref(
         &self,
         full: &RefName,
@@ -164,7 +171,8 @@ impl Repo {
         !self.own_moves.lock().is_empty()
     }
 
-    /// Does what [`Repo::update_ref`] does for several refs in one transaction: moves all of them, or none.
+    /// Does what [`Repo::update_ref`] does for several refs in one transaction: moves all of them,
+    /// or none.
     pub(super) fn update_refs(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         if self.move_in_process(moves, why).is_ok() {
             return Ok(());
@@ -175,9 +183,9 @@ impl Repo {
         Ok(())
     }
 
-    /// Moves refs in one transaction, each from its old value, without a git process. If this fails, no ref
-    /// has moved, and the caller uses git. git may succeed, because it reads loose refs before packed ones;
-    /// and if it fails, its error says why.
+    /// Moves refs in one transaction, each from its old value, without a git process. If this
+    /// fails, no ref has moved, and the caller uses git. git may succeed, because it reads loose
+    /// refs before packed ones. If git fails, its error says why.
     fn move_in_process(&self, moves: &[Move<'_>], why: &str) -> Result<()> {
         let refused = |e: &dyn std::fmt::Display| Error::fatal(format!("no ref was moved: {e}"));
         let gix = self.gix();
@@ -216,14 +224,15 @@ impl Repo {
         Ok(())
     }
 
-    /// A call of `git update-ref` without refs. Its reflog message says that git-frites moved the refs, for
-    /// [`Repo::reflog_claims_us`].
+    /// A call of `git update-ref` without refs. Its reflog message says that git-frites moved the
+    /// refs, for [`Repo::reflog_claims_us`].
     pub(super) fn update_ref_call(&self, why: &str) -> Call {
         let call = self.git().call("update-ref").args(["--no-deref", "--create-reflog", "-m"]);
         call.arg(format!("{}: {why}", self.signature()))
     }
 
-    /// The beginning of our reflog messages: our name, and the attempt that called this process, if any.
+    /// The beginning of our reflog messages: our name, and the attempt that called this process, if
+    /// any.
     pub(super) fn signature(&self) -> String {
         let attempt = caller(&self.state_dir().runs());
         attempt.map_or(OURS.0.to_owned(), |attempt| format!("{} for {attempt}", OURS.0))
@@ -235,10 +244,10 @@ impl Repo {
         change.run(self.update_ref_call(why).args([full.as_str(), new.as_str()]))
     }
 
-    /// True if a ref's reflog claims that git-frites gave the ref its current value. If an attempt called
-    /// git-frites, this is true only with `for_anyone`.
+    /// True if a ref's reflog claims that git-frites gave the ref its current value. If an attempt
+    /// called git-frites, this is true only with `for_anyone`.
     ///
-    /// This is no proof: a process that can write the ref can write its reflog, too.
+    /// This is no proof. A process that can write the ref can write its reflog, too.
     pub fn reflog_claims_us(&self, full: &RefName, for_anyone: bool) -> Result<bool> {
         let mut now = self.read_ref(full)?;
         while let Some(value) = now {
@@ -247,15 +256,15 @@ impl Repo {
             if let Some(claims) = claims_us(&log, &value, for_anyone) {
                 return Ok(claims);
             }
-            // Another process may have moved the ref after it was read and before its reflog was read.
+            // Another process may have moved the ref between the two reads.
             now = self.read_ref(full)?.filter(|moved| *moved != value);
         }
         Ok(false)
     }
 
-    /// Moves several refs in one transaction, each from its old value: all of them, or none. If HEAD of the
-    /// checkout in which `git` runs is on one of the refs, HEAD's reflog records the move, too. After a power
-    /// cut, each ref has its old or its new value.
+    /// Moves several refs in one transaction, each from its old value. If one cannot move, none
+    /// moves. If HEAD of the checkout in which `git` runs is on one of the refs, HEAD's reflog
+    /// records the move, too. After a power cut, each ref has its old or its new value.
     pub fn move_refs(&self, git: &Git, moves: &[Move<'_>], why: &str) -> Result<()> {
         self.sync_young_objects()?;
         let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]);
@@ -295,8 +304,8 @@ fn orders(moves: &[Move<'_>]) -> String {
     orders.collect()
 }
 
-/// True if a reflog claims that git-frites gave a ref this value (see [`Repo::reflog_claims_us`]). `None` if
-/// the reflog does not end with a move to this value.
+/// True if a reflog claims that git-frites gave a ref this value (see [`Repo::reflog_claims_us`]).
+/// `None` if the reflog does not end with a move to this value.
 fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
     let whose = if for_anyone { OURS.0.to_owned() } else { format!("{}: ", OURS.0) };
     // The last line may be incomplete, because a process may be writing it now.
@@ -309,8 +318,8 @@ fn claims_us(log: &str, value: &Oid, for_anyone: bool) -> Option<bool> {
             let ours = head.contains(&format!(" {} <{}> ", OURS.0, OURS.1));
             return Some(ours && why.starts_with(&whose));
         }
-        // The reflog is written before the ref. If a process was killed in between, the last line is about a
-        // move that was not made, so the line before it is checked.
+        // The reflog is written before the ref. If a process was killed in between, the last line
+        // is about a move that was not made. Then the line before it counts.
         if from != Some(value.as_str()) {
             return None;
         }

@@ -1,10 +1,11 @@
 //! Registers new worktrees: their administrative entries, their branches and their `.git` files.
 //!
-//! git would need one process for each worktree. Here all branches are made in one transaction. Each entry is
-//! written elsewhere and then renamed into place, so other git processes never see an incomplete entry.
+//! git would need one process for each worktree. Here all branches are made in one transaction.
+//! Each entry is written elsewhere and then renamed into place, so other git processes never see an
+//! incomplete entry.
 //!
-//! With `git worktree add` instead, some rows of `make bench` (1,000 files) take more processor time: "spawn
-//! of 8" 1.7 times as much, "spawn of 1" 1.3, and `apply --judged` 1.25.
+//! With `git worktree add` instead, some rows of `make bench` (1,000 files) take more processor
+//! time: "spawn of 8" 1.7 times as much, "spawn of 1" 1.3, and `apply --judged` 1.25.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,12 @@ pub struct NewWorktree {
     pub branch: RefName,
 }
 
-/// The directory of the common git directory in which an entry is written. Only the process that holds the
-/// repository lock uses it.
+/// The directory of the common git directory in which an entry is written. Only the process that
+/// holds the repository lock uses it.
 const ASSEMBLED: &str = "frites-entry";
 
-/// Registers worktrees without files, and makes their branches at the commit `at`. The caller holds the
-/// repository lock. If this fails, the caller removes what was made.
+/// Registers worktrees without files, and makes their branches at the commit `at`. The caller holds
+/// the repository lock. If this fails, the caller removes what was made.
 pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Worktree>> {
     require_readable_entries(repo)?;
     let branches: Vec<Move<'_>> =
@@ -46,16 +47,16 @@ pub fn register_all(repo: &Repo, all: &[NewWorktree], at: &Oid) -> Result<Vec<Wo
         .collect()
 }
 
-/// Registers a worktree without files, with HEAD detached at the commit `at`. Nothing exists at `path`. The
-/// caller holds the repository lock.
+/// Registers a worktree without files, with HEAD detached at the commit `at`. Nothing exists at
+/// `path`. The caller holds the repository lock.
 pub fn register_detached(repo: &Repo, path: &Path, at: &Oid) -> Result<Worktree> {
     require_readable_entries(repo)?;
     write_entry(repo, path, &at.to_string(), at)
 }
 
-/// Makes the administrative entry, the directory and the `.git` file of a worktree. `head` is the text of its
-/// HEAD. Until all three are complete, the entry is locked as git does it, so that `git worktree prune` does
-/// not remove it.
+/// Makes the administrative entry, the directory and the `.git` file of a worktree. `head` is the
+/// text of its HEAD. As in git, the entry is locked until all three are complete. So
+/// `git worktree prune` does not remove it.
 fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktree> {
     let assembled = repo.common_dir().join(ASSEMBLED);
     tree::delete_tree(&assembled).could_not("register", path)?;
@@ -83,8 +84,8 @@ fn write_entry(repo: &Repo, path: &Path, head: &str, at: &Oid) -> Result<Worktre
     Ok(Worktree::at(repo, path, write().could_not("register", path)?))
 }
 
-/// Copies the settings of the main worktree with which `git worktree add` makes a new one. While commands run,
-/// these are the settings from before.
+/// Copies those settings of the main worktree that `git worktree add` also copies. While commands
+/// run, these are the settings from before the commands.
 fn copy_settings(repo: &Repo, assembled: &Path) -> Result<()> {
     let from = repo.overrides().settings_of(repo.common_dir());
     if let Ok(patterns) = regular::read(&from.join("info/sparse-checkout")) {
@@ -106,8 +107,8 @@ fn copy_settings(repo: &Repo, assembled: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Moves the directory `assembled` into `entries`, under the name that git would choose: the name of the
-/// worktree at `path`, with a number behind it if that name is taken.
+/// Moves the directory `assembled` into `entries`, under the name that git would choose. This is
+/// the name of the worktree at `path`, with a number behind it if that name is taken.
 fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     match fs::create_dir(entries) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
@@ -130,14 +131,14 @@ fn place(assembled: &Path, entries: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(admin)
 }
 
-/// Moves the directory `assembled` to `to`. Returns false if `to` exists, even as an empty directory: another
-/// git may just have made that.
+/// Moves the directory `assembled` to `to`. Returns false if `to` exists, even as an empty
+/// directory, because another git may just have made it.
 fn is_moved(assembled: &Path, to: &Path) -> io::Result<bool> {
     match rustix::fs::renameat_with(CWD, assembled, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(false),
-        // Some file systems do not support NOREPLACE. If this process is killed between `create_dir` and
-        // `rename`, an empty directory stays, as it does if git is killed.
+        // Some file systems do not support NOREPLACE. If this process is killed between
+        // `create_dir` and `rename`, an empty directory stays. A killed git leaves one, too.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match fs::create_dir(to) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             made => made.and_then(|()| fs::rename(assembled, to)).map(|()| true),

@@ -1,5 +1,5 @@
-//! Pushes runs to other repositories, and fetches runs from them. Fetched refs get other names than our own
-//! refs. A ref of another repository is moved only if it still has the expected value.
+//! Pushes runs to other repositories, and fetches runs from them. Fetched refs get other names than
+//! our own refs. A ref of another repository is moved only if it still has the expected value.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use crate::git::repo::{Repo, is_partial_clone};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// The problems of git-fsck(1) that fetched objects may have: a mirror fetches the whole history of the base,
-/// and old commits and trees may have them. None of them changes what git reads from a tree.
+/// The problems of git-fsck(1) that fetched objects may have. A mirror fetches the whole history of
+/// the base, and old commits and trees may have such problems. None of them changes how git reads a
+/// tree.
 const HARMLESS_PROBLEMS: &str = "
     badDate badDateOverflow badEmail badName badTimezone extraHeaderEntry missingEmail
     missingNameBeforeEmail missingSpaceBeforeDate missingSpaceBeforeEmail missingTaggerEntry
@@ -59,8 +60,8 @@ impl<'r> Remote<'r> {
         RefName::new(format!("{}{}", self.fetched, &name["refs/frites/".len()..]))
     }
 
-    /// The fetched refs under a prefix that ends in `/`: their names in the other repository, and their
-    /// objects.
+    /// The fetched refs under a prefix that ends in `/`. Each has its name in the other repository,
+    /// and its object.
     pub fn fetched_under(&self, prefix: &str) -> Result<Vec<(RefName, Oid)>> {
         let local = self.fetched(&RefName::new(prefix));
         let found = self.repo.refs_under(local.as_str())?;
@@ -69,15 +70,17 @@ impl<'r> Remote<'r> {
         Ok(found.into_iter().map(|(name, oid)| (own(&name), oid)).collect())
     }
 
-    /// Fetches the refs with these names. A name may have one `*` in it; a name without `*` must exist in the
-    /// other repository. Fetched refs that no longer exist there are deleted in this repository.
+    /// Fetches the refs with these names. A name may have one `*` in it; a name without `*` must
+    /// exist in the other repository. Fetched refs that no longer exist there are deleted in this
+    /// repository.
     pub fn fetch(&self, names: &[String]) -> Result<()> {
         let options = "--quiet --no-filter --no-tags --no-write-fetch-head --prune";
         let specs = names.iter().map(|name| {
             let to = self.fetched(&RefName::new(name.as_str()));
             format!("+{name}:{to}")
         });
-        // git cannot check objects in a partial clone: those that they name may be missing.
+        // git cannot check objects in a partial clone, because objects that they name may be
+        // missing.
         let checks = !is_partial_clone(&self.repo.gix());
         let mut call = self.git().call("-c").arg(format!("fetch.fsckObjects={checks}"));
         for problem in HARMLESS_PROBLEMS.split_whitespace() {
@@ -92,8 +95,8 @@ impl<'r> Remote<'r> {
         done.map_err(|error| self.unreachable(error))
     }
 
-    /// Moves refs in the other repository: all of them, or none. Returns the reason if the other repository
-    /// refused.
+    /// Moves refs in the other repository: all of them, or none. Returns the reason if the other
+    /// repository refused.
     ///
     /// Fails if the other repository cannot be reached.
     pub fn push(&self, moves: &[RemoteMove<'_>]) -> Result<Option<String>> {
@@ -122,8 +125,8 @@ impl<'r> Remote<'r> {
             let name = spec.split_once(':').map_or(spec, |(_, name)| name);
             Some(format!("{name}: {summary}"))
         };
-        // With `--atomic`, if one move is refused, git refuses all others, too, with the reason "atomic…". So
-        // reasons without that word come first.
+        // If one move is refused, `--atomic` makes git refuse all others, too, with the reason
+        // "atomic…". So reasons without that word come first.
         let mut reasons: Vec<String> = refused.filter_map(why).collect();
         reasons.sort_by_key(|reason| reason.contains("atomic"));
         match reasons.into_iter().next() {
@@ -142,7 +145,8 @@ impl<'r> Remote<'r> {
 }
 
 impl Repo {
-    /// Makes a bare repository at `dir` that ignores the user's settings and templates, and opens it.
+    /// Makes a bare repository at `dir` that ignores the user's settings and templates, and opens
+    /// it.
     pub fn make_bare(dir: &Path) -> Result<Repo> {
         let formats = ["init.defaultRefFormat=files", "-c", "init.defaultObjectFormat=sha1"];
         let call = Git::at(dir, Arc::default()).call("-c").args(formats);
@@ -150,8 +154,8 @@ impl Repo {
         Repo::open(dir)
     }
 
-    /// Writes a bundle with these refs, and with all objects that are reachable from them and not from
-    /// `known`.
+    /// Writes a bundle with these refs, and with all objects that are reachable from them and not
+    /// from `known`.
     pub fn write_bundle(&self, file: &Path, names: &[RefName], known: &[Oid]) -> Result<()> {
         let call = self.git().call("bundle").args(["create", "--quiet"]).arg(file);
         let names = names.iter().map(ToString::to_string);
@@ -176,7 +180,7 @@ fn is_contention(error: &Error) -> bool {
     matches!(error.cause, Cause::Locked | Cause::RefMoved) || source.contains("cannot lock ref")
 }
 
-/// True if a push that was refused for this reason can succeed after another fetch.
+/// True if a push that was refused for this reason may succeed after another fetch.
 pub fn may_succeed_later(reason: &str) -> bool {
     let passing = "\
         stale info|fetch first|non-fast-forward|lock|failed to update ref|incorrect old value|\

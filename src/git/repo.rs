@@ -1,5 +1,5 @@
-//! The user's repository. The repository is found in the same way as git finds it, and read in process by
-//! gix.
+//! The user's repository. The repository is found in the same way as git finds it, and read in
+//! process by gix.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +26,7 @@ use crate::model::layout::StateDir;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// An opened repository, with the checkout that the command runs in. Threads share it.
+/// An opened repository, with the checkout in which the command runs. Threads share it.
 pub struct Repo {
     shared: gix::ThreadSafeRepository,
     common_dir: PathBuf,
@@ -35,14 +35,16 @@ pub struct Repo {
     overrides: Arc<Overrides>,
     /// The reader of small loose objects.
     loose: Mutex<LooseObjects>,
-    /// The last result of [`Repo::index_of`], with its commit. The result is kept because all candidates of a
-    /// run have the same base.
+    /// The last result of [`Repo::index_of`], with its commit. It is kept because all candidates of
+    /// a run have the same base.
     index: Mutex<Option<(Oid, Arc<gix::index::File>)>>,
     /// The last changes of the packs by this process and by others.
     pub(super) pack_changes: Mutex<PackChanges>,
-    /// The refs that this process has moved, in order, with their new values; `None` for a deleted ref.
+    /// The refs that this process has moved, in order, with their new values; `None` for a deleted
+    /// ref.
     pub(super) own_moves: Mutex<Vec<(RefName, Option<Oid>)>>,
-    /// The refs of runs that [`Repo::remember_refs`] was given; `None` if refs are read from the disk.
+    /// The refs of runs that [`Repo::remember_refs`] was given; `None` if refs are read from the
+    /// disk.
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
 }
 
@@ -51,16 +53,15 @@ pub struct Repo {
 pub(super) struct PackChanges {
     /// The directory's mtime after this process wrote its last pack.
     pub(super) own: Option<SystemTime>,
-    /// The time of the last change by another process that this process has seen. It is kept because a later
-    /// pack of our own hides that change, while the other process may still be deleting packs.
+    /// The time of the last change by another process that this process has seen. A later pack of
+    /// our own hides that change, while the other process may still be deleting packs. So the time
+    /// is kept.
     pub(super) foreign: Option<SystemTime>,
 }
 
 /// The parts of a commit that git-frites uses.
 pub struct Commit {
-    /// The commit's tree.
     pub tree: Oid,
-    /// The commit's parents, in order.
     pub parents: Vec<Oid>,
     /// The commit's whole message.
     pub message: String,
@@ -68,18 +69,21 @@ pub struct Commit {
     pub time: i64,
 }
 
-/// The number of packs that gix can hold at the same time. By default gix can hold a tenth more than exist
-/// when the repository is opened; if other processes add more packs, gix can read no object any more. More
-/// slots cost time at every start: 4096 slots took a quarter of the time of `git frites path`.
+/// The number of packs that gix can hold at the same time. By default gix can hold a tenth more
+/// than exist when the repository is opened. If other processes add more packs, gix can no longer
+/// read any object. More slots cost time at every start: 4096 slots took a quarter of the time of
+/// `git frites path`.
 const SLOTS: Slots = Slots::AsNeededByDiskState { multiplier: 2.0, minimum: 512 };
 
 impl Repo {
-    /// Finds the repository of `dir` or of a directory above it. Like git, obeys GIT_DIR and GIT_WORK_TREE
-    /// (which are set in hooks), and fails if `safe.directory` does not allow the repository.
+    /// Finds the repository of `dir` or of a directory above it. Like git, obeys GIT_DIR and
+    /// GIT_WORK_TREE, which are set in hooks. Fails if `safe.directory` does not allow the
+    /// repository.
     pub fn discover(dir: &Path) -> Result<Repo> {
         let strict = strict_options();
         let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
-        // As in git, it is no error if GIT_CEILING_DIRECTORIES names directories that are not above `dir`.
+        // As in git, it is no error if GIT_CEILING_DIRECTORIES names directories that are not above
+        // `dir`.
         let upwards = gix::discover::upwards::Options {
             match_ceiling_dir_or_error: false,
             ..Default::default()
@@ -127,15 +131,16 @@ impl Repo {
     }
 
     /// The object directories of other repositories from which this one borrows objects
-    /// (gitrepository-layout(5), "alternates"). Empty if git could not follow the list either.
+    /// (gitrepository-layout(5), "alternates"). Empty if git could not follow the list, either.
     pub fn borrowed_objects(&self) -> Vec<PathBuf> {
         let objects = self.common_dir.join("objects");
         gix::odb::alternate::resolve(objects, &self.common_dir).unwrap_or_default()
     }
 
-    /// From now on, our own calls in this repository's worktrees confine the filters that git starts.
-    /// `choose` returns the way to confine them, or `None` if the system cannot. It is called only if the
-    /// configuration names filters. A filter of a later configuration is not confined.
+    /// From now on, our own calls in this repository's worktrees confine the filters that git
+    /// starts. `choose` returns the way to confine them, or `None` if the system cannot. It is
+    /// called only if the configuration names filters. Filters of a later configuration are not
+    /// confined.
     pub fn confine_filters(&self, choose: impl FnOnce() -> Option<FilterConfinement>) {
         if let Some(filters) = ConfinedFilters::of(&self.gix(), &self.common_dir, choose) {
             self.overrides.confine_filters(filters);
@@ -182,8 +187,8 @@ impl Repo {
         self.gix().config_snapshot().boolean("core.fileMode") != Some(false)
     }
 
-    /// True if no setting makes the bytes, names or modes of files differ from those in trees. Attributes can
-    /// still make bytes differ.
+    /// True if no setting makes files differ from trees in their bytes, names or modes. Attributes
+    /// can still make bytes differ.
     pub(super) fn reads_files_as_they_are(&self) -> bool {
         let gix = self.gix();
         let config = gix.config_snapshot();
@@ -205,7 +210,8 @@ impl Repo {
         self.git_at(&self.common_dir)
     }
 
-    /// git on another git directory: a worktree's administrative entry, or the git directory of a submodule.
+    /// git on another git directory: a worktree's administrative entry, or the git directory of a
+    /// submodule.
     pub fn git_at(&self, git_dir: &Path) -> Git {
         Git::at(git_dir, self.overrides.clone())
     }
@@ -254,7 +260,8 @@ impl Repo {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
 
-    /// The branch that HEAD is on; `None` when detached, or if the branch's name is not UTF-8.
+    /// The branch that HEAD is on. `None` if HEAD is detached, or if the branch's name is not
+    /// UTF-8.
     pub fn head_branch(&self) -> Option<RefName> {
         let name = self.gix().head_name().ok()??;
         name.as_bstr().to_str().ok().map(RefName::new)
@@ -265,7 +272,6 @@ impl Repo {
         matches!(self.gix().head_name(), Ok(None))
     }
 
-    /// Reads a commit.
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
         let bytes = self.object(oid, Kind::Commit)?;
         let decoded = CommitRef::from_bytes(&bytes, gix::hash::Kind::Sha1)
@@ -286,8 +292,8 @@ impl Repo {
         }
     }
 
-    /// The bytes of the file to which a path leads, after symbolic links are followed. `None` if there is no
-    /// such file, or if a link leads out of the tree. `tree` is a tree or a commit.
+    /// The bytes of the file to which a path leads after symbolic links are followed. `None` if
+    /// there is no such file, or if a link leads out of the tree. `tree` is a tree or a commit.
     pub fn file_by_links(&self, tree: &Oid, path: &str) -> Result<Option<Vec<u8>>> {
         if let Some(bytes) = self.file(tree, path)? {
             return Ok(Some(bytes));
@@ -296,9 +302,9 @@ impl Repo {
         place.map_or(Ok(None), |place| self.file(tree, &place))
     }
 
-    /// The path in the tree to which `path` leads after symbolic links are followed; nothing need exist
-    /// there. `None` if a link leads out of the tree, or if the links form a loop. `tree` is a tree or a
-    /// commit.
+    /// The path in the tree to which `path` leads after symbolic links are followed. Nothing need
+    /// exist there. `None` if a link leads out of the tree, or if the links form a loop. `tree` is
+    /// a tree or a commit.
     pub fn place_by_links(&self, tree: &Oid, path: &str) -> Result<Option<String>> {
         // No link can lead back into a directory of this name.
         follow_links("/\0", path, |at| match at.strip_prefix("/\0/") {
@@ -313,8 +319,8 @@ impl Repo {
         Ok(Some(self.blob(&to_oid(id))?.to_str_lossy().into_owned()))
     }
 
-    /// The bytes of the blob at a path of a commit: a file's content, or a symbolic link's target. `None` if
-    /// there is no blob, or if the blob cannot be read.
+    /// The bytes of the blob at a path of a commit: a file's content, or a symbolic link's target.
+    /// `None` if there is no blob, or if the blob cannot be read.
     pub fn bytes_at(&self, commit: &Oid, path: &str) -> Option<Vec<u8>> {
         self.blob(&to_oid(self.id_at(commit, path.into())?)).ok()
     }
@@ -324,8 +330,8 @@ impl Repo {
         Ok(matches!(self.entry(tree, path.into())?, Some((EntryMode::Directory, _))))
     }
 
-    /// The id of the object at a path; `None` if the path does not exist, or if the trees cannot be read.
-    /// `tree` is a tree or a commit.
+    /// The id of the object at a path; `None` if the path does not exist, or if the trees cannot be
+    /// read. `tree` is a tree or a commit.
     pub(super) fn id_at(&self, tree: &Oid, path: &BStr) -> Option<gix::ObjectId> {
         self.entry(tree, path).ok()?.map(|(_, id)| id)
     }
@@ -359,7 +365,6 @@ impl Repo {
         self.gix().find_header(from_oid(oid).ok()?).ok()
     }
 
-    /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>> {
         self.object(oid, Kind::Blob)
     }
@@ -381,15 +386,16 @@ impl Repo {
         })
     }
 
-    /// The bytes of an object of this kind, if the object is loose and small. This is faster than gix.
+    /// The bytes of an object of this kind, if the object is loose and small. This is faster than
+    /// gix.
     pub(super) fn loose_object(&self, id: &gix::ObjectId, kind: Kind) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut loose = self.loose.lock();
         loose.read(kind, id, &mut bytes).map(|()| bytes)
     }
 
-    /// The bytes of an object of this kind, loose or packed; `None` if there is no such object, or if it
-    /// cannot be read.
+    /// The bytes of an object of this kind, loose or packed. `None` if it does not exist or cannot
+    /// be read.
     pub(super) fn any_object(
         &self,
         gix: &gix::Repository,
@@ -405,14 +411,16 @@ impl Repo {
     /// The names of the files in the root of a commit's tree, with their blobs.
     pub fn root_files(&self, commit: &Oid) -> Result<BTreeMap<String, Oid>> {
         let bytes = self.object(commit, Kind::Commit)?;
-        // Only the `tree` line of the commit is parsed, to save time: `status` calls this for every run.
+        // Only the `tree` line of the commit is parsed, to save time: `status` calls this for every
+        // run.
         let tree = CommitRefIter::from_bytes(&bytes, gix::hash::Kind::Sha1).tree_id();
         let tree = &to_oid(tree.map_err(|e| unreadable_commit(commit, &e))?);
         let files = self.entries_of(tree)?.into_iter().filter(|(_, mode, _)| mode.is_blob());
         Ok(files.map(|(name, _, blob)| (name, blob)).collect())
     }
 
-    /// The names in a tree's root. The flag is true if the name is that of a directory, or of a link to one.
+    /// The names in a tree's root. The flag is true if the name is that of a directory, or of a
+    /// link to one.
     pub fn root_entries(&self, tree: &Oid) -> Result<Vec<(String, bool)>> {
         let mut found = Vec::new();
         for (name, mode, _) in self.entries_of(tree)? {
@@ -455,7 +463,8 @@ impl Repo {
         Ok(found.and_then(|found| Oid::parse(String::from_utf8_lossy(&found).trim())))
     }
 
-    /// The disk space in bytes of the objects that are reachable from `tips`, and not from `others`.
+    /// The disk space in bytes of the objects that are reachable from `tips`, and not from
+    /// `others`.
     pub fn bytes_of(
         &self,
         tips: impl Iterator<Item = Oid>,
@@ -468,8 +477,8 @@ impl Repo {
         Ok(call.stdin(list).line()?.to_string_lossy().trim().parse().unwrap_or(0))
     }
 
-    /// The settings in a section of git's configuration, as `git config -z --show-origin` prints them; empty
-    /// if there are none.
+    /// The settings in a section of git's configuration, as `git config -z --show-origin` prints
+    /// them; empty if there are none.
     pub fn settings_of(&self, section: &str) -> Result<Vec<u8>> {
         if !self.may_have_section(section) {
             return Ok(Vec::new());
@@ -479,8 +488,8 @@ impl Repo {
         Ok(call.bytes_if_any()?.unwrap_or_default())
     }
 
-    /// False if git's configuration certainly has no such section. Then no git process is needed to read the
-    /// section, and most commands start faster.
+    /// False only if git's configuration has no such section. Then no git process is needed to read
+    /// the section, and most commands start faster.
     fn may_have_section(&self, section: &str) -> bool {
         // gix does not read the settings of `git -c`.
         if ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"]
@@ -489,18 +498,20 @@ impl Repo {
         {
             return true;
         }
-        // Nor does gix read the file of Apple's git, or the `etc/gitconfig` in the directory where git is
-        // installed.
+        // gix does not read the file of Apple's git, either, or the `etc/gitconfig` in the
+        // directory where git is installed.
         if cfg!(target_os = "macos") || program::file_of_prefix("etc/gitconfig").is_some() {
             return true;
         }
         let gix = self.gix();
         let config = gix.config_snapshot();
-        // If there is an `includeIf`, git is asked, because gix may evaluate its condition differently.
+        // If there is an `includeIf`, git is asked, because gix may evaluate its condition
+        // differently.
         ["includeIf", section].iter().any(|name| config.plumbing().sections_by_name(name).is_some())
     }
 
-    /// A short name for this repository, made from its path. It names the repository's cache directory.
+    /// A short name for this repository, made from its path. It names the repository's cache
+    /// directory.
     pub fn key(&self) -> String {
         key_of(&self.common_dir)
     }
@@ -540,8 +551,9 @@ impl Repo {
         Ok(each.collect())
     }
 
-    /// Calls `work`, in parallel, with the path and the bytes of each regular file of a commit whose path is
-    /// `wanted`. Returns the results in the order of the paths. Fails if a file cannot be read.
+    /// Calls `work` in parallel for each regular file of a commit whose path is `wanted`. `work`
+    /// gets the path and the bytes. Returns the results in the order of the paths. Fails if a file
+    /// cannot be read.
     pub fn map_files<R: Send>(
         &self,
         commit: &Oid,
@@ -570,8 +582,8 @@ impl Repo {
         Ok(done?.into_iter().flatten().collect())
     }
 
-    /// Calls `read`, and calls it again if it failed: another git may be moving the objects into a pack, or
-    /// from one pack into another.
+    /// Calls `read`, and calls it again if it failed. Another git may be moving the objects into a
+    /// pack, or from one pack into another.
     fn read_again<T>(&self, read: impl Fn(&gix::Repository) -> Result<T>) -> Result<T> {
         repeat(PAUSES, Result::is_err, || read(&self.gix()))
     }
@@ -590,11 +602,10 @@ impl Repo {
     }
 }
 
-/// The setting that does for gix what GIT_NO_REPLACE_OBJECTS does for our git calls. An attempt can make refs
-/// in `refs/replace/`, and these must not change which objects are read.
+/// The setting that has the same effect on gix as GIT_NO_REPLACE_OBJECTS has on our git calls. An
+/// attempt can make refs in `refs/replace/`, and these must not change which objects are read.
 const REPLACE_NOTHING: &str = "core.useReplaceRefs=false";
 
-/// The options to open repositories.
 fn strict_options() -> gix::open::Options {
     gix::open::Options::default()
         .object_store_slots(SLOTS)
@@ -614,8 +625,8 @@ fn key_of(path: &Path) -> String {
 /// The length of [`Repo::key`].
 const KEY_LENGTH: usize = 16;
 
-/// True if a directory above a path is a submodule. The submodule's commit need not be in this repository, so
-/// gix fails to look up such a path.
+/// True if a directory above a path is a submodule. gix cannot look up such a path, because the
+/// submodule's commit may be missing in this repository.
 fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
     path.find_iter("/").any(|at| {
         let above = tree.lookup_entry(path[..at].split_str("/"));
@@ -623,7 +634,6 @@ fn is_in_submodule(tree: &gix::Tree<'_>, path: &BStr) -> bool {
     })
 }
 
-/// An entry of a tree.
 pub(super) type TreeEntry = (EntryMode, gix::ObjectId);
 
 /// True if a name has the form of [`Repo::key`].
@@ -648,8 +658,8 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// The error for a directory that is not a usable repository. The error has git's own message if git cannot
-/// use the directory, either.
+/// The error for a directory that is not a usable repository. If git cannot use the directory,
+/// either, the error has git's own message.
 fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
         .stdout_null()
@@ -660,7 +670,7 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
         return Error::fatal("could not start git").hint("git must be on PATH");
     };
     if output.status.success() {
-        // git accepts the repository, but gix does not, because the repository uses SHA-256 or a newer
+        // git accepts the repository, but gix does not. The repository uses SHA-256 or a newer
         // format, or is damaged.
         let causes = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
         let text = causes.last().map(ToString::to_string).unwrap_or_default();
@@ -684,7 +694,7 @@ fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
     error
 }
 
-/// True if objects may be missing that a remote has promised.
+/// True if objects that a remote has promised may be missing.
 pub fn is_partial_clone(gix: &gix::Repository) -> bool {
     let config = gix.config_snapshot();
     let remotes = config.plumbing().sections_by_name("remote");
@@ -692,9 +702,11 @@ pub fn is_partial_clone(gix: &gix::Repository) -> bool {
         || remotes.is_some_and(|mut all| all.any(|remote| remote.value("promisor").is_some()))
 }
 
-/// The path below `root`, an absolute path, to which `path` below it leads after symbolic links are followed
-/// (path_resolution(7)). A link may leave `root` and come back. `None` if the links end outside of `root` or lead in a
-/// circle. `target` returns the target of the link at an absolute path; `None` if there is no link.
+/// Follows symbolic links (path_resolution(7)). `root` is an absolute path, and `path` is relative
+/// to it. Returns the relative path to which `path` leads. A link may leave `root` and come back.
+/// `None` if the links end outside of `root` or form a loop.
+///
+/// `target` returns the target of the link at an absolute path, or `None` if there is no link.
 pub fn follow_links(
     root: &str,
     path: &str,

@@ -1,11 +1,11 @@
-//! Makes patches of text files that are byte for byte those of `git diff-tree`. Where that is not certain,
-//! makes none.
+//! Makes patches of text files that are byte for byte those of `git diff-tree`. Makes none where
+//! that is not certain.
 //!
-//! The diff algorithm is a port of git's (GIT-FACTS, "Capture and diff"). A test in `diff` compares the
-//! patches with git's on random texts.
+//! The diff algorithm is a port of git's (GIT-FACTS, "Capture and diff"). A test in `diff` compares
+//! the patches with git's on random texts.
 //!
-//! With `git diff-tree` instead, the row "capture of 8" of `make bench` (1,000 files) takes 1.6 times the
-//! processor time.
+//! With `git diff-tree` instead, the row "capture of 8" of `make bench` (1,000 files) takes 1.6
+//! times the processor time.
 use std::io;
 
 use gix::ObjectId;
@@ -21,8 +21,8 @@ use crate::git::trees::TreeDifference;
 /// The number of unchanged lines before and after a change in a patch.
 const CONTEXT: u32 = 3;
 
-/// The number of bytes at the beginning of a file in which git looks for a NUL. If there is one, the file is
-/// binary.
+/// The number of bytes at the beginning of a file in which git looks for a NUL. A file with a NUL
+/// there is binary.
 const LOOKED_AT: usize = 8000;
 
 /// The largest file that is compared in process, in bytes.
@@ -71,7 +71,8 @@ struct HunkWriter<'a> {
     input: &'a InternedInput<&'a [u8]>,
     /// The heading of the last hunk; empty if that hunk has none.
     heading: &'a [u8],
-    /// The number of lines, from the beginning of the old text, that were already searched for a heading.
+    /// The number of lines, from the beginning of the old text, that were already searched for a
+    /// heading.
     searched: usize,
 }
 
@@ -83,8 +84,8 @@ impl ConsumeHunk for HunkWriter<'_> {
         header: HunkHeader,
         lines: &[(DiffLineKind, &[u8])],
     ) -> io::Result<()> {
-        // The nearest heading above the hunk is wanted. So the lines from the start of the last hunk to the
-        // start of this one are searched backwards.
+        // The nearest heading above the hunk is wanted. So the lines between the starts of the last
+        // hunk and this hunk are searched backwards.
         let above = header.before_hunk_start as usize - 1;
         let mut between = self.input.before[self.searched..above].iter().rev();
         let found = between.find_map(|line| heading_of(self.input.interner[*line]));
@@ -120,8 +121,8 @@ fn range(start: u32, count: u32) -> String {
     }
 }
 
-/// The text that git shows in the header of a hunk for this line above the hunk; `None` if git would not show
-/// the line.
+/// The text that git shows in the header of a hunk for this line above the hunk. `None` if git
+/// would not show the line.
 fn heading_of(line: &[u8]) -> Option<&[u8]> {
     let first = line.first()?;
     if !first.is_ascii_alphabetic() && !b"_$".contains(first) {
@@ -137,8 +138,8 @@ pub(super) fn is_plain_path(path: &[u8]) -> bool {
     path.iter().all(|b| b.is_ascii_alphanumeric() || b"/._-+=@,".contains(b))
 }
 
-/// Appends the patch of one file to `patch`; `None` if it cannot be made. The file's path must be plain (see
-/// [`is_plain_path`]), and the file must be neither a link nor a submodule.
+/// Appends the patch of one file to `patch`; `None` if it cannot be made. The file's path must be
+/// plain (see [`is_plain_path`]). The file must be neither a link nor a submodule.
 pub(super) fn write_patch(
     patch: &mut Vec<u8>,
     difference: &TreeDifference,

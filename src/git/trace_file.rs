@@ -6,8 +6,8 @@ use tempfile::TempDir;
 use crate::error::Result;
 use crate::fs::scratch;
 
-/// The target of the trace events for lines that git itself traces, if `GIT_TRACE*` sends them to standard
-/// error.
+/// The target of the trace events for lines that git itself traces. They exist if `GIT_TRACE*`
+/// sends git's traces to standard error.
 pub const TRACES: &str = "git_frites::git::trace";
 
 /// The variables that say where git's traces go.
@@ -29,8 +29,8 @@ fn stderr_traces() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// A file for the traces of one call. git's standard error is captured as its error message, so the traces
-/// must not be written there.
+/// A file for the traces of one call. git's standard error is captured as its error message, so git
+/// must not write traces there.
 pub(super) struct TraceFile(TempDir);
 
 impl TraceFile {

@@ -1,8 +1,9 @@
-//! Reads trees in process: finds the differences between two trees, and checks whether all objects of a
-//! commit exist.
+//! Reads trees in process. Finds the differences between two trees, and checks whether all objects
+//! of a commit exist.
 //!
-//! This saves processor time in the row "capture of 8" of `make bench` (1,000 files): the row takes 2.1 times
-//! as much with `git rev-list` for the check, and 1.6 times as much with `git diff-tree` for the differences.
+//! This saves processor time in the row "capture of 8" of `make bench` (1,000 files). The row takes
+//! 2.1 times as much with `git rev-list` for the check, and 1.6 times as much with `git diff-tree`
+//! for the differences.
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gix::ObjectId;
@@ -21,11 +22,10 @@ const MOST_COMMITS: usize = 64;
 
 /// A path whose entries differ between two trees.
 pub struct TreeDifference {
-    /// The path.
     pub path: TreePath,
-    /// The entry in the first tree; `None` if that does not have the path.
+    /// The entry in the first tree; `None` if the path is not there.
     pub(super) old: Option<TreeEntry>,
-    /// The entry in the second tree; `None` if that does not have the path.
+    /// The entry in the second tree; `None` if the path is not there.
     pub(super) new: Option<TreeEntry>,
 }
 
@@ -35,12 +35,14 @@ type Reader<'a> = (&'a Repo, &'a gix::Repository);
 /// The entries of a tree, by name; the name of a directory ends in a slash.
 type Entries = BTreeMap<Vec<u8>, TreeEntry>;
 
-/// The entries of a tree; `None` if the tree cannot be read, or if an entry has a mode that git would not write.
+/// The entries of a tree. `None` if the tree cannot be read, or if an entry has a mode that git
+/// would not write.
 fn entries(reader: Reader<'_>, tree: ObjectId) -> Option<Entries> {
     read_entries(reader, tree).map(|(entries, _)| entries)
 }
 
-/// The entries of a tree, and true if each is in its place and no name is there twice.
+/// The entries of a tree, and a flag. It is true if all entries are in order and no name is there
+/// twice.
 fn read_entries((repo, gix): Reader<'_>, tree: ObjectId) -> Option<(Entries, bool)> {
     let bytes = repo.any_object(gix, &tree, Kind::Tree)?;
     let mut found = Entries::new();
@@ -80,9 +82,9 @@ fn loose_commit((repo, _): Reader<'_>, id: &ObjectId) -> Option<(ObjectId, Vec<O
     Some((commit.tree(), commit.parents().collect()))
 }
 
-/// The nearest commit in the history of `commit` for whose tree `wanted` returns true, with that tree.
-/// Searches at most `most` commits. Commits that do not exist are skipped. `None` if no such commit was
-/// found, or if a commit is damaged.
+/// The nearest commit in the history of `commit` for whose tree `wanted` returns true, with that
+/// tree. Searches at most `most` commits. Skips commits that do not exist. `None` if no such commit
+/// was found, or if a commit is damaged.
 pub fn nearest(
     repo: &Repo,
     commit: &Oid,
@@ -135,8 +137,8 @@ pub(super) fn unknown_answer() -> Error {
 }
 
 impl TreeDifference {
-    /// Parses the first record of `rest`, which is output of `git diff-tree -z`, and its first path. Removes
-    /// the record and the path from `rest`.
+    /// Parses the first record of `rest`, which is output of `git diff-tree -z`, and its first
+    /// path. Removes both from `rest`.
     pub(super) fn take(rest: &mut &[u8]) -> Option<TreeDifference> {
         let head = std::str::from_utf8(take_record(rest)?).ok()?;
         let fields: Vec<&str> = head.strip_prefix(':')?.split(' ').collect();
@@ -147,8 +149,8 @@ impl TreeDifference {
     }
 }
 
-/// Parses the mode and the object of one side of a record. `Some(None)` if that side does not have the path;
-/// `None` if the text cannot be parsed.
+/// Parses the mode and the object of one side of a record. `Some(None)` if that side does not have
+/// the path. `None` if the text cannot be parsed.
 fn entry_of(mode: &str, id: &str) -> Option<Option<TreeEntry>> {
     let id = ObjectId::from_hex(id.as_bytes()).ok()?;
     let mode: EntryMode = mode.parse().ok()?;
@@ -163,9 +165,12 @@ pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(record)
 }
 
-/// The paths that differ between two trees (or commits), in git's order, without directories; `None` if an
-/// object cannot be read, if there are too many paths, or if git would refuse a path of the tree `to`. So if the
-/// result is not `None`, `to` has no [`damage`], and its files can safely be written below a directory.
+/// The paths that differ between two trees (or commits), in git's order, without directories.
+/// `None` in three cases: an object cannot be read, there are too many paths, or git would refuse a
+/// path of the tree `to`.
+///
+/// So if there is a result, `to` has no [`damage`], and its files can safely be written below a
+/// directory.
 pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeDifference>> {
     let reader = (repo, &repo.gix());
     let read = |tree: Option<ObjectId>| {
@@ -204,8 +209,8 @@ pub(super) fn differences(repo: &Repo, from: &Oid, to: &Oid) -> Option<Vec<TreeD
     Some(found)
 }
 
-/// Limits how many paths are listed from trees that others made. A tree can name another tree many times, so a few
-/// small objects can stand for any number of paths, and for very long ones.
+/// Limits how many paths are listed from trees that others made. A tree can name another tree many
+/// times. So a few small objects can stand for any number of paths, and for very long ones.
 pub(super) struct PathBudget {
     bytes: usize,
 }
@@ -230,10 +235,14 @@ impl PathBudget {
 /// git does not read a tree with more levels (`core.maxTreeDepth`).
 const MOST_LEVELS: usize = 2048;
 
-/// The reason why `to` (a tree or a commit) is not used. Either git would not write a tree in it: its entries
-/// are not sorted, or it has one name twice. Git's commands read different files from such a tree, so the tree
-/// that is judged could differ from the tree that lands. Or it has so many paths that git-frites could not list them
-/// all. Trees that are at the same path in `from` are not checked.
+/// The reason why `to` (a tree or a commit) is not used. There are two:
+///
+/// - git would not write one of its trees, because the entries are not sorted or a name is there
+///   twice. Git's commands read different files from such a tree, so the judged tree could differ
+///   from the tree that lands.
+/// - It has too many paths for git-frites to list.
+///
+/// Trees that are at the same path in `from` are not checked.
 pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     let reader = (repo, &repo.gix());
     let mut budget = PathBudget::default();
@@ -272,16 +281,16 @@ pub fn damage(repo: &Repo, from: &Oid, to: &Oid) -> Option<String> {
     None
 }
 
-/// True if git would check out an entry with this name: the name is not `..` or `.git`, and has no slash
-/// except the one at the end of a directory's name.
+/// True if git would check out an entry with this name. The name must not be `..` or `.git`. Only a
+/// directory's name may have a slash, at its end.
 fn is_safe(name: &[u8]) -> bool {
     let name = name.strip_suffix(b"/").unwrap_or(name).as_bstr();
     let options = component::Options { protect_windows: false, ..Default::default() };
     component(name, None, options).is_ok()
 }
 
-/// True if all objects that are reachable from `new`, and not from the commits `known`, certainly exist,
-/// because they are loose. False means that git must check.
+/// True if all objects that are reachable from `new`, and not from the commits `known`, are loose.
+/// Then they certainly exist. False means that git must check.
 pub(super) fn is_whole(repo: &Repo, new: &Oid, known: &[&Oid]) -> bool {
     !repo.is_beside_housekeeping() && has_all(repo, new, known) == Some(true)
 }
@@ -322,8 +331,8 @@ fn has_all(repo: &Repo, new: &Oid, known: &[&Oid]) -> Option<bool> {
     Some(true)
 }
 
-/// True if all objects of a tree are loose, except those that a tree of `known` has at the same path. Trees in
-/// `seen` are not looked at again.
+/// True if all objects of a tree are loose, except those that a tree of `known` has at the same
+/// path. Trees in `seen` are skipped.
 fn has_tree(
     reader: Reader<'_>,
     tree: ObjectId,

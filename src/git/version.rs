@@ -10,14 +10,15 @@ use crate::git::cli::Git;
 use crate::git::program;
 use crate::model::layout::StateDir;
 
-/// The oldest version that works: `git merge-tree --merge-base` is new in 2.40, and `git --attr-source` in
-/// 2.41.
+/// The oldest version that works. `git merge-tree --merge-base` is new in 2.40, and
+/// `git --attr-source` in 2.41.
 const OLDEST: (u32, u32) = (2, 41);
 
 /// Fails if the git program is older than 2.41, or cannot be started.
 ///
-/// git is not asked for its version if a file in `state` says that this program was checked before. An
-/// attempt gains nothing by editing that file: an old git fails later, at an option that it does not know.
+/// git is not asked for its version if a file in `state` says that this program was checked before.
+/// An attempt gains nothing by editing that file. An old git then fails later, at an option that it
+/// does not know.
 pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     let memory = state.git_program();
     let stamp = stamp();
@@ -25,8 +26,8 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
         return Ok(());
     }
     ask(git)?;
-    // The state directory may not exist yet, and this must not make it, because some commands must change
-    // nothing. If the file cannot be written, git is asked again next time.
+    // The state directory may not exist yet, and is not made here, because some commands must
+    // change nothing. If the file cannot be written, git is asked again next time.
     if let Some(stamp) = stamp
         && state.path().is_dir()
     {
@@ -35,8 +36,8 @@ pub fn require_new_enough(git: &Git, state: &StateDir) -> Result<()> {
     Ok(())
 }
 
-/// The version of the git program. Needs no repository. Fails if git is older than 2.41, or cannot be
-/// started.
+/// The version of the git program. Needs no repository. Fails if git is older than 2.41, or cannot
+/// be started.
 pub fn check() -> Result<String> {
     ask(&Git::at(Path::new("."), Arc::default()))
 }
@@ -58,8 +59,8 @@ fn ask(git: &Git) -> Result<String> {
     }
 }
 
-/// A text that changes when the git program changes: its path, and the inode, size and mtime of its file.
-/// `None` if git is not found.
+/// A text that changes when the git program changes. It has the program's path, and the inode, size
+/// and mtime of its file. `None` if git is not found.
 fn stamp() -> Option<Vec<u8>> {
     let program = program::file()?;
     let meta = program.metadata().ok()?;
@@ -68,7 +69,8 @@ fn stamp() -> Option<Vec<u8>> {
     Some([state.as_bytes(), program.as_os_str().as_bytes(), b"\n"].concat())
 }
 
-/// The version in the output of `git version`: the whole version, e.g. `2.47.1`, and its first two numbers.
+/// The version in the output of `git version`: the whole version, e.g. `2.47.1`, and its first two
+/// numbers.
 fn version(text: &str) -> Option<(&str, (u32, u32))> {
     let found = text.trim().strip_prefix("git version ")?.split_whitespace().next()?;
     let mut numbers = found.split(|c: char| !c.is_ascii_digit()).map(str::parse);

@@ -1,8 +1,8 @@
 //! Makes, finds and removes worktrees, without relying on git's own cleanup.
 //!
-//! A worktree is made in two steps (GIT-FACTS, "Worktrees"). First the administrative entry is written under
-//! the repository lock, by one process at a time. Then the files are checked out, in parallel with other
-//! worktrees. The second step is 95–99 % of the cost.
+//! A worktree is made in two steps (GIT-FACTS, "Worktrees"). First the administrative entry is
+//! written under the repository lock, by one process at a time. Then the files are checked out, in
+//! parallel with other worktrees. The second step is 95–99 % of the cost.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -31,9 +31,9 @@ use crate::model::refname::RefName;
 /// A registered worktree.
 #[derive(Clone, Debug)]
 pub struct Worktree {
-    /// The worktree's directory.
     pub path: PathBuf,
-    /// The worktree's administrative entry: the directory `worktrees/NAME` in the common git directory.
+    /// The worktree's administrative entry: the directory `worktrees/NAME` in the common git
+    /// directory.
     pub admin: PathBuf,
     overrides: Arc<Overrides>,
 }
@@ -59,31 +59,33 @@ impl Worktree {
         self.admin.join("index")
     }
 
-    /// Writes the files of a tree to the worktree and its index. HEAD does not move. No hook runs: another
-    /// attempt may have planted a `post-checkout` hook. Users can prepare worktrees with `spawn.setup`.
+    /// Writes the files of a tree to the worktree and its index. HEAD does not move. No hook runs,
+    /// because another attempt may have planted a `post-checkout` hook. Users can prepare worktrees
+    /// with `spawn.setup`.
     ///
-    /// `git reset --hard` is not used, because it locks `packed-refs`, and would leave that lock behind if it
-    /// were killed.
+    /// `git reset --hard` is not used. It locks `packed-refs`, and would leave that lock behind if
+    /// it were killed.
     pub fn populate(&self, tree: &str) -> Result<()> {
         self.git().call("read-tree").args(["--reset", "-u", tree]).run()
     }
 
-    /// Removes the worktree: moves its directory, and then its administrative entry, into a trash directory
-    /// in `root`. Returns the trash directory. It is no error if the directory is missing, so a removal that
-    /// was killed can be repeated.
+    /// Removes the worktree. Moves its directory, and then its administrative entry, into a trash
+    /// directory in `root`. Returns the trash directory. It is no error if the directory is
+    /// missing, so a removal that was killed can be repeated.
     ///
-    /// `root` is our directory of worktrees. Fails if the worktree is not below `root`, or if a link leads to
-    /// it.
+    /// `root` is our directory of worktrees. Fails if the worktree is not below `root`, or if a
+    /// link leads to it.
     pub fn set_aside(&self, root: &Path) -> Result<Bin> {
         let Worktree { path, admin, .. } = self;
         let there = require_ours(root, path, true)?;
-        // If `AUTO_MERGE.lock` exists, a killed `git commit` may have left the lock of `packed-refs`. If the
-        // killed process was not a `git commit`, no lock is removed here, because the lock could belong to
-        // the user's git.
+        // If `AUTO_MERGE.lock` exists, a killed `git commit` may have left the lock of
+        // `packed-refs`. After any other killed process, no lock is removed here, because it could
+        // belong to the user's git.
         heal_packed_refs_lock(admin, "AUTO_MERGE.lock");
         let bin = Bin::new(root)?;
         if there {
-            // A directory that is moved to another one must be writable itself, and an attempt may have changed that.
+            // A directory must be writable itself to be moved to another one. An attempt may have
+            // changed its mode.
             let mode = fs::metadata(path).map(|meta| meta.permissions().mode()).unwrap_or(0o700);
             if mode & 0o200 == 0 {
                 let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o700));
@@ -95,8 +97,8 @@ impl Worktree {
     }
 }
 
-/// Fails if a file in an administrative entry is not a regular file. git reads the entries of all worktrees,
-/// and would wait for ever if it opened a FIFO.
+/// Fails if a file in an administrative entry is not a regular file. git reads the entries of all
+/// worktrees, and would wait for ever for a FIFO.
 pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     for entry in entries(repo)? {
         for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
@@ -109,11 +111,11 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// The administrative entry of the worktree at `path`: the one whose `gitdir` file names `path/.git`. `None`
-/// if there is no such entry.
+/// The administrative entry of the worktree at `path`. This is the entry whose `gitdir` file names
+/// `path/.git`. `None` if there is no such entry.
 ///
-/// The entry's name cannot be derived from the worktree's name: if several worktrees are called `c1`, git
-/// calls their entries `c1`, `c11`, ….
+/// The entry's name does not follow from the worktree's name. If several worktrees are called `c1`,
+/// git calls their entries `c1`, `c11`, ….
 pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
     let wanted = path.join(".git");
     // In most cases the `.git` file names the entry, and the entry names the `.git` file.
@@ -130,8 +132,8 @@ pub fn admin_of(repo: &Repo, path: &Path) -> Result<Option<PathBuf>> {
 /// The longest `.git` file of a worktree: a path, which the system limits.
 const LONGEST_LINK: u64 = 64 << 10;
 
-/// The administrative entry that the `.git` file of a worktree names; `None` if that file cannot be read.
-/// Commands can write to the file, so it may name the entry of another worktree.
+/// The administrative entry that the `.git` file of a worktree names. `None` if that file cannot be
+/// read. Commands can write to the file, so it may name the entry of another worktree.
 pub fn named_by(worktree: &Path) -> Option<PathBuf> {
     let text = regular::read_own_at_most(&worktree.join(".git"), LONGEST_LINK).ok()?;
     let named = text.strip_prefix(b"gitdir: ")?.trim_ascii_end();
@@ -143,11 +145,12 @@ pub fn link_to(admin: &Path) -> Vec<u8> {
     [b"gitdir: ", path_bytes(admin), b"\n"].concat()
 }
 
-/// Makes the `.git` file of a worktree name its administrative entry, if it names another path. Gives that
-/// path; it is empty if there was no such file. Does nothing if a link leads from `root` to the worktree.
+/// If the `.git` file of a worktree does not name its administrative entry, corrects the file. Then
+/// returns the path that the file named, which is empty if there was no file. Does nothing if a
+/// link leads from `root` to the worktree.
 ///
-/// Commands of attempts can write to this file, and git runs programs that the configuration of the
-/// repository there names. If a command made a directory in place of the file, that directory stays,
+/// Commands of attempts can write to this file. git runs programs that the configuration of the
+/// named repository sets. If a command made a directory in place of the file, that directory stays,
 /// because it may have commits.
 pub fn connect(root: &Path, worktree: &Path, admin: &Path) -> Result<Option<PathBuf>> {
     let link = worktree.join(".git");
@@ -167,12 +170,12 @@ pub fn connect(root: &Path, worktree: &Path, admin: &Path) -> Result<Option<Path
 
 /// Refuses the repository that was found for the directory `dir` in three cases:
 ///
-/// - It was found at the root of a worktree that another repository has registered. A command of an attempt
-///   has then replaced the worktree's `.git`.
-/// - It was found below such a root, and `is_candidates` is true for the common git directory and the
-///   worktree. An attempt may have made a repository of a subdirectory.
-/// - It has no `.git`, and another repository around it tracks its files. An attempt may have added the files of
-///   a bare repository to a directory (`safe.bareRepository` in git-config(1)).
+/// - It was found at the root of a worktree that another repository has registered. Then a command
+///   of an attempt has replaced the worktree's `.git`.
+/// - It was found below such a root, and `is_candidates` is true for the common git directory and
+///   the worktree. An attempt may have made a repository of a subdirectory.
+/// - It has no `.git`, and another repository around it tracks its files. An attempt may have added
+///   the files of a bare repository to a directory (`safe.bareRepository` in git-config(1)).
 ///
 /// The configuration that git finds there can name programs.
 pub fn require_own_git(
@@ -253,13 +256,14 @@ fn entries_in(common: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The path of the worktree's `.git` file that an administrative entry names; `None` if the entry is damaged.
+/// The path of the worktree's `.git` file that an administrative entry names; `None` if the entry
+/// is damaged.
 pub fn points_to(admin: &Path) -> Option<PathBuf> {
     let bytes = regular::read(&admin.join("gitdir")).ok()?;
     let path = Path::new(OsStr::from_bytes(bytes.trim_end_with(|c| matches!(c, '\n' | '\r'))));
     if path.is_absolute() {
-        // The path is returned as git wrote it. Links are not resolved, because a link may lead elsewhere by
-        // now.
+        // The path is returned as git wrote it. Links are not resolved, because they may lead
+        // elsewhere by now.
         return Some(path.to_owned());
     }
     // Since git 2.48 the path can be relative (`worktree.useRelativePaths`).
@@ -295,9 +299,9 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// The checkout that uses a branch: its HEAD is on the branch, or a rebase or a bisection in the checkout
-/// will switch back to the branch or move it (`prepare_checked_out_branches` in git's branch.c). The
-/// administrative entry `except` is ignored.
+/// The checkout that uses a branch. Either its HEAD is on the branch, or a rebase or bisection
+/// there will switch back to the branch or move it (`prepare_checked_out_branches` in git's
+/// branch.c). The administrative entry `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         regular::read(&file).is_ok_and(|text| {
@@ -324,11 +328,11 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
         .then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
 }
 
-/// Removes one administrative entry. `git worktree prune` is not used, because it also removes the entries of
-/// worktrees on drives that are not mounted.
+/// Removes one administrative entry. `git worktree prune` is not used, because it also removes the
+/// entries of worktrees on drives that are not mounted.
 ///
-/// The entry is renamed to `aside`, so that git never finds an incomplete entry. If `aside` is on another
-/// file system, the entry is deleted in place.
+/// The entry is renamed to `aside`, so that git never finds an incomplete entry. If `aside` is on
+/// another file system, the entry is deleted in place.
 fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     if !admin.parent().is_some_and(|above| above.ends_with("worktrees")) {
         let what = format!("'{}' is not an administrative entry", admin.display());
@@ -337,10 +341,11 @@ fn unregister(admin: &Path, aside: &Path) -> Result<()> {
     fs::rename(admin, aside).or_else(|_| delete_tree(admin)).could_not("delete", admin)
 }
 
-/// The approximate disk space of a checkout of a commit, in bytes. Each file takes whole blocks of 4 KiB.
+/// The approximate disk space of a checkout of a commit, in bytes. Each file takes whole blocks of
+/// 4 KiB.
 ///
-/// The sizes of most files are in the index of the user's checkout. The sizes of the other files are read
-/// from the repository, which takes about as long as writing those files to one checkout.
+/// Most sizes are in the index of the user's checkout. The sizes of the other files are read from
+/// the repository. That takes about as long as writing those files to one checkout.
 pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let own = || open_index(&repo.git_dir().join("index"));
     let (index, own) = parallel::both(|| repo.index_of(commit), own);
@@ -348,7 +353,7 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     let gix = repo.gix();
     let size = |(at, entry): (usize, &gix::index::Entry)| {
         let same = own.as_ref().and_then(|own| entry_at(own, at, entry.path(&index)));
-        // git writes the size 0 also if it does not trust the other stat data, so 0 may be wrong.
+        // git also writes the size 0 if it does not trust the other stat data. So 0 may be wrong.
         match same.filter(|same| same.id == entry.id && same.stat.size > 0) {
             Some(same) => u64::from(same.stat.size),
             None => gix.find_header(entry.id).map_or(0, |header| header.size()),
@@ -359,8 +364,8 @@ pub fn checkout_size(repo: &Repo, commit: &Oid) -> Result<u64> {
     Ok(blobs.map(|blob| size(blob).next_multiple_of(4096)).sum())
 }
 
-/// Fails if what is at `path` is not ours: if a link leads to it, if it is no directory, or if it is not
-/// `registered` with git. Returns false if nothing is at the path.
+/// Fails if the directory at `path` is not ours. It is not ours in three cases: a link leads to it,
+/// it is no directory, or it is not `registered` with git. Returns false if nothing is at the path.
 pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> {
     let shown = path.display();
     let what = match fs::symlink_metadata(path).is_ok() {
@@ -375,16 +380,17 @@ pub fn require_ours(root: &Path, path: &Path, registered: bool) -> Result<bool> 
     Err(Error::no(what).hint("look at it, and move it away by hand"))
 }
 
-/// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git directory in
-/// the user's checkout. Fails if the submodule does not have that commit.
+/// Writes a submodule's files at `commit` into a directory. `git_dir` is the submodule's git
+/// directory in the user's checkout. Fails if the submodule does not have that commit.
 pub fn export(repo: &Repo, git_dir: &Path, commit: &Oid, into: &Path) -> Result<()> {
     fs::create_dir_all(into).could_not("make", into)?;
     let scratch = ScratchIndex::empty(&repo.git_at(git_dir).work_tree(into))?;
     scratch.git().call("read-tree").args(["--reset", "-u", commit.as_str()]).run()
 }
 
-/// Removes the locks that killed processes have left in an administrative entry. Must be called only when no
-/// command runs in the worktree. A person's git may run there, but it holds a lock for less than a second.
+/// Removes the locks that killed processes have left in an administrative entry. Must be called
+/// only when no command runs in the worktree. A person's git may run there, but it holds a lock for
+/// less than a second.
 pub fn heal_locks(admin: &Path) {
     for name in ["index.lock", "HEAD.lock"] {
         remove_when_old(&admin.join(name), Duration::from_secs(1));
@@ -394,20 +400,20 @@ pub fn heal_locks(admin: &Path) {
 /// The beginning of the reason in our own locks of worktrees.
 const LOCKED_BY_US: &str = "git-frites: ";
 
-/// A lock of a worktree, as `git worktree lock` makes it. While it exists, git does not remove, move or prune
-/// the worktree. The lock is removed when this is dropped.
+/// A lock of a worktree, as `git worktree lock` makes it. While it exists, git does not remove,
+/// move or prune the worktree. The lock is removed when this is dropped.
 pub struct WorktreeLock {
     admin: PathBuf,
 }
 
 impl WorktreeLock {
-    /// Locks the worktree with this administrative entry. If the user has locked the worktree, that lock
-    /// stays as it is. If there is a lock of ours, a killed process has left that lock, and it is replaced.
+    /// Locks the worktree with this administrative entry. A lock of the user stays as it is. A lock
+    /// of ours was left by a killed process, and is replaced.
     pub fn new(admin: PathBuf, reason: &str) -> Result<WorktreeLock> {
         let lock = admin.join("locked");
         unlock_ours(&admin);
-        // The text is written before the file gets its name: git-frites would think that an empty lock was
-        // made by a user who gave no reason.
+        // The text is written before the file gets its name. git-frites would take an empty lock
+        // for the lock of a user who gave no reason.
         let readable = fs::Permissions::from_mode(0o644);
         let file = tempfile::Builder::new().permissions(readable).tempfile_in(&admin);
         let mut file = file.could_not("write", &lock)?;
@@ -427,8 +433,8 @@ impl Drop for WorktreeLock {
     }
 }
 
-/// The reason for which the user has locked a worktree; empty if the user gave none. `None` if the worktree
-/// is not locked, or if the lock is ours.
+/// The reason for which the user has locked a worktree, or an empty text if the user gave none.
+/// `None` if the worktree is not locked, or if the lock is ours.
 pub fn lock_of_user(admin: &Path) -> Option<String> {
     let lock = admin.join("locked");
     let text = match regular::read(&lock) {
@@ -438,8 +444,8 @@ pub fn lock_of_user(admin: &Path) -> Option<String> {
     (!text.starts_with(LOCKED_BY_US)).then_some(text)
 }
 
-/// Removes our lock from a worktree's administrative entry, if there is one. Must be called only when no
-/// command runs in the worktree.
+/// Removes our lock from a worktree's administrative entry, if there is one. Must be called only
+/// when no command runs in the worktree.
 pub fn unlock_ours(admin: &Path) {
     let lock = admin.join("locked");
     if regular::read(&lock).is_ok_and(|reason| reason.starts_with(LOCKED_BY_US.as_bytes())) {
@@ -447,7 +453,8 @@ pub fn unlock_ours(admin: &Path) {
     }
 }
 
-/// The reason with which git and git-frites lock an administrative entry until the worktree is complete.
+/// The reason with which git and git-frites lock an administrative entry until the worktree is
+/// complete.
 pub(super) const INITIALIZING: &str = "initializing";
 
 /// True if git or git-frites has not completed the worktree of an administrative entry.
@@ -456,8 +463,8 @@ pub fn is_half_made(admin: &Path) -> bool {
     reason.is_ok_and(|reason| reason.trim_ascii_end() == INITIALIZING.as_bytes())
 }
 
-/// Removes the lock of an administrative entry that is incomplete because a process was killed. Must be
-/// called only when no process makes the worktree.
+/// Removes the lock of an administrative entry that is incomplete because a process was killed.
+/// Must be called only when no process makes the worktree.
 pub fn unlock_half_made(admin: &Path) {
     if is_half_made(admin) {
         let _ = fs::remove_file(admin.join("locked"));
