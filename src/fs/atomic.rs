@@ -18,8 +18,8 @@ const PREFIX: &str = ".tmp";
 /// A temporary file of at least this age was left by a killed process: a write takes milliseconds.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Writes `bytes` to a temporary file in the same directory, waits until that file is on the disk, renames it
-/// to `path`, and waits until the directory is on the disk. If writing fails, the old file is unchanged.
+/// Writes `bytes` to a temporary file in the same directory, and renames the file to `path`. Waits
+/// for the disk after each of these two steps. If writing fails, the old file is unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("could not write '{}'", path.display());
     let directory = path.parent().ok_or_else(|| Error::internal(failed()))?;
@@ -27,8 +27,8 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_all(directory, &[(name, bytes)])
 }
 
-/// Writes several files of one directory like [`write()`], and renames them in this order. Waits for the disk
-/// only twice: for the contents of all files, and for the directory.
+/// Writes several files of one directory like [`write()`], and renames them in this order. Waits
+/// for the disk only twice: for the contents of all files, and for the directory.
 pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     let failed = |name: &OsStr| format!("could not write '{}'", directory.join(name).display());
     let Some((first, _)) = files.first() else { return Ok(()) };
@@ -46,8 +46,8 @@ pub fn write_all(directory: &Path, files: &[(&OsStr, &[u8])]) -> Result<()> {
     File::open(directory).and_then(|f| f.sync_all()).context(|| failed(first))
 }
 
-/// Writes a file like [`write()`], but does not wait for the disk. For files that are not needed after a
-/// power cut.
+/// Writes a file like [`write()`], but does not wait for the disk. This is for files that are not
+/// needed after a power cut.
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;
@@ -55,8 +55,8 @@ pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// Replaces a file of the user like [`write()`]. The new file has the mode of the old file and, if possible,
-/// the owner of the old file.
+/// Replaces a file of the user like [`write()`]. The new file has the mode of the old file. If
+/// possible, it also has the owner of the old file.
 pub fn replace(path: &Path, bytes: &[u8], old: &Metadata) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = NamedTempFile::with_prefix_in(PREFIX, directory)?;

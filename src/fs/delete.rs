@@ -1,5 +1,5 @@
-//! Deletes directory trees. An attempt may have left very deep, unreadable or read-only directories in such a
-//! tree.
+//! Deletes directory trees. An attempt may have left very deep, unreadable or read-only directories
+//! in them.
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
@@ -19,11 +19,12 @@ const LONGEST_SHOWN: usize = 4096;
 /// The largest number of nested directories that are open at once.
 const MOST_OPEN: usize = 16;
 
-/// Deletes a file, or a directory with its content. Does not follow links. Directories may be read-only, as
-/// in Go's module cache. Succeeds if nothing is at the path.
+/// Deletes a file, or a directory with its content. Does not follow links. Directories may be
+/// read-only, as in Go's module cache. Succeeds if nothing is at the path.
 ///
-/// If a path cannot be deleted, goes on with the other paths, and returns the first error at the end. A deep
-/// directory is moved up before it is emptied, so trees of any depth need few file descriptors.
+/// If a path cannot be deleted, goes on with the other paths, and returns the first error at the
+/// end. A deep directory is moved up before it is emptied. So trees of any depth need few file
+/// descriptors.
 pub fn delete_tree(path: &Path) -> io::Result<()> {
     let Some(meta) = fs::symlink_metadata(path).if_exists()? else { return Ok(()) };
     if !meta.is_dir() {
@@ -42,8 +43,8 @@ pub fn delete_tree(path: &Path) -> io::Result<()> {
 /// A tree that is being deleted.
 struct Deletion {
     top: OwnedFd,
-    /// Directories that were moved to `top` and are not deleted yet: their names in `top`, and the paths at
-    /// which they were found.
+    /// Directories that were moved to `top` and are not deleted yet. Each has its name in `top`,
+    /// and the path at which it was found.
     waiting: Vec<(CString, PathBuf)>,
     /// The number of names that were used for moved directories.
     moved: u64,
@@ -64,8 +65,8 @@ impl Deletion {
         }
     }
 
-    /// Deletes a directory in `parent` with its content. `depth` is the number of nested directories that are
-    /// open.
+    /// Deletes a directory in `parent` with its content. `depth` is the number of nested
+    /// directories that are open.
     fn remove(
         &mut self,
         parent: &OwnedFd,
@@ -79,17 +80,17 @@ impl Deletion {
             Err(e) => return Err(e),
         }
         match rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            // The directory is not empty. Either an entry could not be deleted, and that error is noted
-            // already, or another process has just made an entry.
+            // The directory is not empty. Either the error about an entry is noted already, or
+            // another process has just made an entry.
             Err(e) if e != Errno::NOENT => Err(e),
             _ => Ok(()),
         }
     }
 
-    /// Deletes the content of a directory. If no more directories may be opened, moves the directories in it
-    /// to `top`.
+    /// Deletes the content of a directory. If no more directories may be opened, moves its
+    /// subdirectories to `top`.
     fn empty(&mut self, directory: &OwnedFd, path: &Path, depth: usize) {
-        // All entries are listed before the first is deleted, because some systems skip entries if the
+        // All entries are listed before the first is deleted. Some systems skip entries if the
         // directory changes.
         let listed = match entries(directory) {
             Ok(listed) => listed,
@@ -137,7 +138,8 @@ impl Deletion {
                 // The directory is gone, because another process deletes the same tree.
                 Err(Errno::NOENT) => return Ok(()),
                 Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
-                // A move changes the entry `..` in the directory, so the directory itself must be writable.
+                // A move changes the entry `..` in the directory. So the directory itself must be
+                // writable.
                 Err(Errno::ACCESS | Errno::PERM) if !is_writable => {
                     rustix::fs::chmodat(from, name, Mode::RWXU, AtFlags::empty())?;
                     is_writable = true;
@@ -168,7 +170,7 @@ fn open_directory(at: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     };
     let mode = Mode::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
     if !mode.contains(Mode::RWXU) {
-        // If the directory belongs to another user, this fails. Then the removal of its content reports the
+        // This fails for a directory of another user. Then the removal of its content reports the
         // error.
         let _ = rustix::fs::fchmod(&opened, mode | Mode::RWXU);
     }

@@ -7,19 +7,20 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-/// The flags to open a directory. With these flags, opening anything else fails, even a link to a directory.
+/// The flags to open a directory. With them, opening anything else fails, even a link to a
+/// directory.
 pub const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens a directory to list its entries. Follows links. Callers should open an entry by its name in the open
-/// directory, so that the system need not look up the directory again.
+/// Opens a directory to list its entries. Follows links. Callers should open an entry by its name
+/// in the open directory. Then the system need not look up the directory again.
 pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// The names and kinds of the entries of a directory, without `.` and `..`. The directory must be opened for this
-/// call, because an open directory is listed once.
+/// The names and kinds of the entries of a directory, without `.` and `..`. An open directory is
+/// listed only once, so it must be opened for this call.
 pub fn entries(directory: impl AsFd) -> rustix::io::Result<Vec<(CString, FileType)>> {
     let mut entries = Vec::new();
     for_each_entry(directory, &mut |name, kind| {
@@ -29,12 +30,14 @@ pub fn entries(directory: impl AsFd) -> rustix::io::Result<Vec<(CString, FileTyp
     Ok(entries)
 }
 
-/// Calls `each` with the name and the kind of the entries that [`entries`] lists, until it returns false.
+/// Calls `each` with the name and the kind of each entry that [`entries`] lists. Stops when `each`
+/// returns false.
 pub fn for_each_entry(
     directory: impl AsFd,
     each: &mut dyn FnMut(&CStr, FileType) -> bool,
 ) -> rustix::io::Result<()> {
-    // The directories of most projects fit into this buffer; rustix' own one holds about 24 names.
+    // The entries of most projects' directories fit into this buffer. The one of rustix has room
+    // for about 24 names.
     #[cfg(target_os = "linux")]
     let mut buffer = Vec::with_capacity(32 << 10);
     #[cfg(target_os = "linux")]

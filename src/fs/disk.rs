@@ -1,4 +1,4 @@
-//! Waits until files are on the disk, and finds out on what kind of file system a file is.
+//! Waits until files are on the disk. Also finds out on what kind of file system a file is.
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -8,8 +8,8 @@ use rustix::fs::{Mode, OFlags};
 use crate::error::{IfExists, IoContext, Result};
 use crate::fs::parallel;
 
-/// The largest number of files that are synced at the same time. A journaling file system writes all of them
-/// with one commit.
+/// The largest number of files that are synced at the same time. A journaling file system writes
+/// all of them with one commit.
 const SYNCED_AT_ONCE: usize = 16;
 
 /// Waits until these files and directories are on the disk. It is no error if one does not exist.
@@ -23,7 +23,8 @@ pub fn sync(paths: &[impl AsRef<Path> + Sync]) -> Result<()> {
 }
 
 fn sync_one(path: &Path) -> Result<()> {
-    // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for a writer.
+    // An attempt may have put a FIFO at the path. NONBLOCK keeps this process from waiting for a
+    // writer.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let sync = || -> io::Result<()> {
         let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

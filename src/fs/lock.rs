@@ -1,7 +1,8 @@
-//! Locks between processes: `flock` on files of our own. A lock ends with the process that holds it.
+//! Locks between processes: `flock` on files of our own. A lock ends with the process that holds
+//! it.
 //!
-//! A process that takes several locks takes them in this order: landing, run, candidate, repository. So no
-//! two processes wait for each other.
+//! A process that takes several locks takes them in this order: landing, run, candidate,
+//! repository. So no two processes wait for each other.
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +15,7 @@ use crate::fs::regular;
 /// The number of times that we try to open a lock file while other processes remove its directory.
 const TRIES: u32 = 100;
 
-/// A held lock. The lock is released when this is dropped, or when the process ends. The descriptor is
+/// A held lock. It is released when this is dropped, or when the process ends. The descriptor is
 /// close-on-exec, so a daemon that a command leaves behind does not keep the lock.
 #[derive(Debug)]
 pub struct Lock {
@@ -55,8 +56,8 @@ pub fn attempt(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock)
 }
 
-/// Takes the lock as a shared lock, which several processes can hold at the same time. `None` if another
-/// process holds it exclusively.
+/// Takes the lock as a shared lock, which several processes can hold at the same time. `None` if
+/// another process holds it exclusively.
 pub fn attempt_shared(path: &Path) -> Result<Option<Lock>> {
     attempt_by(path, File::try_lock_shared)
 }
@@ -84,15 +85,16 @@ fn open(path: &Path) -> io::Result<File> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)?;
         }
-        // This fails for anything except a regular file: an attempt may have put e.g. a FIFO at the path.
+        // This fails for anything except a regular file. An attempt may have put e.g. a FIFO at the
+        // path.
         regular::open_own_to_write(path, false)
     };
-    // A process that held the lock may remove the directory at any moment, also after `create_dir_all` and
-    // before the file is opened.
+    // A process that held the lock may remove the directory at any moment, even between
+    // `create_dir_all` and the opening of the file.
     for _ in 1..TRIES {
         match once() {
-            // `create_dir_all` fails with `AlreadyExists` if other processes make and remove the directory at
-            // the same time.
+            // `create_dir_all` fails with `AlreadyExists` if other processes make and remove the
+            // directory at the same time.
             Err(e)
                 if [io::ErrorKind::NotFound, io::ErrorKind::AlreadyExists].contains(&e.kind()) => {}
             opened => return opened,
@@ -101,8 +103,8 @@ fn open(path: &Path) -> io::Result<File> {
     once()
 }
 
-/// True if the locked file is still the one at the path. If e.g. `git clean -ffdx` has removed the opened
-/// file, another process can make and lock a new one, and then both processes would hold the lock.
+/// True if the locked file is still the one at the path. If e.g. `git clean -ffdx` has removed it,
+/// another process can make and lock a new one. Then both processes would hold the lock.
 fn still_there(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(a), Ok(b)) => a.ino() == b.ino() && a.dev() == b.dev(),

@@ -1,5 +1,5 @@
-//! Access to the file system, without git: reading and writing files, walking and deleting trees, locks, and
-//! waiting for the disk.
+//! Access to the file system, without git: reading and writing files, walking and deleting trees,
+//! locks, and waiting for the disk.
 pub mod atomic;
 mod delete;
 pub mod directory;

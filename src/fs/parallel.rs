@@ -1,6 +1,8 @@
-//! Does short work on many items in parallel, such as reading files. The whole process has one pool of
-//! threads, which nested calls share. If the system allows no more threads, e.g. because an attempt has started as
-//! many as it may, the caller does the work alone.
+//! Does short work on many items in parallel, such as reading files. The whole process has one pool
+//! of threads, which nested calls share.
+//!
+//! If the system allows no more threads, the caller does the work alone. For example, an attempt
+//! may have started as many threads as it may.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
@@ -16,8 +18,9 @@ use crate::error::Result;
 /// The pause between two tries to start a thread.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// Starts a separate thread, for work that takes long or waits. If the user already has as many threads as
-/// the system allows, e.g. because of an attempt, waits until one of those threads has ended.
+/// Starts a separate thread, for work that takes long or waits. If the system allows the user no
+/// more threads, waits until one of the user's threads has ended. For example, an attempt may have
+/// started them all.
 pub fn start<'scope, 'env, T: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     work: impl FnOnce() -> T + Send + 'scope,
@@ -33,8 +36,8 @@ pub fn start<'scope, 'env, T: Send + 'scope>(
     }
 }
 
-/// Does `work`. Meanwhile, calls `tick` again and again: first after `pause`, and then each time after the pause
-/// that it has returned.
+/// Does `work`. Meanwhile, calls `tick` again and again: first after `pause`, and then each time
+/// after the pause that `tick` returned.
 pub fn beside<T>(
     mut pause: Duration,
     mut tick: impl FnMut() -> Duration + Send,
@@ -60,7 +63,7 @@ fn pool() -> Option<&'static ThreadPool> {
     POOL.get_or_init(|| ThreadPoolBuilder::new().build().ok()).as_ref()
 }
 
-/// Calls `work` in the pool that this thread belongs to, or else in the pool of the process. The process must have one.
+/// Calls `work` in the pool of this thread, or else in the pool of the process, which must exist.
 fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     match pool() {
         Some(pool) if rayon::current_thread_index().is_none() => pool.install(work),
@@ -78,11 +81,11 @@ fn can_share() -> bool {
     rayon::current_thread_index().is_some() || pool().is_some()
 }
 
-/// Calls `work` for every item, and returns the results in the order of the items. If an item fails, goes on
-/// with the others, and returns the error of the first item that failed.
+/// Calls `work` for every item, and returns the results in the order of the items. If an item
+/// fails, goes on with the others, and returns the error of the first item that failed.
 ///
-/// `work` must not take a lock: while a thread waits for the results of a nested call, it may do the work of
-/// another caller, which could wait for the same lock.
+/// `work` must not take a lock. While a thread waits for the results of a nested call, it may do
+/// the work of another caller. That work could wait for the same lock.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
     let done: Vec<Result<R>> = if can_share() {
         in_pool(|| items.par_iter().map(&work).collect())
@@ -92,7 +95,8 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync)
     done.into_iter().collect()
 }
 
-/// Like [`map`], but in a pool of its own with this number of threads, for work that waits for the disk.
+/// Like [`map`], but in a pool of its own with this number of threads, for work that waits for the
+/// disk.
 pub fn map_at_once<T: Sync, R: Send>(
     threads: usize,
     items: &[T],
@@ -104,8 +108,8 @@ pub fn map_at_once<T: Sync, R: Send>(
     }
 }
 
-/// Like [`map`], but `work` also gets a state that it can reuse from item to item. `init` makes a state;
-/// about as many states are made as there are threads.
+/// Like [`map`], but `work` also gets a state that it can reuse from item to item. `init` makes a
+/// state. About as many states are made as there are threads.
 pub fn map_with<T: Sync, S: Send, R: Send>(
     items: &[T],
     init: impl Fn() -> S + Sync,
@@ -122,8 +126,8 @@ pub fn map_with<T: Sync, S: Send, R: Send>(
     })
 }
 
-/// Calls both functions at the same time, and returns both results. As in [`map`], neither function may take
-/// a lock.
+/// Calls both functions at the same time, and returns both results. Neither function may take a
+/// lock; see [`map`].
 pub fn both<A: Send, B: Send>(
     one: impl FnOnce() -> A + Send,
     other: impl FnOnce() -> B + Send,
@@ -131,8 +135,8 @@ pub fn both<A: Send, B: Send>(
     if can_share() { in_pool(|| rayon::join(one, other)) } else { (one(), other()) }
 }
 
-/// Calls `work` for chunks of the items. There are about as many chunks as threads. This is for work on an
-/// item that takes less time than storing a result for the item.
+/// Calls `work` for chunks of the items. There are about as many chunks as threads. This is for
+/// work that takes less time for an item than storing a result for it.
 pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,

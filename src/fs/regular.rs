@@ -1,5 +1,5 @@
-//! Opens files that an attempt may have replaced. Only regular files can be opened. A FIFO or a device at the
-//! path is an error, and does not make the caller wait.
+//! Opens files that an attempt may have replaced. Only regular files can be opened. A FIFO or a
+//! device at the path is an error. It does not make the caller wait.
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -16,12 +16,12 @@ const SAFE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXE
 /// A file with fewer bytes than this is read with one call.
 const SMALL: u64 = 64 << 10;
 
-/// A file with this many bytes or more is not read. An attempt can make a file of any length without disk
-/// space, but our memory is limited.
+/// A file with this many bytes or more is not read. An attempt can make a file of any length
+/// without disk space, but our memory is limited.
 const TOO_LONG: u64 = 1 << 30;
 
-/// Opens a file to read it. Follows links. For a FIFO or a device the error is
-/// [`io::ErrorKind::InvalidData`], because reading such a file could block for ever or never end.
+/// Opens a file to read it. Follows links. For a FIFO or a device, the error is
+/// [`io::ErrorKind::InvalidData`], because reading such a file could wait for ever or never end.
 pub fn open(path: &Path) -> io::Result<File> {
     open_in(CWD, path, OFlags::RDONLY)
 }
@@ -46,8 +46,8 @@ pub fn open_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
     open_in(directory, name, OFlags::RDONLY | OFlags::NOFOLLOW)
 }
 
-/// Opens a file of our own to write to it, without truncating it. Makes the file if it does not exist. With
-/// `append`, every write goes to the end of the file.
+/// Opens a file of our own to write to it, without truncating it. Makes the file if it does not
+/// exist. With `append`, every write goes to the end of the file.
 pub fn open_own_to_write(path: &Path, append: bool) -> io::Result<File> {
     let append = if append { OFlags::APPEND } else { OFlags::empty() };
     open_in(CWD, path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | append)
@@ -63,16 +63,16 @@ pub fn create_own(path: &Path) -> io::Result<File> {
     create_own_in(CWD, path)
 }
 
-/// Makes an empty file of our own in an open directory. Replaces a file, a link, a FIFO or the like with this
-/// name.
+/// Makes an empty file of our own in an open directory. Replaces a file, a link, a FIFO or the like
+/// with this name.
 pub fn create_own_in(directory: impl AsFd, name: &Path) -> io::Result<File> {
     let mut tries = 0;
     loop {
         rustix::fs::unlinkat(&directory, name, AtFlags::empty()).if_exists()?;
         tries += 1;
         match open_in(&directory, name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL) {
-            // Another process has made a file after ours was removed: e.g. two processes that judge the same
-            // candidate both make its log.
+            // Another process has made a file after ours was removed. For example, two processes
+            // that judge the same candidate both make its log.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < MOST_TRIES => {}
             made => return made,
         }
@@ -116,7 +116,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_all(open_with_metadata(CWD, path, OFlags::RDONLY)?)
 }
 
-/// Reads a file as [`read`] does, and also returns the metadata that the file had before it was read.
+/// Reads a file as [`read`] does, and also returns the metadata that the file had before it was
+/// read.
 pub fn read_with_metadata(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, meta) = open_with_metadata(CWD, path, OFlags::RDONLY)?;
     Ok((read_all((file, meta.clone()))?, meta))
@@ -131,12 +132,12 @@ fn read_all((file, meta): (File, Metadata)) -> io::Result<Vec<u8>> {
     read_to_end(file, meta.len())
 }
 
-/// Reads a file to its end. A small file is read with one system call; the standard library would also ask
-/// for the length, for the position, and for more bytes.
+/// Reads a file to its end. A small file is read with one system call. The standard library would
+/// also ask for the length, for the position, and for more bytes.
 fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if length < SMALL {
-        // The buffer has one byte more than the file, to notice if the file has grown.
+        // The buffer has one byte more than the file. So it shows whether the file has grown.
         bytes = vec![0; length as usize + 1];
         let read = file.read(&mut bytes)?;
         bytes.truncate(read);
@@ -158,14 +159,15 @@ fn read_to_end(mut file: impl Read, length: u64) -> io::Result<Vec<u8>> {
 /// Reads an open file to its end. Fails without reading if the file has more than `most` bytes.
 pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // The length alone is not enough, because another process may append to the file meanwhile.
+    // The length alone is not enough. Another process may append to the file during the read.
     if file.metadata()?.len() > most || file.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
 }
 
-/// Reads a file as [`read`] does, as UTF-8. If it is not UTF-8, the error is [`io::ErrorKind::InvalidData`].
+/// Reads a file as [`read`] does, as UTF-8. If it is not UTF-8, the error is
+/// [`io::ErrorKind::InvalidData`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
@@ -189,8 +191,7 @@ mod tests {
             let bytes: Vec<u8> = (0..length).map(|at| at as u8).collect();
             fs::write(&file, &bytes).expect("written");
             assert!(read(&file).expect("regular") == bytes, "{length}");
-            // The given length is wrong, as if the file had become longer or shorter after its length was
-            // read.
+            // The given length is wrong, as if the file's length had changed after it was read.
             for other in [length.saturating_sub(1), length + 1, length + SMALL] {
                 let opened = File::open(&file).expect("there");
                 assert!(read_to_end(opened, other).expect("regular") == bytes, "{length} {other}");

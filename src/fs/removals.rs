@@ -6,13 +6,14 @@ use parking_lot::Mutex;
 
 type Removal = Box<dyn FnOnce() + Send>;
 
-/// Runs removals in the background, one at a time. Dropping this waits until the last one has ended.
+/// Runs removals in the background, one at a time. When this is dropped, it waits until the last
+/// removal has ended.
 #[derive(Debug, Default)]
 pub struct Removals(Mutex<Option<JoinHandle<()>>>);
 
 impl Removals {
-    /// Calls `remove` in a separate thread. If the thread of an earlier call is still at work, or the system allows no
-    /// more threads, calls `remove` in this thread, so that removals do not pile up.
+    /// Calls `remove` in a separate thread. Calls it in this thread in two cases: an earlier
+    /// removal is still at work, or the system allows no more threads. So removals do not pile up.
     pub fn start(&self, remove: impl FnOnce() + Send + 'static) {
         let mut last = self.0.lock();
         let (sender, receiver) = mpsc::channel();
@@ -24,7 +25,7 @@ impl Removals {
             drop(receiver);
         }
         drop(last);
-        // The thread gets the removal only now, because a thread that could not start would have lost it.
+        // The thread gets the removal only now. A thread that could not start would have lost it.
         if let Err(SendError(remove)) = sender.send(Box::new(remove)) {
             remove();
         }

@@ -1,6 +1,6 @@
-//! Makes git-frites' temporary directories. The directories lie in the state directory, to which guarded
-//! attempts cannot write. In the system's directory for temporary files, a running attempt could replace e.g.
-//! an index that is used to judge another attempt.
+//! Makes git-frites' temporary directories. They lie in the state directory, to which guarded
+//! attempts cannot write. In the system's directory for temporary files, a running attempt could
+//! replace files, such as an index for judging another attempt.
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use crate::fs::tree::{self, delete_tree};
 /// A temporary directory of at least this age was left by a killed command.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// If fewer bytes than this are free, the disk counts as full. Then temporary directories are made elsewhere,
-/// because a landing must be able to complete even on a full disk.
+/// If fewer bytes than this are free, the disk counts as full. Then temporary directories are made
+/// elsewhere, because a landing must be able to complete even on a full disk.
 const FEW: u64 = 1 << 20;
 
 /// The directory in which this process makes its temporary directories.
 static HOME: OnceLock<PathBuf> = OnceLock::new();
 
-/// From now on, temporary directories of this process are made in `home`, if the parent of `home` exists.
-/// Only the first call has an effect.
+/// From now on, temporary directories of this process are made in `home`, if the parent of `home`
+/// exists. Only the first call has an effect.
 pub fn keep_in(home: &Path) {
     HOME.get_or_init(|| home.to_owned());
 }
@@ -33,8 +33,8 @@ pub fn directory() -> Result<TempDir> {
     let home = HOME.get().filter(|home| home.parent().is_some_and(has_space));
     let made = match home {
         Some(home) => fs::create_dir_all(home).and_then(|()| tempfile::tempdir_in(home)),
-        // If there is no state directory, there is no attempt that could replace the files. If the disk is
-        // full, there is no better place.
+        // Without a state directory, there is no attempt that could replace the files. If the disk
+        // is full, there is no better place.
         None => tempfile::tempdir(),
     };
     made.context(|| "could not make a temporary directory".into())

@@ -1,4 +1,4 @@
-//! Trash directories. A directory that will be deleted is first moved into a trash directory, so that no
+//! Trash directories. A directory that will be deleted is first moved into a trash directory. So no
 //! process finds a half-deleted directory at the old path.
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,19 +9,19 @@ use crate::error::{IoContext, Result};
 use crate::fs::delete::delete_tree;
 use crate::fs::{lock, parallel};
 
-/// The beginning of the names of trash directories. They lie beside the directories of runs, whose names do
-/// not begin with a dot.
+/// The beginning of the names of trash directories. They lie beside the directories of runs, whose
+/// names never begin with a dot.
 pub const PREFIX: &str = ".trash-";
 
 /// The file beside the trash directories that a process locks while it deletes them.
 const LOCK: &str = ".trash.lock";
 
-/// The names of the entries in a trash directory. Each entry is moved there in one step, so an entry that
-/// exists is complete.
+/// The names of the entries in a trash directory. Each entry is moved there in one step. So an
+/// entry that exists is complete.
 const CONTENTS: [&str; 2] = ["worktree", "entry"];
 
-/// If the trash has at most this number of files and directories, the command itself deletes it, because
-/// starting a process for that would take longer.
+/// If the trash has at most this many files and directories, the command itself deletes it.
+/// Starting a process would take longer.
 const FEW: usize = 1000;
 
 /// The number of threads that delete trash directories.
@@ -32,8 +32,8 @@ const THREADS: usize = 2;
 pub struct Bin(PathBuf);
 
 impl Bin {
-    /// Makes a trash directory in `root`. Each removal makes its own trash directory: if two removals shared
-    /// one, the first removal to end would delete it.
+    /// Makes a trash directory in `root`. Each removal makes its own. If two removals shared one,
+    /// the first removal to end would delete it.
     pub fn new(root: &Path) -> Result<Bin> {
         let failed = || format!("could not use '{}'", root.display());
         fs::create_dir_all(root).context(failed)?;
@@ -79,8 +79,9 @@ pub fn is_little(root: &Path) -> bool {
     true
 }
 
-/// Deletes all trash in `root`, including what killed removals have left. Does nothing if another process is
-/// deleting the trash. If something cannot be deleted, goes on with the rest, and fails at the end.
+/// Deletes all trash in `root`, including the trash of killed removals. Does nothing if another
+/// process is deleting the trash. If something cannot be deleted, goes on with the rest, and fails
+/// at the end.
 pub fn empty(root: &Path) -> Result<()> {
     let lock = root.join(LOCK);
     let mut tried = BTreeSet::new();
@@ -90,8 +91,8 @@ pub fn empty(root: &Path) -> Result<()> {
         found.retain(|bin| !tried.contains(bin));
         found
     };
-    // The trash is listed again after the lock was released, because removals that found the lock held leave
-    // their trash to this process.
+    // The trash is listed again after the lock was released. Removals that found the lock held
+    // leave their trash to this process.
     while !untried(&tried).is_empty() {
         let Some(_lock) = lock::attempt(&lock)? else { break };
         // The trash is listed again under the lock, because there may be more by now.
@@ -110,8 +111,8 @@ pub fn is_being_emptied(root: &Path) -> bool {
     lock.exists() && lock::attempt(&lock).is_ok_and(|lock| lock.is_none())
 }
 
-/// The trash directories to delete: those with an entry, and those that a killed process has left empty for
-/// more than a minute.
+/// The trash directories to delete. They are those with an entry, and those that a killed process
+/// has left empty for more than a minute.
 fn bins(root: &Path) -> Vec<PathBuf> {
     let listing = fs::read_dir(root).into_iter().flatten().flatten();
     listing
@@ -128,7 +129,7 @@ fn bins(root: &Path) -> Vec<PathBuf> {
 
 /// The main function of the background process that deletes the trash in a directory.
 pub fn main(root: &Path) -> std::process::ExitCode {
-    // A failure is not reported, because the next command tries again, and reports its own failure.
+    // A failure is not reported. The next command tries again, and reports its own failure.
     std::process::ExitCode::from(u8::from(empty(root).is_err()))
 }
 
@@ -159,7 +160,8 @@ mod tests {
         Ok(())
     }
 
-    /// The second removal finds the lock held by the first, which has listed the trash before.
+    /// The first removal has listed the trash already, and holds the lock when the second one
+    /// begins.
     #[test]
     fn trash_that_is_added_while_other_trash_is_deleted_is_deleted_too() -> io::Result<()> {
         let directory = tempfile::tempdir()?;

@@ -12,10 +12,11 @@ use crate::error::{IoContext, Result};
 pub use crate::fs::delete::delete_tree;
 use crate::fs::walk::{self, EntryState};
 
-/// True if `path` is `root` or lies below it, and every component of `path`, from the file system's root on,
-/// is a directory and not a link.
+/// True if `path` is `root` or lies below it, and no component of `path` is a link. Every
+/// component, from the file system's root on, must be a directory.
 ///
-/// Callers check this before they delete: `git worktree remove --force` would empty the target of a link.
+/// Callers check this before they delete, because `git worktree remove --force` would empty the
+/// target of a link.
 pub fn is_real_directory(root: &Path, path: &Path) -> bool {
     let Ok(below) = path.strip_prefix(root) else { return false };
     if root.canonicalize().ok().as_deref() != Some(root) {
@@ -37,14 +38,14 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
-/// The links through which an absolute path leads, in their order, each as its own real path; then the path
-/// with all links resolved. The end of the path need not exist.
+/// The links through which an absolute path leads, in order, each as its own real path. Then the
+/// path with all links resolved. The end of the path need not exist.
 pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
     follow(path, |at| Ok(fs::read_link(at).ok())).unwrap_or_default()
 }
 
-/// Does the same as [`links_and_real`] for any kind of links (path_resolution(7)). `target` returns the target of the
-/// link at a path; `None` if there is no link.
+/// Does the same as [`links_and_real`] for any kind of links (path_resolution(7)). `target` returns
+/// the target of the link at a path, or `None` if there is no link.
 pub fn follow(
     path: &Path,
     target: impl Fn(&Path) -> Result<Option<PathBuf>>,
@@ -70,10 +71,11 @@ pub fn follow(
     Ok(found)
 }
 
-/// The paths to which the words of `command` lead from the absolute path `dir`, and the links on the way. The
-/// words of scripts (`sh -c 'SCRIPT'`) count, and so does the whole text. Most of these paths do not exist.
+/// The paths to which the words of `command` lead from the absolute path `dir`, and the links on
+/// the way. The words of scripts (`sh -c 'SCRIPT'`) count, and so does the whole text. Most of
+/// these paths do not exist.
 pub fn named_files(command: &[u8], dir: &Path) -> Vec<PathBuf> {
-    // Paths need not be UTF-8. Each byte becomes one character here, which is the byte again below.
+    // Paths need not be UTF-8. Each byte becomes one character here, and a byte again below.
     let mut words: Vec<String> = vec![command.iter().copied().map(char::from).collect()];
     for word in shell_words::split(&words[0]).unwrap_or_default() {
         words.extend(shell_words::split(&word).unwrap_or_default());
@@ -96,7 +98,8 @@ fn words_of(path: &Path) -> Vec<OsString> {
         .collect()
 }
 
-/// Removes the empty directories above a path, from the innermost on, up to the directory `root`, which stays.
+/// Removes the empty directories above a path, from the innermost on, up to the directory `root`,
+/// which stays.
 pub fn remove_empty_above(path: &Path, root: &Path) {
     let above = path.ancestors().skip(1);
     let mut below_root = above.take_while(|at| at.starts_with(root) && *at != root);
@@ -108,14 +111,14 @@ pub fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The disk space of a file or of a directory with its content, in bytes. A file with several names (hard
-/// links) counts once.
+/// The disk space of a file or of a directory with its content, in bytes. A file with several names
+/// (hard links) counts once.
 pub fn disk_usage(path: &Path) -> u64 {
     disk_usage_and_files(path)[0]
 }
 
-/// The size of a directory on disk, in bytes, and the number of its files and directories; a file with
-/// several names counts once.
+/// The size of a directory on disk, in bytes, and the number of its files and directories. A file
+/// with several names counts once.
 pub fn disk_usage_and_files(path: &Path) -> [u64; 2] {
     let mut seen = std::collections::HashSet::new();
     let [mut bytes, mut files] = [0, 0];
@@ -128,8 +131,8 @@ pub fn disk_usage_and_files(path: &Path) -> [u64; 2] {
     [bytes, files]
 }
 
-/// The latest mtime of a path and everything below it; `None` if the path does not exist. Creating or
-/// removing a file changes the mtime of its directory.
+/// The latest mtime of a path and everything below it. `None` if the path does not exist. If a file
+/// is made or removed, the mtime of its directory changes.
 pub fn last_written(path: &Path) -> Option<SystemTime> {
     let mut last = None;
     everything_at(path, &mut |state| last = last.max(Some(state.modified())));
@@ -155,13 +158,14 @@ pub fn change_time(meta: &Metadata) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanos)
 }
 
-/// The size and the mtime of a file. A copy that keeps the times has the same values as its original.
+/// The size and the mtime of a file. A copy that keeps the times has the same values as its
+/// original.
 pub fn size_and_mtime(meta: &Metadata) -> (u64, Option<SystemTime>) {
     (meta.len(), meta.modified().ok())
 }
 
-/// The free space for this user on the file system of `path`, in bytes. If `path` does not exist, its nearest
-/// existing parent is used.
+/// The free space for this user on the file system of `path`, in bytes. If `path` does not exist,
+/// its nearest existing parent counts.
 pub fn free_space(path: &Path) -> Result<u64> {
     let there = path.ancestors().find(|p| p.exists()).unwrap_or(path);
     let stat = rustix::fs::statvfs(there).map_err(io::Error::from);

@@ -1,4 +1,5 @@
-//! Walks over directory trees that commands wrote. The trees may have any depth. Links are not followed.
+//! Walks over directory trees that commands wrote. The trees may have any depth. Links are not
+//! followed.
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -13,8 +14,8 @@ use rustix::io::Errno;
 
 use crate::fs::directory::{DIRECTORY, entries};
 
-/// The longest path in bytes that is passed to one system call. The limit of systems, `PATH_MAX`, is 1024 or
-/// more.
+/// The longest path in bytes that is passed to one system call. All systems accept at least 1024
+/// (`PATH_MAX`).
 const LONGEST_PIECE: usize = 1000;
 
 /// Linux refuses a path of this many bytes or more (`PATH_MAX`).
@@ -23,7 +24,7 @@ const LONGEST_PATH: usize = 4096;
 /// At most this many of the directories above the current directory stay open.
 const MOST_OPEN: usize = 64;
 
-/// The stat data of a file or directory. For a link, these are the stat data of the link itself.
+/// The stat data of a file or directory, or of a link itself.
 #[derive(Clone, Copy)]
 pub struct EntryState(Stat);
 
@@ -37,23 +38,20 @@ impl EntryState {
         FileType::from_raw_mode(self.0.st_mode)
     }
 
-    /// True for a directory.
     pub fn is_dir(&self) -> bool {
         self.kind() == FileType::Directory
     }
 
-    /// True for a regular file.
     pub fn is_file(&self) -> bool {
         self.kind() == FileType::RegularFile
     }
 
-    /// True for a symbolic link.
     pub fn is_symlink(&self) -> bool {
         self.kind() == FileType::Symlink
     }
 
-    /// True for a whiteout, which marks a deleted file in an upper layer of an overlay: a character device
-    /// with the number 0:0.
+    /// True for a whiteout: a character device with the number 0:0. It marks a deleted file in an
+    /// upper layer of an overlay.
     pub fn is_whiteout(&self) -> bool {
         self.kind() == FileType::CharacterDevice && self.0.st_rdev == 0
     }
@@ -78,7 +76,6 @@ impl EntryState {
         self.0.st_nlink
     }
 
-    /// The length in bytes.
     pub fn size(&self) -> u64 {
         self.0.st_size.try_into().unwrap_or_default()
     }
@@ -94,7 +91,8 @@ impl EntryState {
         time(self.0.st_mtime, self.0.st_mtime_nsec)
     }
 
-    /// The change time (ctime): when the content or the stat data last changed. No program can choose it.
+    /// The change time (ctime): when the content or the stat data last changed. No program can
+    /// choose it.
     pub fn changed(&self) -> SystemTime {
         time(self.0.st_ctime, self.0.st_ctime_nsec)
     }
@@ -120,18 +118,18 @@ pub fn is_nameable(path: &Path) -> bool {
     path.as_os_str().len() < LONGEST_PATH
 }
 
-/// Calls `each` for everything below a directory, in a fixed order. The path is relative to the directory,
-/// and may be longer than the system accepts.
+/// Calls `each` for everything below a directory, in a fixed order. The path is relative to the
+/// directory, and may be longer than the system accepts.
 ///
-/// The content of a directory that may not be read or searched is skipped. A program that wants to write to
-/// such a directory must change the directory's mode first, and that also changes the directory's change
+/// The content of a directory that may not be read or searched is skipped. A program must change
+/// the directory's mode before it can write there, and that also changes the directory's change
 /// time.
 pub fn visit(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) -> io::Result<()> {
     walk(root, each, &|e| e == Errno::ACCESS)
 }
 
-/// Does what [`visit`] does, but skips everything that cannot be read. Entries that are made or deleted
-/// during the call may be left out.
+/// Does the same as [`visit`], but skips everything that cannot be read. Entries that are made or
+/// deleted during the call may be left out.
 pub fn visit_readable(root: &Path, each: &mut dyn FnMut(&[u8], &EntryState)) {
     // Every error is ignored.
     let _ = walk(root, each, &|_| true);
@@ -144,10 +142,11 @@ fn walk(
 ) -> io::Result<()> {
     let top = rustix::fs::open(root, DIRECTORY, Mode::empty())?;
     let mut above = OpenDirectories { top, open: Vec::new() };
-    // This is the current path. An attempt can nest directories to any depth, so the walk is not recursive,
-    // and a waiting directory does not hold its whole path.
+    // An attempt can nest directories to any depth. So the walk is not recursive, and a waiting
+    // directory does not have its whole path. This is the current path.
     let mut path = Vec::new();
-    // The directories that were found but not yet listed: the length of the path of the parent, and the name.
+    // The directories that were found but not yet listed. Each has the length of the parent's path,
+    // and the name.
     let mut waiting: Vec<(usize, std::ffi::CString)> = Vec::new();
     loop {
         match sorted_names(above.last()) {
@@ -197,10 +196,11 @@ fn sorted_names(directory: &OwnedFd) -> Result<Vec<std::ffi::CString>, Errno> {
     Ok(names)
 }
 
-/// The current directory of a walk, the top of the walk, and some of the directories in between, all open.
+/// The open directories of a walk: the top, the current directory, and some in between.
 struct OpenDirectories {
     top: OwnedFd,
-    /// The open directories below the top, with the lengths of their paths; the current one is the last.
+    /// The open directories below the top, with the lengths of their paths; the current one is the
+    /// last.
     open: Vec<(usize, OwnedFd)>,
 }
 
@@ -209,8 +209,8 @@ impl OpenDirectories {
         self.open.last().map_or(&self.top, |(_, directory)| directory)
     }
 
-    /// Enters the directory with this path. Its parent was entered earlier in the walk, but may be closed
-    /// again.
+    /// Enters the directory with this path. Its parent was entered earlier in the walk, but may be
+    /// closed again.
     fn enter(&mut self, path: &[u8]) -> Result<(), Errno> {
         let parent = path.iter().rposition(|byte| *byte == b'/').unwrap_or_default();
         while self.open.last().is_some_and(|(length, _)| *length > parent) {
@@ -242,8 +242,9 @@ fn end_of_piece(path: &[u8], begin: usize) -> usize {
     slash.map_or(path.len(), |slash| begin + slash)
 }
 
-/// The paths of everything below a directory, relative to `dir`. Each directory comes before its content.
-/// Links are not followed. A path for which `leaves_out` is true is skipped, with everything below it.
+/// The paths of everything below a directory, relative to `dir`. Each directory comes before its
+/// content. Links are not followed. If `leaves_out` is true for a path, it is skipped with
+/// everything below it.
 pub fn list(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> Vec<(PathBuf, fs::FileType)> {
     list_readable(dir, leaves_out, &mut Vec::new())
 }

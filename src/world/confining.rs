@@ -1,5 +1,5 @@
-//! Functions for all processes that confine a command: they report a step that failed, read the description,
-//! close descriptors, and give up capabilities.
+//! Functions for all processes that confine a command. They report a step that failed, read the
+//! description, close descriptors, and give up capabilities.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -38,7 +38,8 @@ impl Refusal {
     }
 }
 
-/// Lowers a limit of this process and its children to `most`, unless it is lower already: only root may raise one.
+/// Lowers a limit of this process and its children to `most`, unless it is lower already. Only root
+/// may raise a limit.
 pub(super) fn lower_limit(resource: Resource, most: u64) -> io::Result<()> {
     let own = rustix::process::getrlimit(resource).maximum;
     let limit = Some(own.map_or(most, |own| own.min(most)));
@@ -51,8 +52,8 @@ pub(super) fn described<T: DeserializeOwned>(text: &OsString) -> Result<T, Refus
     read.map_err(io::Error::from).step("reading the description")
 }
 
-/// Opens the file of the descriptor with this number again: safe code cannot take ownership of a descriptor
-/// by its number. Closes all other descriptors except the standard ones.
+/// Opens the file of the descriptor with this number again, because safe code cannot take ownership
+/// of a descriptor by its number. Closes all other descriptors except the standard ones.
 pub(super) fn open_status(number: &OsString) -> io::Result<File> {
     let path = format!("/proc/self/fd/{}", number.to_string_lossy());
     let status = File::options().write(true).open(path)?;
@@ -60,25 +61,26 @@ pub(super) fn open_status(number: &OsString) -> io::Result<File> {
     Ok(status)
 }
 
-/// Closes every descriptor above the standard ones except `kept`. A command could leave its world through an
-/// inherited directory, because paths below it lead to the old, writable mounts. With the descriptor for
-/// messages, a command could forge its exit code.
+/// Closes every descriptor above the standard ones except `kept`. A command could leave its world
+/// through an inherited directory, because paths below it lead to the old, writable mounts. Also, a
+/// command could forge its exit code with the descriptor for messages.
 fn close_inherited(kept: i32) -> io::Result<()> {
     let mut open: Vec<i32> = Vec::new();
     for entry in std::fs::read_dir("/proc/self/fd")? {
         open.extend(entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()));
     }
     for number in open.into_iter().filter(|number| *number > 2 && *number != kept) {
-        // One of the numbers is the descriptor with which the directory was listed. It is closed already, so
-        // closing it fails.
+        // The directory was listed through a descriptor that is now closed. Closing its number
+        // fails.
         let _ = nix::unistd::close(number);
     }
     Ok(())
 }
 
-/// The capabilities that confined commands of root keep. Test suites that run as root change owners and
-/// users, and make user namespaces; only a process with `SETFCAP` can map root in a user namespace. A command
-/// does not reach more files or processes with these capabilities than without them.
+/// The capabilities that confined commands of root keep. Test suites that run as root change owners
+/// and users, and make user namespaces. Only a process with `SETFCAP` can map root in a user
+/// namespace. With these capabilities, a command reaches no more files or processes than without
+/// them.
 const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -94,8 +96,8 @@ pub(super) fn capabilities_of_commands() -> CapabilitySet {
     if geteuid().is_root() { OF_ROOT } else { CapabilitySet::empty() }
 }
 
-/// Gives up all capabilities that a confined command must not have. No-new-privileges keeps programs that the
-/// command executes from getting them back.
+/// Gives up all capabilities that a confined command must not have. No-new-privileges prevents
+/// programs that the command executes from getting them back.
 pub(super) fn give_up_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands() & rustix::thread::capabilities(None)?.permitted;
     rustix::thread::clear_ambient_capability_set()?;

@@ -1,7 +1,8 @@
-//! The first process of a world. It mounts `/proc`, gives up capabilities, starts the command, and waits
-//! for every process in its PID namespace.
+//! The first process of a world. It mounts `/proc`, gives up capabilities, starts the command, and
+//! waits for every process in its PID namespace.
 //!
-//! When this process ends, the kernel kills every other process in the namespace (pid_namespaces(7)).
+//! When this process ends, the kernel kills every other process in the namespace
+//! (pid_namespaces(7)).
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -25,11 +26,12 @@ use crate::world::confining::{
 };
 use crate::world::landlock;
 
-/// The paths in a new `/proc` through which root can change the whole machine, even without capabilities. If
-/// the user is root, these paths are mounted read-only.
+/// The paths in a new `/proc` through which root can change the whole machine, even without
+/// capabilities. If the user is root, these paths are mounted read-only.
 const OF_THE_MACHINE: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
 
-/// The system gives the ids below this one to no process after the first round (`RESERVED_PIDS`).
+/// After its first round through all ids, the system gives out no id below this one
+/// (`RESERVED_PIDS`).
 const FIRST_IDS: u32 = 300;
 
 /// The main function of the first process. `arguments` are the arguments after `INIT_VERB`.
@@ -52,7 +54,8 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     let spec: WorldSpec = described(spec)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the launcher")?;
-    // The new session has no terminal: with a terminal, a command could type into it (ioctl_tty(2), TIOCSTI).
+    // The new session has no terminal. If it had one, a command could type into it (ioctl_tty(2),
+    // TIOCSTI).
     rustix::process::setsid().step("leaving the terminal")?;
     mount_proc(spec.process_ids).step("mounting /proc")?;
     processor_share::pass_on_to_session();
@@ -73,41 +76,42 @@ fn prepare(spec: &OsString, program: &OsString, rest: &[OsString]) -> Result<Com
     }
     drop_capabilities().step("dropping capabilities")?;
     if spec.hides_sockets {
-        // If the system cannot do this, commands can reach the abstract sockets of other processes. The
-        // manual says so.
+        // If the system cannot do this, commands can reach the abstract sockets of other processes.
+        // The manual says so.
         let _ = landlock::leave_abstract_sockets();
     }
     let mut command = Command::new(program);
     command.args(rest).current_dir(&spec.dir).process_group(0);
-    // The standard input was opened outside of the world, where its mount is writable, so a command could
-    // change its mode. It is opened again on the world's read-only mount.
+    // The standard input was opened outside of the world, where its mount is writable. So a command
+    // could change the file's mode. Here the file is opened again on the world's read-only mount.
     if let Ok(input) = fs::read_link("/proc/self/fd/0").and_then(File::open) {
         command.stdin(input);
     }
     Ok(command)
 }
 
-/// The limit for the command's processes: an eighth less than the user's limit, so that git-frites and the
-/// user's shell can still start processes. `None` if the user has no limit.
+/// The limit for the command's processes. It is an eighth less than the user's limit, so that
+/// git-frites and the user's shell can still start processes. `None` if the user has no limit.
 fn most_processes() -> Option<u64> {
     let most = rustix::process::getrlimit(Resource::Nproc).current?;
     Some(most - most / 8)
 }
 
-/// An eighth of the user's limit for a resource that the system counts for all worlds of the user together
-/// (user_namespaces(7)). A command that takes all of its share leaves enough for the other worlds: without a
-/// queued signal, their programs could not start a timer (timer_create(2)). `None` if there is no limit.
+/// An eighth of the user's limit for a resource that the system counts for all worlds of the user
+/// together (user_namespaces(7)). So a command that takes its whole share leaves enough for the
+/// other worlds. For example, programs cannot start a timer if no queued signal is left
+/// (timer_create(2)). `None` if there is no limit.
 fn share_of(resource: Resource) -> Option<u64> {
     Some(rustix::process::getrlimit(resource).current? / 8)
 }
 
-/// Mounts a new `/proc`, which shows only the processes of this PID namespace. The ids of new processes begin in
-/// this part of [`WorldSpec::process_ids`].
+/// Mounts a new `/proc`, which shows only the processes of this PID namespace. The ids of new
+/// processes begin in the part `process_ids` of all ids; see [`WorldSpec::process_ids`].
 fn mount_proc(process_ids: Option<u8>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     if let Some(part) = process_ids {
-        // A kernel that cannot do this (CONFIG_CHECKPOINT_RESTORE) begins with 2.
+        // Without CONFIG_CHECKPOINT_RESTORE, a kernel cannot do this, and begins with 2.
         let _ = begin_process_ids(part);
     }
     if !geteuid().is_root() {
@@ -124,7 +128,7 @@ fn mount_proc(process_ids: Option<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the id of the last process, which the next one follows (pid_namespaces(7)).
+/// Sets the id of the last process. The next process gets the following id (pid_namespaces(7)).
 fn begin_process_ids(part: u8) -> io::Result<()> {
     let most = fs::read_to_string("/proc/sys/kernel/pid_max")?;
     let most: u32 = most.trim().parse().map_err(io::Error::other)?;
@@ -132,8 +136,8 @@ fn begin_process_ids(part: u8) -> io::Result<()> {
     fs::write("/proc/sys/kernel/ns_last_pid", last.to_string())
 }
 
-/// Gives up all capabilities that the command must not have, and removes them from the bounding set, so that
-/// no program can get them back.
+/// Gives up all capabilities that the command must not have. Also removes them from the bounding
+/// set, so that no program can get them back.
 fn drop_capabilities() -> io::Result<()> {
     let kept = capabilities_of_commands();
     for bit in 0..u64::BITS {
@@ -142,14 +146,14 @@ fn drop_capabilities() -> io::Result<()> {
             continue;
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
-            // The system has no capabilities with this number or a higher one.
+            // The system has no capabilities from this number on.
             Err(rustix::io::Errno::INVAL) => break,
             other => other?,
         }
     }
     give_up_capabilities()?;
-    // The command has the same user id as this process. If this process were dumpable, the command could
-    // trace it and forge the exit code.
+    // The command has the same user id as this process. If this process were dumpable, the command
+    // could trace it and forge the exit code.
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 

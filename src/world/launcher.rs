@@ -1,9 +1,9 @@
-//! The launcher, the process that makes a world: it unshares namespaces, maps ids, makes the mounts, and
-//! starts the world's first process.
+//! The launcher, the process that makes a world. It unshares namespaces, maps ids, makes the
+//! mounts, and starts the world's first process.
 //!
-//! The launcher is a separate process because only a process with one thread can unshare a user namespace. It
-//! is not the world's first process because a process that unshares a PID namespace does not enter that
-//! namespace; its children do.
+//! The launcher is a separate process because only a process with one thread can unshare a user
+//! namespace. It is not the world's first process, because a process that unshares a PID namespace
+//! stays outside. Only its children are in the new namespace.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -24,8 +24,9 @@ use crate::process::world_spec::{INIT_VERB, WorldSpec};
 use crate::world::confining::{Refusal, Step, described, open_status};
 use crate::world::mounts;
 
-/// The capabilities that the first process needs until it starts the command. These capabilities are put into
-/// the ambient set. Otherwise the first process would lose them when it is executed, unless the user is root.
+/// The capabilities that the first process needs until it starts the command. They are put into the
+/// ambient set. Otherwise the first process would lose them when it is executed, unless the user is
+/// root.
 const FOR_INIT: [CapabilitySet; 4] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::NET_ADMIN,
@@ -51,8 +52,8 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
 
 fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Refusal> {
     let spec: WorldSpec = described(spec)?;
-    // If a signal asks all processes to end, the supervisor ends the tree and gives the command a grace
-    // period. So the launcher must survive the signal.
+    // If a signal asks all processes to end, the supervisor ends the tree and gives the command a
+    // grace period. So the launcher must survive the signal.
     let _signals = outlive_signals().step("handling signals")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .step("asking to end with the supervisor")?;
@@ -75,17 +76,18 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     let number = status.as_raw_fd().to_string();
     let words = spec.words(INIT_VERB, &number).step("writing the description")?;
     let mut init = Command::new(process::myself());
-    // The first process must not inherit our working directory, which was opened before the mounts and shows
-    // files that they hide.
+    // The first process must not inherit our working directory. That was opened before the mounts,
+    // and shows files that the mounts hide.
     init.args(words).args(command).current_dir(&spec.dir);
     let mut child = init.spawn().step("starting the first process")?;
     child.wait().step("waiting for the first process")?;
     Ok(())
 }
 
-/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. In its own cgroup
-/// namespace, a process could mount the cgroup file system again, writable. Then the process could write to
-/// `cgroup.kill`, and so kill processes outside of the world that are in the same cgroup.
+/// Forbids cgroup namespaces in the world, and in all user namespaces that are made in it. In its
+/// own cgroup namespace, a process could mount the cgroup file system again, writable. Then it
+/// could write to `cgroup.kill`, and so kill processes outside of the world that are in the same
+/// cgroup.
 fn refuse_cgroup_namespaces() -> io::Result<()> {
     match fs::write("/proc/sys/user/max_cgroup_namespaces", "0") {
         Err(e) if e.kind() == io::ErrorKind::NotFound && !Path::new(CGROUP_NAMESPACE).exists() => {
@@ -96,7 +98,8 @@ fn refuse_cgroup_namespaces() -> io::Result<()> {
 }
 
 /// The resources that the system counts for each user, such as namespaces and inotify instances
-/// (namespaces(7), inotify(7)): the files with the limits in the current user namespace, and the limits.
+/// (namespaces(7), inotify(7)). Returns the files with the limits in the current user namespace,
+/// and the limits.
 fn limits_of_user() -> io::Result<Vec<(PathBuf, u64)>> {
     let mut limits = Vec::new();
     // Not every system has such limits.
@@ -109,8 +112,9 @@ fn limits_of_user() -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(limits)
 }
 
-/// Gives the new user namespace a quarter of each of these limits. The system counts what a world takes for the
-/// user, too: a command that takes all would keep other worlds from being made, or make their tests fail.
+/// Gives the new user namespace a quarter of each of these limits. The system also counts the use
+/// in a world as use by the user. So a command that takes all would keep other worlds from being
+/// made, or make their tests fail.
 fn take_a_quarter(limits: &[(PathBuf, u64)]) -> io::Result<()> {
     limits.iter().try_for_each(|(path, most)| fs::write(path, (most / 4).to_string()))
 }
@@ -127,17 +131,17 @@ fn keep_capabilities_for_init() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a line, and then writes the maps of users and groups of a process. This is a script because a
-/// shell starts in half the time of this program, and each world waits for it.
+/// Waits for a line, and then writes the maps of users and groups of a process. Each world waits
+/// for this. A shell starts in half the time of this program, so this is a script.
 const WRITE_MAPS: &str =
     r#"read -r _ && printf %s "$2" >"/proc/$1/uid_map" && printf %s "$3" >"/proc/$1/gid_map""#;
 
-/// The map of ids before it is written. `helper` is the process that maps all ids and waits for an order to
-/// do so; it is `None` if this user may map only one id.
+/// The map of ids before it is written. `helper` is the process that maps all ids and waits for an
+/// order to do so. It is `None` if this user may map only one id.
 struct IdentityMap {
     helper: Option<Child>,
-    /// The ids of the user and the group in the old namespace. In the new namespace the system tells them
-    /// only after they are mapped.
+    /// The ids of the user and the group in the old namespace. In the new namespace, the system
+    /// tells them only after they are mapped.
     user: u32,
     group: u32,
 }

@@ -1,9 +1,8 @@
-//! Makes a private home directory for commands that are confined by Landlock. The private directory has links
-//! to the entries of the user's home directory, which commands can read. Caches are new, real directories, to
-//! which commands can write.
+//! Makes a private home directory for commands that are confined by Landlock. The private directory
+//! has links to the entries of the user's home directory, which commands can read. Caches are new,
+//! real directories, to which commands can write.
 //!
-//! In a sealed world an overlay over the user's home directory serves this purpose, but Landlock cannot
-//! mount.
+//! A sealed world has an overlay over the user's home directory instead, but Landlock cannot mount.
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,8 +14,8 @@ use std::path::{Path, PathBuf};
 use crate::fs::tree::nearest_real;
 use crate::world::user_directories::{UserDirectory, user_directories, user_home};
 
-/// The variable that moves Gradle's directory, and its default below the home directory. No variable moves
-/// only Gradle's caches.
+/// The variable that moves Gradle's directory, and its default below the home directory. No
+/// variable moves only Gradle's caches.
 const GRADLE: (&str, &str) = ("GRADLE_USER_HOME", ".gradle");
 
 /// The directories in Gradle's directory that every build locks, or to which every build writes.
@@ -26,15 +25,15 @@ const WRITTEN_BY_GRADLE: [&str; 6] =
 /// The variable that names a directory with downloads that Gradle only reads.
 const READ_BY_GRADLE: &str = "GRADLE_RO_DEP_CACHE";
 
-/// The directory in which Gradle's wrapper stores distributions, and a number of levels: each distribution
-/// lies that many levels below the directory, beside a lock file.
+/// The directory in which Gradle's wrapper stores distributions, and a number of levels. Each
+/// distribution lies that many levels below the directory, beside a lock file.
 const WRAPPER: (&str, usize) = ("wrapper", 3);
 
-/// The extension of lock files, which programs open for writing. They are not linked.
+/// The extension of lock files. They are not linked, because programs open them for writing.
 const LOCK: &str = "lck";
 
-/// The local repository of Maven. Maven adds files to every directory that it reads, so all directories in
-/// the repository are real ones.
+/// The local repository of Maven. Maven adds files to every directory that it reads. So all
+/// directories in the repository are real ones.
 const MAVEN: &str = ".m2/repository";
 
 /// The file by which a project that is built with Maven is recognised.
@@ -43,16 +42,16 @@ const PROJECT_OF_MAVEN: &str = "pom.xml";
 /// A number of levels that is larger than the depth of any Maven repository.
 const ALL: usize = 64;
 
-/// The largest number of directories that are made below the first level. There is a limit because the home
-/// directory is made for each judged tree.
+/// The largest number of directories that are made below the first level. The home directory is
+/// made for each judged tree, so there is a limit.
 const MOST_DIRECTORIES: usize = 5_000;
 
 /// A directory of the private home directory that is a real directory and not a link.
 struct OwnDirectory {
     /// The user's directory that this one replaces.
     of_user: PathBuf,
-    /// In this number of levels below the directory, the entries that are directories are real ones, too;
-    /// deeper entries are links. `None` if the directory is empty at first.
+    /// This many levels below the directory, entries that are directories become real directories.
+    /// Deeper entries become links. `None` if the directory is empty at first.
     linked: Option<usize>,
 }
 
@@ -67,12 +66,16 @@ struct OwnDirectories<'a> {
     variables: Vec<(String, OsString)>,
 }
 
-/// Turns the empty directory `home` into a private home directory, and returns the environment variables that
-/// make programs use it. If `is_linked` is false, the private home directory shows none of the user's files.
-/// `open` are paths of the user to which commands may write: a cache that contains one of them is linked and
-/// not replaced. If `checkout` is built with Maven, commands can add files to Maven's local repository.
+/// Turns the empty directory `home` into a private home directory. Returns the environment
+/// variables that make programs use it. If `is_linked` is false, the private home directory shows
+/// none of the user's files. If `checkout` is built with Maven, commands can add files to Maven's
+/// local repository.
 ///
-/// Fails if a directory or link cannot be made. Directories of the user that cannot be read are left out.
+/// `open` are paths of the user to which commands may write. A cache that contains one of them is
+/// linked and not replaced.
+///
+/// Fails if a directory or link cannot be made. Directories of the user that cannot be read are
+/// left out.
 pub fn make(
     home: &Path,
     is_linked: bool,
@@ -103,8 +106,8 @@ pub fn make(
 }
 
 impl OwnDirectories<'_> {
-    /// Adds the directory `known` if it is a cache, or one of the `XDG_*` directories, in which programs make
-    /// directories. Does nothing for other directories.
+    /// Adds the directory `known` if it is a cache. Also adds it if it is one of the `XDG_*`
+    /// directories, in which programs make directories. Does nothing for other directories.
     fn add_known(
         &mut self,
         known: &UserDirectory,
@@ -128,8 +131,7 @@ impl OwnDirectories<'_> {
         if named.is_some() {
             self.variables.push((known.variable.to_owned(), known.leading_to(&at)));
         }
-        // Two variables can move the same directory. If only one of the variables is set, that variable
-        // decides.
+        // Two variables can move the same directory. If only one of them is set, it decides.
         if named.is_none() && self.all.contains_key(&at) {
             return Ok(());
         }
@@ -169,9 +171,9 @@ impl OwnDirectories<'_> {
         Ok(())
     }
 
-    /// Makes links in `to` to the entries of `from`, one of the user's directories. Real directories of the
-    /// private home directory are left as they are. At the first `levels` levels, directories are made
-    /// instead of links.
+    /// Makes links in `to` to the entries of `from`, one of the user's directories. Leaves real
+    /// directories of the private home directory as they are. In the first `levels` levels, makes
+    /// directories instead of links.
     fn link(&self, from: &Path, to: &Path, levels: usize) -> io::Result<()> {
         for entry in fs::read_dir(from).into_iter().flatten().flatten() {
             let source = entry.path();
@@ -180,8 +182,8 @@ impl OwnDirectories<'_> {
                 continue;
             }
             if at.is_dir() {
-                // This directory was made because a real directory of the private home directory lies below
-                // it.
+                // This directory was made because a real directory of the private home directory
+                // lies below it.
                 self.link(&source, &at, levels)?;
             } else if levels > 0
                 && self.left.get() > 0

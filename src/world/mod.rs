@@ -1,12 +1,17 @@
-//! Confines commands, such as the oracle's commands that run on a judged tree. A *world* is the part of the
-//! machine that the commands can see, and the part that they can change.
+//! Confines commands, such as the oracle's commands that run on a judged tree. A *world* is the
+//! part of the machine that the commands can see, and the part that they can change.
 //!
-//! A *sealed* world has its own user, mount, PID and IPC namespaces. Some paths are overlays or private
-//! directories: the files that commands write there are thrown away, or kept in layers for later worlds. The
-//! paths in `sandbox.write` are open as they are. All other paths are read-only (GIT-FACTS, "Worlds"). No
-//! privileges are needed: git-frites starts itself once to unshare namespaces and make mounts ([`launcher`]),
-//! and once as the first process of the new PID namespace ([`init`]). If the system does not allow namespaces,
-//! Landlock can forbid writes ([`landlock`]).
+//! A *sealed* world has its own user, mount, PID and IPC namespaces. Its paths are of three kinds
+//! (GIT-FACTS, "Worlds"):
+//!
+//! - Some paths are overlays or private directories. The files that commands write there are thrown
+//!   away, or kept in layers for later worlds.
+//! - The paths in `sandbox.write` are open as they are.
+//! - All other paths are read-only.
+//!
+//! No privileges are needed. git-frites starts itself once to unshare namespaces and make mounts
+//! ([`launcher`]), and once as the first process of the new PID namespace ([`init`]). If the system
+//! does not allow namespaces, Landlock can forbid writes ([`landlock`]).
 #[cfg(target_os = "linux")]
 mod confining;
 #[cfg(target_os = "linux")]
@@ -26,8 +31,8 @@ use std::process::ExitCode;
 
 use crate::process::world_spec::{INIT_VERB, LAUNCHER_VERB, RESTRICT_VERB};
 
-/// If these arguments are those of a process of a world, runs that process and returns its exit code.
-/// Otherwise returns `None`.
+/// If git-frites was started with these arguments as a process of a world, runs that process and
+/// returns its exit code. Otherwise returns `None`.
 #[cfg(target_os = "linux")]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;
@@ -39,7 +44,7 @@ pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// git-frites makes worlds only on Linux, so a process of a world fails at once on other systems.
+/// git-frites makes worlds only on Linux. On other systems, a process of a world fails at once.
 #[cfg(not(target_os = "linux"))]
 pub fn main(arguments: &[OsString]) -> Option<ExitCode> {
     let verb = arguments.first()?.to_str()?;

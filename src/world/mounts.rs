@@ -18,8 +18,8 @@ use crate::world::confining::{Refusal, Step};
 
 /// Makes the mounts of `spec`, outer directories first. Then makes everything else read-only.
 ///
-/// All sources of mounts are opened before the first mount is made, because their paths may lead to something
-/// else after that.
+/// All sources of mounts are opened before the first mount is made. After that, their paths may
+/// lead to something else.
 pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
     // Without this, our mounts could also appear outside of the world.
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -60,8 +60,8 @@ pub(super) fn mount_all(spec: &WorldSpec) -> Result<(), Refusal> {
 #[derive(Default)]
 struct Sources {
     opened: BTreeMap<PathBuf, OwnedFd>,
-    /// Read-only overlays over directories, by the path of the directory. Where such a directory is a lower
-    /// layer of a mount, its overlay is used as the layer instead.
+    /// Read-only overlays over directories, by the path of the directory. If such a directory is a
+    /// lower layer of a mount, its overlay becomes the layer.
     wrapped: BTreeMap<PathBuf, OwnedFd>,
 }
 
@@ -86,16 +86,16 @@ impl Sources {
         Ok(())
     }
 
-    /// If the lowest layer of an overlay contains another of its lower layers, replaces the lowest layer by a
-    /// read-only overlay over that layer, mounted at [`WorldSpec::wrapping_point`]. This is done before the
-    /// mounts of `spec` are made, because those may cover the wrapping point.
+    /// If the lowest layer of an overlay contains another of its lower layers, wraps the lowest
+    /// layer in a read-only overlay. It is mounted at [`WorldSpec::wrapping_point`]. This happens
+    /// before the mounts of `spec` are made, because they may cover the wrapping point.
     fn wrap_lowest_layers(&mut self, spec: &WorldSpec) -> io::Result<()> {
         for mount in &spec.mounts {
             let Mount::Overlay { lower, .. } = mount else { continue };
             let Some(base) = lowest_with_another_inside(lower) else { continue };
-            // An overlay without an upper layer must have two lower layers. The second one is an empty
-            // directory on a new tmpfs. A directory on the same file system cannot be used, because it could
-            // lie inside the first layer.
+            // An overlay without an upper layer must have two lower layers. The second one is an
+            // empty directory on a new tmpfs. On the same file system, the directory could lie
+            // inside the first layer.
             let at = &spec.wrapping_point;
             let flags = MountFlags::NOSUID | MountFlags::NODEV;
             rustix::mount::mount("tmpfs", at, "tmpfs", flags, Some(c"mode=755,size=4k"))?;
@@ -107,8 +107,8 @@ impl Sources {
         Ok(())
     }
 
-    /// The name of an opened file or directory for mount options. The name has no characters that must be
-    /// escaped in mount options.
+    /// The name of an opened file or directory for mount options. It has no characters that must be
+    /// escaped there.
     fn name(&self, path: &Path) -> String {
         self.opened.get(path).map(reopened).unwrap_or_default()
     }
@@ -119,7 +119,8 @@ impl Sources {
         kind.is_none_or(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// The name of a lower layer for mount options, or of the overlay that is used in its place.
+    /// The name of a lower layer for mount options. If an overlay is used in its place, the name of
+    /// the overlay.
     fn lower_name(&self, path: &Path) -> String {
         self.wrapped.get(path).map_or_else(|| self.name(path), reopened)
     }
@@ -138,8 +139,9 @@ fn make(mount: &Mount, spec: &WorldSpec, sources: &Sources, done: &[&Path]) -> R
             let upper = sources.name(upper);
             let work = sources.name(work);
             forget_volatile(Path::new(&work)).step("mounting an overlay")?;
-            // `volatile` may be used because everything in the upper layer is thrown away or is a copy.
-            // Without it, the end of each world would wait until the whole file system is on the disk.
+            // `volatile` may be used because everything in the upper layer is thrown away or is a
+            // copy. Otherwise the end of each world would wait until the whole file system is on
+            // the disk.
             let options = format!("{options},upperdir={upper},workdir={work},volatile");
             mount_overlay(at, &options).step("mounting an overlay")?;
             let opened = forget_volatile(Path::new(&work)).and_then(|()| open_work(&work));
@@ -159,8 +161,8 @@ fn is_optional(mount: &Mount) -> bool {
     matches!(mount, Mount::Overlay { is_optional: true, .. })
 }
 
-/// Mounts the lowest layer of an overlay read-only at the overlay's mount point, because the system refused
-/// the overlay.
+/// Mounts the lowest layer of an overlay read-only at the overlay's mount point. Called if the
+/// system refused the overlay.
 fn show_lowest(mount: &Mount, sources: &Sources, done: &[&Path]) -> io::Result<()> {
     let Mount::Overlay { at, lower, .. } = mount else { return Ok(()) };
     let lowest = lower.last().ok_or(io::ErrorKind::NotFound)?;
@@ -173,8 +175,8 @@ fn show_read_only(from: &Path, at: &Path, sources: &Sources, done: &[&Path]) -> 
     make_all_read_only(at)
 }
 
-/// Makes a mount point (a directory or a file) if it does not exist. Fails if the mount point would not be
-/// below one of our mounts, because nothing must be made outside of the world.
+/// Makes a mount point (a directory or a file) if it does not exist. Fails if it would not lie
+/// below one of our mounts, because nothing may be made outside of the world.
 fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result<()> {
     if at.exists() {
         return Ok(());
@@ -189,8 +191,8 @@ fn make_mount_point(at: &Path, is_directory: bool, done: &[&Path]) -> io::Result
     File::create_new(at).map(drop)
 }
 
-/// The lowest layer, if it contains one of the layers above it. The system refuses an overlay with such
-/// layers (ELOOP).
+/// The lowest layer, if it contains one of the layers above it. The system refuses an overlay with
+/// such layers (ELOOP).
 fn lowest_with_another_inside(lower: &[PathBuf]) -> Option<&PathBuf> {
     let (base, others) = lower.split_last()?;
     others.iter().any(|other| other.starts_with(base)).then_some(base)
@@ -207,23 +209,24 @@ fn mount_overlay(at: &Path, options: &str) -> io::Result<()> {
     Ok(rustix::mount::mount("overlay", at, "overlay", flags, Some(options.as_c_str()))?)
 }
 
-/// Removes the mark of a volatile mount, so that overlayfs accepts the layer again (filesystems/overlayfs,
-/// "Volatile mount"). The mark warns that files of the layer may be incomplete after a loss of power. That
-/// does not matter here, because these files are thrown away or are copies.
+/// Removes the mark of a volatile mount, so that overlayfs accepts the layer again
+/// (filesystems/overlayfs, "Volatile mount"). The mark warns that files of the layer may be
+/// incomplete after a loss of power. That does not matter here, because these files are thrown away
+/// or are copies.
 fn forget_volatile(work: &Path) -> io::Result<()> {
     fs::remove_dir_all(work.join("work/incompat")).if_exists().map(drop)
 }
 
-/// Changes the mode of the directory `work` that the kernel makes in the overlay's work directory. The kernel
-/// gives that directory the mode 0, so this user could not remove the directory later. The kernel itself
+/// Changes the mode of the directory `work` that the kernel makes in the overlay's work directory.
+/// The kernel gives it the mode 0, so this user could not remove it later. The kernel itself
 /// ignores the mode. If the upper layer belongs to another user, the directory does not exist.
 fn open_work(work: &str) -> io::Result<()> {
     let mode = fs::Permissions::from_mode(0o700);
     fs::set_permissions(format!("{work}/work"), mode).if_exists().map(drop)
 }
 
-/// Fails if an overlay is read-only, and unmounts it. The system mounts an overlay read-only, without an
-/// error, if this user does not own the upper layer.
+/// Unmounts an overlay that is read-only, and fails. If this user does not own the upper layer, the
+/// system mounts the overlay read-only without an error.
 fn require_writable(at: &Path) -> io::Result<()> {
     let stat = rustix::fs::statvfs(at)?;
     if stat.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -240,7 +243,7 @@ fn shown_in<'a>(hidden: &Path, spec: &'a WorldSpec) -> Vec<&'a Path> {
     inside.filter(|at| at.is_dir()).collect()
 }
 
-/// Covers a directory by one with nothing but these mount points, and anything else by `/dev/null`.
+/// Covers a directory by one that has only these mount points. Covers anything else by `/dev/null`.
 fn hide(at: &Path, mount_points: &[&Path]) -> io::Result<()> {
     if !fs::metadata(at).is_ok_and(|meta| meta.is_dir()) {
         return Ok(rustix::mount::mount_bind("/dev/null", at)?);
@@ -257,8 +260,8 @@ fn existing_mounts() -> io::Result<Vec<(PathBuf, MountFlags)>> {
     Ok(text.split(|byte| *byte == b'\n').filter_map(parse_mount).collect())
 }
 
-/// Parses one line of mountinfo (proc_pid_mountinfo(5)). The fifth field is the mount point, and the sixth
-/// has the options of this mount.
+/// Parses one line of mountinfo (proc_pid_mountinfo(5)). The fifth field is the mount point. The
+/// sixth field has the options of this mount.
 fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let path = unescape(fields.nth(4)?);
@@ -278,8 +281,8 @@ fn parse_mount(line: &[u8]) -> Option<(PathBuf, MountFlags)> {
     Some((PathBuf::from(OsStr::from_bytes(&path)), flags))
 }
 
-/// The characters that are written in octal in a path of mountinfo. The backslash is the last one, because the
-/// others begin with it.
+/// The characters that are written in octal in a path of mountinfo. The backslash is decoded last,
+/// because the other codes begin with a backslash.
 const ESCAPED: [(&str, &str); 4] =
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
 
@@ -294,8 +297,7 @@ fn make_all_read_only(at: &Path) -> io::Result<()> {
     below.into_iter().try_for_each(|(path, flags)| make_read_only(&path, flags))
 }
 
-/// Makes one mount read-only. It is no error if the mount is gone, or cannot be reached because another mount
-/// covers it.
+/// Makes one mount read-only. It is no error if the mount is gone, or if another mount covers it.
 fn make_read_only(path: &Path, flags: MountFlags) -> io::Result<()> {
     // NODEV is needed because a read-only mount does not prevent writes to device files.
     let flags = flags | MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV;
@@ -314,9 +316,9 @@ const SHARED: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: &str = "fd=/proc/self/fd stdin=/proc/self/fd/0 stdout=/proc/self/fd/1
     stderr=/proc/self/fd/2 ptmx=pts/ptmx";
 
-/// Mounts a new `/dev`. To mount the old one read-only would not be enough: root could still write to a
-/// disk's device file. The shared device files are mounted read-only, so that root cannot change their modes
-/// and times.
+/// Mounts a new `/dev`. It would not be enough to mount the old one read-only, because root could
+/// still write to a disk's device file. The shared device files are mounted read-only, so that root
+/// cannot change their modes and times.
 fn mount_devices() -> io::Result<()> {
     let dev = Path::new("/dev");
     // In a container some device files may be missing.
@@ -338,13 +340,13 @@ fn mount_devices() -> io::Result<()> {
     rustix::mount::mount("devpts", &pts, "devpts", flags, options)?;
     fs::create_dir(&shm)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    // The size is limited because files in a tmpfs take memory, which nobody measures. By default that could
-    // be half of the machine's memory.
+    // Files in a tmpfs take memory that nobody measures, so the size is limited. By default it
+    // could be half of the machine's memory.
     Ok(rustix::mount::mount("tmpfs", &shm, "tmpfs", flags, Some(c"mode=1777,size=25%"))?)
 }
 
-/// Opens a file or directory. With [`reopened`], the file can be used later even if something is mounted over
-/// its path.
+/// Opens a file or directory. With [`reopened`], it can be used later even if something is mounted
+/// over its path.
 fn open_path(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
 }

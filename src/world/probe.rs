@@ -9,18 +9,19 @@ use crate::process;
 use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 use crate::world::user_directories::{make_room, overlays, work_of, written_by_commands};
 
-/// The reason why no sealed world can be made on this machine; `None` if one can be made. `room` is an empty
-/// directory on the file system that will hold all layers, including those over the user's directories.
+/// The reason why no sealed world can be made on this machine; `None` if one can be made. `room` is
+/// an empty directory on the file system that will have all layers, including those over the user's
+/// directories.
 ///
-/// Enters a world to find this out, because no setting of the system tells it reliably (GIT-FACTS, "Worlds").
-/// The result of the first call is kept for this process.
+/// No setting of the system tells this reliably, so a world is made as a test (GIT-FACTS,
+/// "Worlds"). The result of the first call is kept for this process.
 pub fn refusal(room: &Path) -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
-/// The reason why no world without overlays can be made; `None` if one can be made. Guarded attempts run in
-/// such a world. Tries it once, as [`refusal`] does.
+/// The reason why no world without overlays can be made; `None` if one can be made. Guarded
+/// attempts run in such a world. Tries it once, as [`refusal`] does.
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     let spec = WorldSpec {
@@ -32,8 +33,8 @@ pub fn guard_refusal() -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec, ": > /dev/shm/written"))
 }
 
-/// The reason why no world can be made in which writes to these directories of the user go to layers; `None`
-/// if one can be made. `room` is a directory on the file system that will hold the layers; it need not be
+/// The reason why writes to these directories of the user cannot go to layers in a world; `None` if
+/// they can. `room` is a directory on the file system that will have the layers. It need not be
 /// empty. As a test, a command in such a world writes a file in `inside`, which must lie in one of
 /// `directories`.
 ///
@@ -50,7 +51,7 @@ pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) ->
     })
 }
 
-/// The result of `attempt` when it was called first in this process: the reason why it failed, or `None`.
+/// The result of the first call of `attempt` in this process: the reason why it failed, or `None`.
 fn tried_once(
     refusal: &OnceLock<Option<String>>,
     attempt: impl FnOnce() -> io::Result<Option<String>>,
@@ -100,8 +101,8 @@ fn try_to_enter(spec: &WorldSpec, script: &str) -> io::Result<Option<String>> {
     })
 }
 
-/// The version of Landlock that the system has. Fails with the reason if Landlock cannot confine commands
-/// here.
+/// The version of Landlock that the system has. Fails with the reason if Landlock cannot confine
+/// commands here.
 pub fn landlock() -> Result<u32, String> {
     #[cfg(target_os = "linux")]
     return super::landlock::version();

@@ -1,9 +1,9 @@
-//! The user's directories to which commands write, apart from their checkout: the home directory, and the
-//! directories in which tools keep downloads, caches and settings.
+//! The user's directories to which commands write, apart from their checkout. They are the home
+//! directory, and the directories in which tools keep downloads, caches and settings.
 //!
-//! This is the only table of these directories. A sealed world and the world of an attempt lay overlays over
-//! the directories that exist. If commands are confined by Landlock, environment variables make tools use
-//! other directories.
+//! This is the only table of these directories. A sealed world and the world of an attempt lay
+//! overlays over the directories that exist. If commands are confined by Landlock, environment
+//! variables make tools use other directories.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -21,23 +21,24 @@ use crate::process::world_spec::Mount;
 pub struct UserDirectory {
     /// The environment variable that moves the directory.
     pub variable: &'static str,
-    /// If the variable has options, the option whose value is the path of the directory. `None` if the whole
-    /// variable is a path, or a list of paths separated by colons.
+    /// The option of the variable whose value is the path of the directory. `None` if the variable
+    /// has no options: it is a path, or a list of paths separated by colons.
     pub option: Option<&'static str>,
     /// The path of the directory below the home directory if the variable is not set.
     pub default: &'static str,
-    /// True if an empty directory can replace this one, because the tool writes to it in ordinary use and can
-    /// make its files again. False if the tool mostly reads the directory, or keeps programs, settings or
-    /// logins in it.
+    /// True if an empty directory can replace this one: the tool often writes to it, and can make
+    /// its files again. False if the tool mostly reads the directory, or keeps programs, settings
+    /// or logins in it.
     pub is_cache: bool,
 }
 
 /// The option that moves Maven's local repository. No variable moves only this directory.
 const MAVEN_REPOSITORY: &str = "-Dmaven.repo.local=";
 
-/// The directories of tools that environment variables can move, each as `VARIABLE=DEFAULT`. An empty directory
-/// cannot replace one of these. The home directory itself is not in the list. The XDG Base Directory
-/// Specification has the first four; those of one language are beside each other.
+/// The directories of tools that environment variables can move, each as `VARIABLE=DEFAULT`. An
+/// empty directory cannot replace one of these. The home directory itself is not in the list. The
+/// first four are from the XDG Base Directory Specification. Directories of one language are beside
+/// each other.
 const KEPT: &str = "
     XDG_CACHE_HOME=.cache XDG_CONFIG_HOME=.config XDG_DATA_HOME=.local/share
     XDG_STATE_HOME=.local/state CARGO_HOME=.cargo RUSTUP_HOME=.rustup GOPATH=go
@@ -92,8 +93,8 @@ impl UserDirectory {
         paths.filter(|path| path.is_absolute()).collect()
     }
 
-    /// The value for the variable that makes the tool use `dir`. Options in the current value are kept; a
-    /// tool uses the last option that names the directory.
+    /// The value for the variable that makes the tool use `dir`. Options in the current value are
+    /// kept: a tool uses the last option that names the directory.
     pub fn leading_to(&self, dir: &Path) -> OsString {
         let value = std::env::var_os(self.variable).unwrap_or_default();
         self.leading_from(value, dir)
@@ -120,9 +121,9 @@ pub fn user_home() -> Option<PathBuf> {
     variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
 }
 
-/// The existing directories of the user to which commands write, apart from their checkout: the home
-/// directories in HOME and in the password file, and the directories of tools. The paths are real, and no
-/// directory lies below another one.
+/// The existing directories of the user to which commands write, apart from their checkout. They
+/// are the home directories in HOME and in the password file, and the directories of tools. The
+/// paths are real, and no directory lies below another one.
 pub fn written_by_commands() -> Vec<PathBuf> {
     let homes = variable("HOME").into_iter().chain(home_of_password_file());
     let named = user_directories().flat_map(|directory| directory.named());
@@ -130,7 +131,8 @@ pub fn written_by_commands() -> Vec<PathBuf> {
     without_inner(found.filter(|path| path.is_dir() && path.parent().is_some()).collect())
 }
 
-/// The home directory of this user in the password file. Some programs ignore HOME and use this directory.
+/// The home directory of this user in the password file. Some programs ignore HOME and use this
+/// directory.
 fn home_of_password_file() -> Option<PathBuf> {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok()??;
     Some(user.dir).filter(|path| path.is_absolute())
@@ -144,17 +146,19 @@ fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// The mounts that lay an overlay over each of these directories. What commands write goes to the upper
-/// layers in `room`, which [`make_room`] has made. The lower layers are the layers in the rooms `left`, which
-/// earlier commands have left (the topmost first), and then the user's own directory. If the system refuses
-/// an overlay, the directory becomes read-only, unless it contains HOME.
+/// The mounts that lay an overlay over each of these directories. Writes of commands go to the
+/// upper layers in `room`, which [`make_room`] has made. Below them are the layers that earlier
+/// commands have left in the rooms `left`, the topmost first. The lowest layer is the user's own
+/// directory.
+///
+/// If the system refuses an overlay, the directory becomes read-only, unless it contains HOME.
 pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<Mount> {
     let home = user_home();
     let overlay = |at: &PathBuf| {
         let name = name_in_room(at);
         let left = left.iter().map(|room| room.join(&name));
-        // Empty layers are left out, because each lower layer takes time, and the lowest one may need its own
-        // overlay.
+        // Empty layers are left out. Each lower layer takes time, and the lowest one may need its
+        // own overlay.
         let left = left.filter(|layer| layer.is_dir() && !is_empty(layer));
         let lower = left.chain([at.clone()]).collect();
         let upper = room.join(&name);
@@ -165,8 +169,8 @@ pub fn overlays(directories: &[PathBuf], room: &Path, left: &[PathBuf]) -> Vec<M
     directories.iter().map(overlay).collect()
 }
 
-/// Makes the upper layers for overlays over these directories in `room`. Existing layers stay as they are.
-/// Fails if a layer cannot be made, or if the mode of a directory cannot be read.
+/// Makes the upper layers for overlays over these directories in `room`. Existing layers stay as
+/// they are. Fails if a layer cannot be made, or if the mode of a directory cannot be read.
 pub fn make_room(directories: &[PathBuf], room: &Path) -> io::Result<()> {
     fs::create_dir_all(room)?;
     for at in directories {
@@ -188,8 +192,9 @@ pub fn work_of(room: &Path) -> PathBuf {
     room.with_extension("work")
 }
 
-/// The name of a directory's layer in a room: the last part of the directory's path, for people, and a digest
-/// of the path, because several directories may have the same last part.
+/// The name of a directory's layer in a room. It has the last part of the directory's path, for
+/// people. It also has a digest of the path, because several directories may have the same last
+/// part.
 fn name_in_room(directory: &Path) -> OsString {
     let digest = Sha256::digest(directory.as_os_str().as_bytes());
     let mut name = directory.file_name().unwrap_or_default().to_owned();
