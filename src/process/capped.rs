@@ -1,5 +1,5 @@
-//! Writes and reads the logs of commands. A log cannot fill the disk, because it has only the head and the
-//! tail of the output.
+//! Writes and reads the logs of commands. A log has only the head and the tail of the output. So it
+//! cannot fill the disk.
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,11 +14,11 @@ use crate::model::plain;
 /// The largest size of the head, and of the tail, in bytes.
 const PART: u64 = 4 << 20;
 
-/// A log file that is being written. The output is not held in memory.
+/// A log file that is being written. The output is not kept in memory.
 ///
-/// The head is written to the log file itself, and later output to the file [`tail`] beside it. When that
-/// file has `part` bytes, it is renamed to [`older`], and a new one begins. So the last `part` bytes of the
-/// output are always in [`tail`] and [`older`].
+/// The head is written to the log file itself, and later output to the file [`tail`] beside it.
+/// When that file has `part` bytes, it is renamed to [`older`], and a new one begins. So the last
+/// `part` bytes of the output are always in [`tail`] and [`older`].
 pub struct Capped {
     /// The file that is written now: the log file, or [`tail`].
     file: File,
@@ -43,7 +43,7 @@ impl Capped {
         Ok(Capped { file, path: path.to_owned(), part, total: 0, stored: Ok(()) })
     }
 
-    /// Appends output. [`Capped::finish`] returns the error if that fails.
+    /// Appends output. If that fails, [`Capped::finish`] returns the error.
     pub fn write(&mut self, bytes: &[u8]) {
         let written = self.append(bytes);
         if self.stored.is_ok() {
@@ -69,8 +69,7 @@ impl Capped {
         Ok(())
     }
 
-    /// Appends the tail to the head. If bytes are left out between the head and the tail, a line says how
-    /// many.
+    /// Appends the tail to the head. If bytes between them are left out, a line says how many.
     pub fn finish(self) -> io::Result<()> {
         let joined = self.join();
         self.stored.and(joined)
@@ -112,8 +111,8 @@ impl Follower {
         Follower { log: log.to_owned(), part: PART, file: None, read: 0 }
     }
 
-    /// Reads the output since the last call. If the log no longer has all of that output, a line says that
-    /// output is left out.
+    /// Reads the output since the last call. If the log no longer has all of that output, a line
+    /// says that output is left out.
     pub fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         loop {
@@ -125,8 +124,8 @@ impl Follower {
                 },
             };
             self.read += file.read_to_end(&mut bytes)? as u64;
-            // If `part` bytes of the file were read, the output goes on in a new file, unless the log is
-            // finished already and the rest was appended to the log file.
+            // If `part` bytes of the file were read, the output goes on in a new file. The
+            // exception is a finished log, to whose file the rest was appended.
             let is_whole = self.read > 0 && self.read.is_multiple_of(self.part);
             match regular::open_own(&tail(&self.log)) {
                 Ok(next) if is_whole && inode(&next)? != inode(file)? => {
@@ -168,15 +167,15 @@ fn older(log: &Path) -> PathBuf {
     beside(log, ".older")
 }
 
-/// The last lines of a log that are not empty, at most `count`, each as [`plain::line`] shows it. The log may
-/// still be written. Returns no lines if the log cannot be read.
+/// The last lines of a log that are not empty, at most `count`, each as [`plain::line`] shows it.
+/// The log may still be written. Returns no lines if the log cannot be read.
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let Ok(end) = end_of(log, (count as u64).saturating_mul(4096)) else { return Vec::new() };
     last_of(String::from_utf8_lossy(&end).rsplit('\n'), count)
 }
 
-/// The last `count` lines that are not empty, as [`plain::line`] shows them. `reverse` has the lines from the
-/// last to the first; the result has them in the order of the text.
+/// The last `count` lines that are not empty, as [`plain::line`] shows them. `reverse` has the
+/// lines from the last to the first. The result has them in the order of the text.
 fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<String> {
     let lines = reverse.map(|line| plain::line(line).trim_end().to_owned());
     let mut last: Vec<String> = lines.filter(|line| !line.is_empty()).take(count).collect();
@@ -184,26 +183,26 @@ fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<Stri
     last
 }
 
-/// The first line of a log for which `is_wanted` is true, as [`plain::line`] shows it. The log must be
-/// complete.
+/// The first line of a log for which `is_wanted` is true, as [`plain::line`] shows it. The log must
+/// be complete.
 pub fn first_line(log: &Path, is_wanted: fn(&str) -> bool) -> Option<String> {
     let text = whole_log(log);
     text.lines().map(|line| plain::line(line).trim_end().to_owned()).find(|line| is_wanted(line))
 }
 
-/// Does what [`last_lines`] does for the log of an attempt's command. If the command prints JSON, returns the
-/// words in the JSON.
+/// Does the same as [`last_lines`] for the log of an attempt's command. If the command prints JSON,
+/// returns the words in the JSON.
 pub fn last_words(log: &Path, count: usize) -> Vec<String> {
     words_within(log, count, 1 << 20)
 }
 
-/// The last line of [`last_words`]. This function is called often while the log is written, so it reads fewer
+/// The last line of [`last_words`]. It is called often while the log is written, so it reads fewer
 /// bytes.
 pub(super) fn last_word_line(log: &Path) -> Option<String> {
     words_within(log, 1, 64 << 10).pop()
 }
 
-/// Does what [`last_words`] does, but reads only this number of bytes at the end of the log.
+/// Does the same as [`last_words`], but reads only this many bytes at the end of the log.
 fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     let Ok(end) = end_of(log, bytes) else { return Vec::new() };
     let text = String::from_utf8_lossy(&end);
@@ -214,8 +213,8 @@ fn words_within(log: &Path, count: usize, bytes: u64) -> Vec<String> {
     last_of(lines.iter().rev().map(String::as_str), count)
 }
 
-/// The whole text of a complete log; empty if the log cannot be read. A log has at most two parts and a line,
-/// so what lies beyond three parts was not written by git-frites, and is not read.
+/// The whole text of a complete log. Empty if the log cannot be read. A log has at most two parts
+/// and a line. So bytes beyond three parts are not from git-frites, and are not read.
 pub fn whole_log(log: &Path) -> String {
     let mut bytes = Vec::new();
     let read = regular::open_own(log).and_then(|file| file.take(3 * PART).read_to_end(&mut bytes));

@@ -1,4 +1,5 @@
-//! Finds the ancestors and descendants of this process, and ends those that have lost their supervisor.
+//! Finds the ancestors and descendants of this process. Ends descendants that have lost their
+//! supervisor.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,14 +15,14 @@ use rustix::process::{Pid, Signal};
 
 use crate::process::protocol::VERB;
 
-/// From now on this process becomes the parent of every descendant that loses its own parent. Only Linux can
-/// do that.
+/// From now on, this process becomes the parent of every descendant that loses its own parent. Only
+/// Linux can do that.
 #[cfg(target_os = "linux")]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Does nothing: other systems give orphans to the init process.
+/// Does nothing. Other systems give orphans to the init process.
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() -> io::Result<()> {
     Ok(())
@@ -30,8 +31,9 @@ pub fn adopt_orphans() -> io::Result<()> {
 /// Most files of a process in `/proc` are shorter than this number of bytes.
 const USUAL: usize = 4 << 10;
 
-/// Reads a file of `/proc`, such as `self/status`, with four system calls. `std::fs::read` would need more:
-/// it asks for the length, which is 0 for such a file, and so begins with a buffer of 32 bytes.
+/// Reads a file of `/proc`, such as `self/status`, with four system calls. `std::fs::read` needs
+/// more. It asks for the length, which is 0 for such a file, and so begins with a buffer of 32
+/// bytes.
 pub(super) fn read_proc(name: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL);
     File::open(format!("/proc/{name}"))?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -101,14 +103,14 @@ pub(super) fn descendants() -> Vec<Pid> {
     below(&processes(), rustix::process::getpid().as_raw_nonzero().get())
 }
 
-/// The ids of the supervisors that this process has started, without those that it knows to have ended. A thread
-/// that starts a supervisor holds the lock until the new process is in the list, so that [`end_strays`] does not kill
-/// it.
+/// The ids of the supervisors that this process has started, without those that it knows to have
+/// ended. A thread that starts a supervisor holds the lock until the new process is in the list.
+/// Otherwise [`end_strays`] could kill it.
 pub(super) static SUPERVISORS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// Kills the processes that a killed supervisor has left behind. Because of [`adopt_orphans`] these processes
-/// are our children. Unlike our other children, they have their own process group and are not in the list of
-/// supervisors.
+/// Kills the processes that a killed supervisor has left behind. Because of [`adopt_orphans`], they
+/// are our children. Unlike our other children, they have their own process group and are not in
+/// the list of supervisors.
 pub(super) fn end_strays() {
     let supervisors = SUPERVISORS.lock();
     let us = rustix::process::getpid();
@@ -133,9 +135,11 @@ pub(super) fn end_strays() {
     }
 }
 
-/// The logs of the commands inside of which this process runs, the innermost first: their supervisors are
-/// ancestors of this process. A command can change its environment variables, but cannot lose its supervisor as an
-/// ancestor: a process that loses its parent becomes a child of the supervisor. Empty on systems without `/proc`.
+/// The logs of the commands inside of which this process runs, the innermost first. The supervisors
+/// of these commands are ancestors of this process. Empty on systems without `/proc`.
+///
+/// A command can change its environment variables, but it always has its supervisor as an ancestor.
+/// A process that loses its parent becomes a child of the supervisor.
 pub fn surrounding_logs() -> &'static [PathBuf] {
     static LOGS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
         let mut found = Vec::new();

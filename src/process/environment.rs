@@ -9,9 +9,9 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use crate::model::env;
 use crate::process::descendants;
 
-/// The variables that `git rev-parse --local-env-vars` lists (git 2.47). These variables tie a process to one
-/// repository. If git-frites was started by a hook or an alias, a candidate's command must not find the
-/// repository of that hook or alias, but that of its own worktree.
+/// The variables that `git rev-parse --local-env-vars` lists (git 2.47). They tie a process to one
+/// repository. If a hook or an alias started git-frites, they name the repository of that hook or
+/// alias. But a candidate's command must find the repository of its own worktree.
 pub const LOCAL_ENV_VARS: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG
     GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_OBJECT_DIRECTORY GIT_DIR GIT_WORK_TREE
     GIT_IMPLICIT_WORK_TREE GIT_GRAFT_FILE GIT_INDEX_FILE GIT_NO_REPLACE_OBJECTS
@@ -26,12 +26,12 @@ pub const LOG_FILE: &str = "FRITES_LOG_FILE";
 /// The beginning of the names of the variables that make git trace its work.
 pub const GIT_TRACE: &str = "GIT_TRACE";
 
-/// The variables that are passed even with `env.mode = "clean"`. From them a program learns where other
+/// The variables that are passed even with `env.mode = "clean"`. They tell a program where other
 /// programs are, and its user, terminal, language, time zone and directories.
 const CLEAN: &str = "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE LC_* TZ TMPDIR XDG_*";
 
-/// The configuration `[env]`: which of our variables are passed to candidates' commands and to oracle
-/// commands.
+/// The configuration `[env]`. It decides which of our variables are passed to candidates' commands
+/// and to oracle commands.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// The variables that are passed; `None` means all.
@@ -41,9 +41,9 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// With `clean`, only the few variables that every program needs and those that match `pass` are passed;
-    /// without `clean`, all variables are passed. In both cases, variables that match `deny` are not passed.
-    /// Fails with the pattern if a pattern is not a valid glob.
+    /// With `clean`, passes only the few variables that every program needs, and those that match
+    /// `pass`. Without `clean`, passes all variables. In both cases, variables that match `deny`
+    /// are not passed. Fails with the pattern if a pattern is not a valid glob.
     pub fn new(
         clean: bool,
         pass: &[String],
@@ -59,9 +59,12 @@ impl Policy {
         self.only.as_ref().is_none_or(|set| set.is_match(name)) && !self.deny.is_match(name)
     }
 
-    /// The environment of a command: those of our own variables that are passed, and the variables in `set`,
-    /// which override ours. Those of ours that would tie the command to our repository, that trace
-    /// git-frites, or that `hide` names are never passed.
+    /// The environment of a command: our own variables, as far as they are passed, and the
+    /// variables in `set`, which override ours. Three kinds of our variables are never passed:
+    ///
+    /// - variables that would tie the command to our repository;
+    /// - variables that trace git-frites;
+    /// - variables that `hide` names.
     pub fn environment(
         &self,
         hide: &[&str],
@@ -76,18 +79,18 @@ impl Policy {
     }
 }
 
-/// True for a variable that traces git-frites. With it, a command could print more than usual, and its
-/// outcome would not be found in the cache.
+/// True for a variable that traces git-frites. Such a variable could make a command print more than
+/// usual. Also, the command's outcome would not be found in the cache.
 fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
 
-/// The candidate (`RUN/CAND`) whose command or oracle command has called us; `None` if a person has called
-/// us. `runs` is the directory with the logs of the repository's runs.
+/// The candidate (`RUN/CAND`) whose command or oracle command has called us. `None` if a person has
+/// called us. `runs` is the directory with the logs of the repository's runs.
 ///
-/// If the ancestors of this process cannot be seen, environment variables tell the candidate. Then only an
-/// attempt's own command is found, and that command could hide itself by changing the variables. A command
-/// that a person started with `exec` is not an attempt's: it has no depth variable.
+/// If the ancestors of this process cannot be seen, environment variables tell the candidate. Then
+/// only an attempt's own command is found, and it could hide itself by changing the variables. A
+/// command that a person started with `exec` is not an attempt's: it has no depth variable.
 pub fn caller(runs: &Path) -> Option<String> {
     let inside = descendants::surrounding_logs().iter().find_map(|log| {
         let of = log.strip_prefix(runs).ok()?.parent()?;

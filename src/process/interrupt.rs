@@ -1,6 +1,6 @@
-//! Handles signals. The first Ctrl-C ends the running commands politely and keeps their work, the second
-//! kills them, and the third ends git-frites. Ctrl-Z stops git-frites and the commands, and `fg` continues
-//! both.
+//! Handles signals. The first Ctrl-C ends the running commands politely and keeps their work. The
+//! second kills them, and the third ends git-frites. Ctrl-Z stops git-frites and the commands, and
+//! `fg` continues both.
 use std::collections::BTreeMap;
 use std::io::{PipeWriter, Write};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -17,9 +17,9 @@ use signal_hook::iterator::Signals;
 use crate::process::descendants::read_proc;
 use crate::process::protocol::order;
 
-/// `git frites` is two processes: git, and git-frites. The terminal sends a signal to both, and git then
-/// passes the signal on to git-frites. If git-frites receives the same signal again within this time, git has
-/// passed it on.
+/// `git frites` is two processes: git, and git-frites. The terminal sends a signal to both, and git
+/// then passes the signal on to git-frites. If git-frites receives the same signal again within
+/// this time, git has passed it on.
 const PASSED_ON: Duration = Duration::from_millis(100);
 
 /// The first signal that asked git-frites to end; 0 if there was none.
@@ -40,8 +40,8 @@ struct Line {
 }
 
 impl Line {
-    /// Sends an order to the supervisor. Continues the supervisor, because a command may have stopped it, and
-    /// a stopped supervisor reads no order.
+    /// Sends an order to the supervisor. A command may have stopped the supervisor, so that it
+    /// reads no order. So this also continues the supervisor.
     fn send(&mut self, order: u8) {
         let _ = self.pipe.write_all(&[order]);
         let _ = rustix::process::kill_process(self.supervisor, Signal::CONT);
@@ -53,8 +53,8 @@ pub fn signal() -> Option<i32> {
     Some(FIRST.load(Ordering::SeqCst)).filter(|n| *n != 0)
 }
 
-/// From now on, each request to end calls `tell` before any command is ended. The argument of `tell` is the
-/// number of the request, from 1. Only the first call of this function has an effect.
+/// From now on, each request to end calls `tell` before any command is ended. The argument of
+/// `tell` is the number of the request, from 1. Only the first call of this function has an effect.
 pub fn on_request(tell: impl Fn(usize) + Send + Sync + 'static) {
     let _ = TELL.set(Box::new(tell));
 }
@@ -64,19 +64,20 @@ pub fn requests() -> usize {
     COUNT.load(Ordering::SeqCst)
 }
 
-/// From now on, SIGINT, SIGTERM and SIGHUP end the running commands and not git-frites itself, and SIGTSTP
-/// stops git-frites and the commands. If this process ignores SIGINT, SIGHUP or SIGTSTP from its start, it
-/// still ignores that signal.
+/// From now on, SIGINT, SIGTERM and SIGHUP end the running commands and not git-frites itself.
+/// SIGTSTP stops git-frites and the commands. If this process ignores SIGINT, SIGHUP or SIGTSTP
+/// from its start, it still ignores that signal.
 pub fn listen() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
-        // `nohup` makes a command ignore SIGHUP, so that it goes on when the terminal is gone. A shell
-        // without job control makes the commands that it starts with `&` ignore SIGINT.
+        // `nohup` makes a command ignore SIGHUP, so that it goes on when the terminal is gone. A
+        // shell without job control makes the commands that it starts with `&` ignore SIGINT.
         let ignored = IgnoredSignals::now();
         let optional = [SIGINT, SIGHUP, SIGTSTP];
         let optional = optional.into_iter().filter(|signal| !ignored.contain(*signal));
         let wanted = [SIGTERM, SIGCONT].into_iter().chain(optional);
-        // If the thread cannot start, the signals keep their actions, and end git-frites like a kill.
+        // If the thread cannot start, the signals keep their actions. Then they end git-frites like
+        // a kill.
         let (sender, signals) = channel::<Signals>();
         let listen = move || signals.iter().for_each(|mut all| all.forever().for_each(received));
         if Builder::new().spawn(listen).is_ok()
@@ -87,22 +88,22 @@ pub fn listen() {
     });
 }
 
-/// Makes this process get the exit codes of its children even if its parent process ignored SIGCHLD. A
-/// process that ignores SIGCHLD gets no exit codes of its children. The children have the default action for
-/// SIGCHLD, so they get the exit codes of their own children.
+/// Makes this process get the exit codes of its children even if its parent process ignored
+/// SIGCHLD. A process that ignores SIGCHLD does not get them. The children have the default action
+/// for SIGCHLD, so they get the exit codes of their own children.
 pub fn keep_exit_codes_of_children() {
     if IgnoredSignals::now().contain(SIGCHLD) {
         let _ = signal_hook::flag::register(SIGCHLD, Arc::default());
     }
 }
 
-/// The signals that this process ignores, as a bit mask. A process begins with the ignored signals of its
-/// parent process. Empty on systems without `/proc`.
+/// The signals that this process ignores, as a bit mask. A process starts with the ignored signals
+/// of its parent process. Empty on systems without `/proc`.
 pub(super) struct IgnoredSignals(u64);
 
 impl IgnoredSignals {
-    /// The signals that this process ignores now. To answer, the system lists the whole state of the process,
-    /// so callers should ask only once.
+    /// The signals that this process ignores now. The system must list the whole state of the
+    /// process for this, so callers should ask only once.
     pub(super) fn now() -> IgnoredSignals {
         let status = read_proc("self/status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
@@ -122,8 +123,8 @@ fn received(signal: i32) {
     match signal {
         SIGTSTP => {
             send_to_all(order::STOP);
-            // Our handler has replaced the default action of SIGTSTP, so this stops the process here. SIGCONT
-            // continues it.
+            // Our handler has replaced the default action of SIGTSTP, so this stops the process
+            // here. SIGCONT continues it.
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
         }
         SIGCONT => send_to_all(order::CONTINUE),
@@ -152,7 +153,7 @@ fn end_requested(signal: i32) {
     let byte = match before {
         0 => order::TERMINATE,
         1 => order::KILL,
-        // After the third request git-frites ends at once. Supervisors see the end of their pipes.
+        // The third request ends git-frites at once. Supervisors see the end of their pipes.
         _ => std::process::exit(128 + signal),
     };
     send_to_all(byte);
@@ -173,14 +174,14 @@ struct Cancelling {
 }
 
 impl Cancel {
-    /// Kills the jobs that were included, and those that are included later. For jobs that have nothing to
-    /// save.
+    /// Kills the jobs that were included, and those that are included later. This is for jobs that
+    /// have nothing to save.
     pub fn cancel(&self) {
         self.send(order::KILL);
     }
 
-    /// Ends the jobs that were included, and those that are included later, as a first Ctrl-C does. For jobs
-    /// that may have something to save.
+    /// Ends the jobs that were included, and those that are included later, as a first Ctrl-C does.
+    /// This is for jobs that may have something to save.
     pub fn end_politely(&self) {
         self.send(order::TERMINATE);
     }
@@ -215,8 +216,8 @@ impl Cancel {
 pub struct Listener(u64);
 
 impl Listener {
-    /// Registers the pipe of a supervisor. If there was a request to end already, the supervisor gets an
-    /// order at once.
+    /// Registers the pipe of a supervisor. If there was a request to end already, the supervisor
+    /// gets an order at once.
     pub fn add(pipe: PipeWriter, supervisor: Pid) -> Listener {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let key = NEXT.fetch_add(1, Ordering::SeqCst) as u64;

@@ -1,5 +1,5 @@
-//! The only module that starts a user's commands. Each command runs under a supervisor, and gets its
-//! environment from a [`Policy`].
+//! The only module that starts a user's commands. Each command runs under a supervisor, and gets
+//! its environment from a [`Policy`].
 mod capped;
 mod descendants;
 pub mod environment;
@@ -57,25 +57,26 @@ pub struct Job<'a> {
     pub hide: &'a [&'a str],
     /// The file for the command's standard input; /dev/null if `None`.
     pub stdin: Option<&'a Path>,
-    /// The log file for the command's standard output and standard error. It gets the first and the last 4
-    /// MiB of the output.
+    /// The log file for the command's standard output and standard error. It gets the first and the
+    /// last 4 MiB of the output.
     pub log: &'a Path,
     /// The command's time limits, and its share of the processor.
     pub limits: Limits,
-    /// The confinement of the command; `None` if the command may do everything that git-frites may do.
+    /// The confinement of the command. `None` if the command may do everything that git-frites may
+    /// do.
     pub confinement: Option<&'a Confinement>,
 }
 
 /// How a command ended.
 pub struct End {
-    /// The command's outcome.
     pub outcome: Outcome,
     /// True if the command was ended because git-frites was asked to stop, or because a caller
     /// cancelled it.
     pub cancelled: bool,
     /// True if the command left processes behind. They were ended.
     pub leaky: bool,
-    /// The reason why a part of the command's output is not in its log, e.g. because the disk was full.
+    /// The reason why a part of the command's output is not in its log, e.g. because the disk was
+    /// full.
     pub lost_output: Option<String>,
     /// The wall-clock time that the command took.
     pub elapsed: Duration,
@@ -99,8 +100,8 @@ impl End {
 
 /// Runs a job until its command and all processes that the command started have ended.
 ///
-/// A command that cannot be started is no error: it has an [`Outcome`]. An error is a failure of git-frites
-/// itself. Ctrl-C ends the command; see [`interrupt::signal`].
+/// A command that cannot be started is no error: it has an [`Outcome`]. An error is a failure of
+/// git-frites itself. Ctrl-C ends the command; see [`interrupt::signal`].
 ///
 /// If nobody knows how the command ended, fails with [`Cause::EndUnknown`].
 pub fn run(job: &Job<'_>) -> Result<End> {
@@ -118,8 +119,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
         return Ok(End::cancelled(start.elapsed()));
     }
     let mark = Mark::put(job.log).map_err(|e| e.context(failed()))?;
-    // If the writing end of this pipe is closed, the supervisor concludes that git-frites is gone. The pipe
-    // is close-on-exec, so that no other process holds it open.
+    // If the writing end of this pipe is closed, the supervisor concludes that git-frites is gone.
+    // The pipe is close-on-exec, so that no other process keeps it open.
     let (orders, pipe) = io::pipe().context(failed)?;
     let words = job.argv.iter().map(|word| word.to_string_lossy().escape_debug().to_string());
     let words = shell_words::join(words.collect::<Vec<_>>());
@@ -137,8 +138,8 @@ pub fn run_until(job: &Job<'_>, cancel: &Cancel) -> Result<End> {
     Ok(end)
 }
 
-/// The call that starts the supervisor of a job. `orders` is the pipe from which the supervisor reads its
-/// orders.
+/// The call that starts the supervisor of a job. The supervisor reads its orders from the pipe
+/// `orders`.
 fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<duct::Expression> {
     let arguments = supervisor_arguments(job, mark)?.into_iter().chain(job.argv.iter().cloned());
     let confined = job.confinement.map(Confinement::variables).unwrap_or_default();
@@ -157,7 +158,7 @@ fn supervisor(job: &Job<'_>, mark: &Mark, orders: io::PipeReader) -> io::Result<
         }))
 }
 
-/// The arguments of a supervisor without the words of the command, which come after them. Fails if the
+/// The arguments of a supervisor. The words of the command come after them. Fails if the
 /// confinement cannot be written as JSON.
 fn supervisor_arguments(job: &Job<'_>, mark: &Mark) -> io::Result<Vec<OsString>> {
     let millis =
@@ -185,8 +186,8 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         }
         Answer::Report(report) => {
             let outcome = report.outcome();
-            // If a signal is sent to git-frites and its commands at once, a command may end by that signal
-            // before git-frites has ordered the end.
+            // A signal may be sent to git-frites and its commands at once. Then it may end a
+            // command before git-frites has ordered the end.
             let cancelled =
                 report.cancelled || interrupt::signal().is_some() && outcome != Outcome::Passed;
             match report.ended_from_outside {
@@ -204,8 +205,8 @@ fn end_of(answer: Answer, elapsed: Duration, cancel: &Cancel) -> Result<End> {
         .because(Cause::EndUnknown))
 }
 
-/// Replaces this process by a user's command (`exec`), in this directory and with these variables. Returns
-/// only if the command cannot be started.
+/// Replaces this process by a user's command (`exec`), in this directory and with these variables.
+/// Returns only if the command cannot be started.
 pub fn replace(
     argv: &[OsString],
     dir: &Path,
@@ -215,8 +216,8 @@ pub fn replace(
     let Some((program, arguments)) = argv.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // The depth variable is kept: from it a git-frites that the command starts learns that it runs inside of
-    // an attempt.
+    // The depth variable is kept. It tells a git-frites that the command starts that it runs inside
+    // of an attempt.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let mut command = Command::new(program);
     command.args(arguments).current_dir(dir).env_clear();
@@ -239,8 +240,8 @@ fn environment_in(
 /// The path of the running git-frites program, with which another process of it can be started.
 pub fn myself() -> PathBuf {
     let path = std::env::current_exe().unwrap_or_default();
-    // If an upgrade has replaced the file while this process runs, Linux still has the old file as
-    // `/proc/self/exe`.
+    // An upgrade may have replaced the file while this process runs. Linux still has the old file
+    // as `/proc/self/exe`.
     if path.is_file() { path } else { PathBuf::from("/proc/self/exe") }
 }
 
@@ -249,8 +250,8 @@ pub fn on_path(program: &OsStr) -> bool {
     find(program).is_some()
 }
 
-/// The executable file of a program: `program` itself if it has a slash in it, otherwise the first match on
-/// PATH. `None` if there is no such file.
+/// The executable file of a program. This is `program` itself if it has a slash in it, or else the
+/// first match on PATH. `None` if there is no such file.
 pub fn find(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
@@ -265,8 +266,8 @@ fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// Sends `bytes` to a pager. `pager` is a shell command line, as in git. It is no error if the user quits the
-/// pager early.
+/// Sends `bytes` to a pager. `pager` is a shell command line, as in git. It is no error if the user
+/// quits the pager early.
 pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     let mut expression = duct::cmd!("sh", "-c", pager).stdin_bytes(bytes).unchecked();
     // These are git's own defaults for less and lv (pager.c).
@@ -278,15 +279,15 @@ pub fn page(pager: &str, bytes: &[u8]) -> io::Result<()> {
     expression.run().map(drop)
 }
 
-/// Shows a file in a browser. Tries the browsers in `BROWSER`, and then the program with which the system
-/// opens files. Returns false if none of them works.
+/// Shows a file in a browser. Tries the browsers in `BROWSER`, and then the system's program for
+/// opening files. Returns false if none of them works.
 pub fn show_in_browser(file: &Path) -> bool {
     let configured = std::env::var("BROWSER").unwrap_or_default();
     let system = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     configured.split(':').chain([system]).any(|line| browse(line, file).unwrap_or_default())
 }
 
-/// Starts a browser. `line` is its command line, in which the file replaces `%s`; without `%s`, the file is
+/// Starts a browser. In `line`, its command line, the file replaces `%s`. Without `%s`, the file is
 /// the last argument. Returns true if the browser succeeded.
 fn browse(line: &str, file: &Path) -> io::Result<bool> {
     let Some(mut words) = shell_words::split(line).ok().filter(|words| !words.is_empty()) else {
@@ -301,7 +302,8 @@ fn browse(line: &str, file: &Path) -> io::Result<bool> {
     Ok(output.status.success())
 }
 
-/// Shows a file of the manual with `man`, which uses a pager on a terminal. Returns false if `man` failed.
+/// Shows a file of the manual with `man`, which uses a pager on a terminal. Returns false if `man`
+/// failed.
 pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
 }
@@ -309,8 +311,8 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
 /// The longest time that a program may take to print its version.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
-/// The first line that a program prints with `--version`. `None` if the program fails, prints nothing, or
-/// takes too long.
+/// The first line that a program prints with `--version`. `None` if the program fails, prints
+/// nothing, or takes too long.
 pub fn version_of(program: &str) -> Option<String> {
     let call = duct::cmd!(program, "--version").stdin_null().stderr_null().stdout_capture();
     let handle = call.unchecked().start().ok()?;
@@ -333,16 +335,17 @@ pub fn is_alive(process: u32) -> bool {
 
 /// The number of processors that this process may use.
 pub fn processors() -> usize {
-    // The number is computed only once, because the standard library reads files of cgroups for it.
+    // This is computed only once, because the standard library reads files of cgroups for it.
     static PROCESSORS: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
     *PROCESSORS
 }
 
-/// Calls `work` for every item, in separate threads, at most `jobs` at once. Returns the results in the order
-/// of the items. This is for commands and whole captures; for many short reads see [`crate::fs::parallel`].
+/// Calls `work` for every item, in separate threads, at most `jobs` at once. Returns the results in
+/// the order of the items. This is for commands and whole captures. For many short reads, see
+/// [`crate::fs::parallel`].
 ///
-/// If an item fails, goes on with the other items, and returns the error of the first item that failed.
+/// If an item fails, goes on with the others, and returns the error of the first item that failed.
 pub fn in_parallel<T: Sync, R: Send>(
     jobs: usize,
     items: &[T],
@@ -367,24 +370,25 @@ pub fn each_in_parallel<T: Sync, R: Send>(
 /// The hidden first argument with which git-frites runs as the process that deletes trash.
 pub const EMPTY_TRASH: &str = "__empty-trash";
 
-/// Starts git-frites with these arguments in the current directory, and does not wait until it ends. The new
-/// process has its own process group, so that Ctrl-C does not end it. Its output goes to `log`.
+/// Starts git-frites with these arguments in the current directory, and does not wait until it
+/// ends. The new process has its own process group, so that Ctrl-C does not end it. Its output goes
+/// to `log`.
 pub fn start_in_background(arguments: &[&str], log: File) -> Result<()> {
     let mut command = Command::new(myself());
     let errors = log.try_clone().context(not_started)?;
     begin(command.args(arguments).stdout(log).stderr(errors))
 }
 
-/// Starts a process that deletes the trash in `root`, and does not wait until it ends. The process does not
-/// keep the caller's current directory in use, or a pipe of the caller open.
+/// Starts a process that deletes the trash in `root`, and does not wait until it ends. The process
+/// keeps neither the caller's current directory in use nor a pipe of the caller open.
 pub fn empty_trash(root: &Path) -> Result<()> {
     let mut command = Command::new(myself());
     command.arg(EMPTY_TRASH).arg(root).current_dir("/");
     begin(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-/// Makes this process run only when no other process needs the processor. On Linux this also applies to the
-/// disk.
+/// Makes this process run only when no other process needs the processor. On Linux, this also
+/// applies to the disk.
 pub fn become_idle() {
     #[cfg(target_os = "linux")]
     let _ = thread_priority::set_thread_priority_and_policy(
@@ -397,7 +401,7 @@ pub fn become_idle() {
 }
 
 fn begin(command: &mut Command) -> Result<()> {
-    // Nobody waits for the new process. It becomes a child of init when this process has ended.
+    // Nobody waits for the new process. When this process has ended, it becomes a child of init.
     command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
 }
 
@@ -426,8 +430,8 @@ mod tests {
 
     #[test]
     fn nested_work_in_parallel_has_threads_of_its_own() {
-        // The two inner items of an outer item wait for each other at a barrier. If they did not run at the
-        // same time, this would hang.
+        // The two inner items of an outer item wait for each other at a barrier. This would hang if
+        // they did not run at the same time.
         let done = in_parallel(2, &[1, 2], |outer| {
             let barrier = std::sync::Barrier::new(2);
             in_parallel(2, &[10, 20], |inner| {

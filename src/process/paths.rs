@@ -1,6 +1,6 @@
-//! Writes paths to JSON and reads them, for `#[serde(with)]`. JSON is UTF-8, but a path need not be. So bytes
-//! that are not UTF-8 are escaped (`\xff`). Some other characters are escaped, too, such as backslashes and
-//! control characters.
+//! Writes paths to JSON and reads them, for `#[serde(with)]`. JSON is UTF-8, but a path need not
+//! be. So bytes that are not UTF-8 are escaped (`\xff`). Some other characters, such as backslashes
+//! and control characters, are escaped, too.
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

@@ -1,18 +1,20 @@
-//! Chooses a block of ports for each candidate, so that several candidates can run servers at the same time.
+//! Chooses a block of ports for each candidate, so that several candidates can run servers at the
+//! same time.
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// The number of ports in a block.
 pub const BLOCK: u16 = 10;
 
-/// The first port of the first block. All blocks lie above the ports on which programs commonly listen, and
-/// below 32768: from there on Linux uses ports for outgoing connections.
+/// The first port of the first block. All blocks lie above the ports on which programs commonly
+/// listen. They lie below 32768, because Linux uses the ports from there on for outgoing
+/// connections.
 const FIRST: u16 = 20_000;
 const BLOCKS: u16 = (32_760 - FIRST) / BLOCK;
 
-/// The first ports of up to `count` blocks. The result has no block in `taken`, and no block in which a
-/// process listens now. `key` decides where the search begins, so that two repositories seldom choose the
-/// same block.
+/// The first ports of up to `count` blocks. The result has no block in `taken`, and no block in
+/// which a process listens now. `key` decides where the search begins. So two repositories seldom
+/// choose the same block.
 pub fn free_blocks(count: usize, taken: &BTreeSet<u16>, key: u64) -> Vec<u16> {
     let start = u16::try_from(key % u64::from(BLOCKS)).expect("it is below a u16");
     let blocks = (0..BLOCKS).map(|at| FIRST + (start + at) % BLOCKS * BLOCK);

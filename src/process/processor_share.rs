@@ -13,13 +13,13 @@ pub enum ProcessorShare {
     Third,
 }
 
-/// The niceness for about a third of the share: each step takes away about a fifth of the share that is left
-/// (sched(7)). The niceness also lowers the priority for the disk. The idle class for the disk is not used,
-/// because commands would time out while other programs use the disk.
+/// The niceness for about a third of the share. Each step takes away about a fifth of the share
+/// that is left (sched(7)). The niceness also lowers the priority for the disk. The idle class for
+/// the disk is not used, because commands would time out while other programs use the disk.
 const NICENESS: i32 = 5;
 
-/// The largest number of tries in [`pass_on_to_session`]. The system lets unprivileged processes change only
-/// one autogroup in a tenth of a second, so a try can fail.
+/// The largest number of tries in [`pass_on_to_session`]. The system lets unprivileged processes
+/// change only one autogroup in a tenth of a second. So a try can fail.
 const TRIES: u32 = 5;
 
 impl ProcessorShare {
@@ -32,9 +32,9 @@ impl ProcessorShare {
     }
 }
 
-/// Gives the niceness of this process to the session that this process has just begun. If each session has an
-/// autogroup (sched(7)), the niceness of a process counts only within its session, so the session needs it,
-/// too.
+/// Gives the niceness of this process to the session that this process has just begun. If each
+/// session has an autogroup (sched(7)), the niceness of a process counts only within its session.
+/// So the session needs it, too.
 ///
 /// A failure is ignored; the commands then get a larger share.
 pub fn pass_on_to_session() {

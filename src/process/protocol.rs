@@ -1,4 +1,5 @@
-//! The messages between git-frites and a supervisor: the limits and orders to the supervisor, and its report.
+//! The messages between git-frites and a supervisor. git-frites sends the limits and orders, and
+//! the supervisor sends its report.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,8 @@ pub struct Limits {
 
 /// The bytes that git-frites writes to the supervisor's standard input, a pipe.
 pub mod order {
-    /// End the command and its descendants politely: send SIGTERM, and SIGKILL after the grace period.
+    /// End the command and its descendants politely: send SIGTERM, and SIGKILL after the grace
+    /// period.
     pub const TERMINATE: u8 = b't';
     /// End the command and its descendants now: send SIGKILL.
     pub const KILL: u8 = b'k';
@@ -42,14 +44,15 @@ pub struct SupervisorReport {
     pub signal: Option<i32>,
     /// The reason why the command could not be started.
     pub reason: Option<String>,
-    /// The reason why the supervisor itself or the confinement failed. Then nothing is known about the command.
+    /// The reason why the supervisor itself or the confinement failed. Then nothing is known about
+    /// the command.
     pub error: Option<String>,
-    /// The signal that ended the command, if the supervisor has received the same signal. Then neither
-    /// git-frites nor the command has sent the signal.
+    /// The signal that ended the command, if the supervisor has received the same signal. Then
+    /// somebody else has sent it: neither git-frites nor the command.
     pub ended_from_outside: Option<i32>,
     /// True if the command exceeded a time limit.
     pub timed_out: bool,
-    /// If the command took too much of the disk: the size that it exceeded.
+    /// The size that the command exceeded, if it took too much of the disk.
     #[serde(default)]
     pub wrote_more_than: Option<TooMuch>,
     /// The reason why a part of the command's output is not in its log.

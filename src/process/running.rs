@@ -1,10 +1,12 @@
-//! Marks the commands that run at this moment, so that progress lines and `status`, which is another process,
-//! can show them.
+//! Marks the commands that run at this moment. So progress lines can show them, and so can
+//! `status`, which is another process.
 //!
-//! While a command runs, there is a locked file, the mark, beside the command's log. The file's mtime is the
-//! start of the command. If no process holds the lock, git-frites was killed, and the mark is ignored. The file lists
-//! the command's processes: they can outlive git-frites if it was killed while the supervisor was stopped, or together
-//! with the supervisor, and then a later git-frites ends them.
+//! While a command runs, there is a locked file, the mark, beside the command's log. The file's
+//! mtime is the start of the command. If no process holds the lock, git-frites was killed, and the
+//! mark is ignored.
+//!
+//! The file lists the command's processes. They can outlive git-frites if it was killed together
+//! with the supervisor, or while the supervisor was stopped. Then a later git-frites ends them.
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -29,8 +31,8 @@ const ENDING: &str = "log.running";
 /// The largest number of names that are tried for a mark.
 const MOST: u32 = 100;
 
-/// The marks in a directory. Each has the name of the command's log (without `.log`), and the path of the
-/// mark.
+/// The marks in a directory. Each has the name of the command's log (without `.log`), and the path
+/// of the mark.
 pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     let listed = directory::open_to_list(CWD, directory);
     let entries = listed.and_then(directory::entries);
@@ -43,7 +45,7 @@ pub(super) fn marks(directory: &Path) -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// The mark of a running command. The file lists the processes that a later git-frites must end if this
+/// The mark of a running command. It lists the processes that a later git-frites must end if this
 /// git-frites is killed. Dropping the mark removes the file.
 pub struct Mark {
     /// The path of the file.
@@ -52,18 +54,18 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Marks the command that writes `log`. If two processes judge one candidate at the same time, each makes
-    /// its own mark, and no other process writes, replaces or removes that file.
+    /// Marks the command that writes `log`. If two processes judge one candidate at the same time,
+    /// each makes its own mark. No other process writes, replaces or removes that file.
     pub fn put(log: &Path) -> Result<Mark> {
         let mut path = log.with_extension(ENDING);
         for number in 1..=MOST {
-            // If a file is not empty, a killed process has left it. It is kept for [`end_survivors`], which
-            // reads it.
+            // If a file is not empty, a killed process has left it. It is kept, because
+            // [`end_survivors`] reads it.
             match lock::attempt(&path) {
                 Ok(Some(lock)) if fs::symlink_metadata(&path).is_ok_and(|meta| meta.len() == 0) => {
                     return Ok(Mark { path, _lock: lock });
                 }
-                // An attempt may have put e.g. a directory there, so the next name is tried.
+                // An attempt may have put e.g. a directory there. So the next name is tried.
                 Err(e) if number == MOST => return Err(e),
                 _ => path = log.with_extension(format!("{ENDING}.{number}")),
             }
@@ -120,10 +122,11 @@ pub fn running(directory: &Path) -> Option<Running> {
     })
 }
 
-/// The time that a supervisor has to end its processes, and then the time that we have to kill them.
+/// The time that a supervisor has to end its processes, and then the time that we have to kill
+/// them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The largest number of bytes that are read from a mark: an attempt can write to it.
+/// The largest number of bytes that are read from a mark. An attempt can write to it.
 const LONGEST_MARK: u64 = 4096;
 
 /// The kind of a process in a mark.
@@ -136,25 +139,25 @@ pub enum Role {
     Command,
 }
 
-/// Adds a process to a mark, if the mark still exists. Errors are ignored; a later git-frites then cannot
-/// find the process.
+/// Adds a process to a mark, if the mark still exists. Errors are ignored. Then a later git-frites
+/// cannot find the process.
 pub fn note_process(mark: &Path, role: Role, pid: Pid) {
     let id = pid.as_raw_nonzero().get();
     let start = descendants::process(id).map(|process| process.start);
     let (Some(start), Some(boot)) = (start, boot()) else { return };
-    // This must not make the file: no process would hold its lock, so another git-frites would think that the
-    // processes in it are survivors.
+    // This must not make the file. No process would hold its lock, so another git-frites would take
+    // the processes in it for survivors.
     if let Ok(mut mark) = regular::open_own_to_append(mark) {
         let _ = mark.write_all(format!("{role} {id} {start} {boot}\n").as_bytes());
     }
 }
 
-/// Ends the survivors of the commands whose marks are in `directory`. Returns the name of each command that
-/// had survivors. The flag is false if some of them are still alive.
+/// Ends the survivors of the commands whose marks are in `directory`. Returns the name of each
+/// command that had survivors. The flag is false if some of them are still alive.
 pub fn end_survivors(directory: &Path) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (what, mark) in marks(directory) {
-        // The mark is locked until it is removed, so that no process uses the same name in between.
+        // The mark is locked until it is removed. So no process uses the same name in between.
         let Ok(Some(_lock)) = lock::attempt(&mark) else {
             continue; // the git-frites of this mark is alive
         };
@@ -170,8 +173,8 @@ pub fn end_survivors(directory: &Path) -> Vec<(String, bool)> {
     found
 }
 
-/// The processes in the text of a mark: role, id and start. Lines from before the machine was last booted are
-/// left out.
+/// The processes in the text of a mark: role, id and start. Lines from before the last boot of the
+/// machine are left out.
 fn named(text: &str) -> Vec<(Role, i32, u64)> {
     let boot = boot();
     text.lines()
@@ -185,8 +188,8 @@ fn named(text: &str) -> Vec<(Role, i32, u64)> {
         .collect()
 }
 
-/// The named processes that are still alive. A new process with the same id has another start, and is left
-/// out.
+/// The named processes that are still alive. A new process with the same id has another start. It
+/// is left out.
 fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
     named
         .iter()
@@ -197,14 +200,14 @@ fn living(named: &[(Role, i32, u64)]) -> Vec<(Role, Process)> {
         .collect()
 }
 
-/// Ends the named processes and their descendants. Returns false if some of the named processes are still
-/// alive.
+/// Ends the named processes and their descendants. Returns false if some of the named processes are
+/// still alive.
 fn end_all(named: &[(Role, i32, u64)]) -> bool {
     let send = |process: &Process, signal| {
         Pid::from_raw(process.id)
             .is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
     };
-    // If a supervisor is continued, it sees that git-frites is gone, and ends its whole tree.
+    // A supervisor that is continued sees that git-frites is gone. Then it ends its whole tree.
     let has_supervisor =
         |living: &[(Role, Process)]| living.iter().any(|(role, _)| *role == Role::Supervisor);
     for (_, process) in living(named).iter().filter(|(role, _)| *role == Role::Supervisor) {

@@ -1,5 +1,5 @@
-//! The tree of processes that a supervisor watches, i.e. a command and its descendants. Enforces the limits,
-//! obeys orders, and ends the tree.
+//! The tree of processes that a supervisor watches: a command and its descendants. Enforces the
+//! limits, obeys orders, and ends the tree.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,9 +16,9 @@ use crate::process::world_spec::WorldMessage;
 /// The time between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// Processes that still run this long after their command has ended count as left behind. Processes get this
-/// time because `git commit` leaves its maintenance running for a moment, and most shells leave a helper or
-/// two.
+/// Processes that still run this long after their command has ended count as left behind. They get
+/// this time because `git commit` leaves its maintenance running for a moment. Also, most shells
+/// leave a helper or two.
 const PATIENCE_WITH_LEFTOVERS: Duration = Duration::from_millis(250);
 
 /// If one signal is sent to a command and to git-frites, both receive it within this time.
@@ -27,7 +27,7 @@ const PATIENCE_WITH_SIGNALS: Duration = Duration::from_millis(250);
 /// The time between SIGTERM and SIGKILL for processes that were left behind.
 const GRACE_FOR_LEFTOVERS: Duration = Duration::from_millis(300);
 
-/// The number of processes that make a world and start the command in it. These processes end after all other
+/// The number of processes that make a world and start the command in it. They end after all other
 /// processes of the tree.
 const PROCESSES_OF_A_WORLD: usize = 2;
 
@@ -49,7 +49,7 @@ pub(super) enum TreeEvent {
 pub(super) enum TreePhase {
     /// The command runs.
     Running,
-    /// The command has ended by itself. Processes that still run have to end by this time.
+    /// The command has ended by itself. Processes that still run have until this time to end.
     Leftovers { until: Instant },
     /// The tree was asked to end, and will be killed at this time.
     Ending { kill_at: Instant },
@@ -103,8 +103,8 @@ impl SupervisedTree {
                         self.phase = TreePhase::Leftovers { until };
                     }
                 }
-                // Only on Linux do orphans become our children. On other systems, the process group shows
-                // whether processes are left.
+                // Only on Linux do orphans become our children. On other systems, the process group
+                // shows whether processes are left.
                 Ok(TreeEvent::NoChildren) => {
                     self.any_children = !cfg!(target_os = "linux") && self.any_left();
                 }
@@ -113,8 +113,8 @@ impl SupervisedTree {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            // If the command ran in a world, the message about its end and the end of our children come as
-            // separate events. This waits for both.
+            // If the command ran in a world, the message about its end and the end of our children
+            // are separate events. This waits for both.
             if !self.any_children && (self.has_exited() || self.report.why_not_run().is_some()) {
                 return;
             }
@@ -125,7 +125,7 @@ impl SupervisedTree {
         self.report.code.is_some() || self.report.signal.is_some()
     }
 
-    /// Forgets why the command was not run if it was asked to end before, or has ended.
+    /// Forgets the reason why the command was not run, if it was asked to end before or has ended.
     pub(super) fn forget_late_refusal(&mut self) {
         let was_ended =
             self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
@@ -179,14 +179,15 @@ impl SupervisedTree {
         self.resume();
     }
 
-    /// Stops all processes of the tree, as Ctrl-Z stops a job of a shell, and the clocks of the time limits.
+    /// Stops all processes of the tree, as Ctrl-Z stops a job of a shell, and the clocks of the
+    /// time limits.
     fn stop(&mut self) {
         if self.stopped_at.is_some() {
             return;
         }
         self.stopped_at = Some(Instant::now());
-        // A process may fork before it is stopped, so this is repeated until the number of processes no
-        // longer grows.
+        // A process may fork before it is stopped. So this is repeated until the number of
+        // processes no longer grows.
         let mut stopped = 0;
         loop {
             self.signal_all(Signal::STOP);
@@ -198,7 +199,8 @@ impl SupervisedTree {
         }
     }
 
-    /// Continues a stopped tree. The time during which it was stopped does not count for time limits.
+    /// Continues a stopped tree. The time during which it was stopped does not count for time
+    /// limits.
     fn resume(&mut self) {
         let Some(since) = self.stopped_at.take() else { return };
         let pause = since.elapsed();
@@ -211,10 +213,10 @@ impl SupervisedTree {
         self.signal_all(Signal::CONT);
     }
 
-    /// Finds out who ended a command that a signal has ended. If e.g. a whole batch job gets a signal, the
-    /// command may end before this process receives the signal. So this waits a moment for the same signal,
-    /// which the handler stores in `asked`, or for the order that git-frites sends when it receives the
-    /// signal.
+    /// Finds out who ended a command that a signal has ended. If e.g. a whole batch job gets a
+    /// signal, the command may end before this process receives it. So this waits a moment. Either
+    /// the handler stores the same signal in `asked`, or git-frites receives the signal and sends
+    /// an order.
     pub(super) fn look_who_ended_it(&mut self, asked: &AtomicUsize) {
         let signal = self
             .report
@@ -249,7 +251,8 @@ impl SupervisedTree {
         }
     }
 
-    /// The time at which the command exceeds a limit if it prints nothing; `None` if there is no limit.
+    /// The time at which the command exceeds a limit if it prints nothing; `None` if there is no
+    /// limit.
     fn end_of_limits(&self) -> Option<Instant> {
         let last = *self.last_output.lock();
         self.hard.into_iter().chain(self.idle.map(|idle| last + idle)).min()
@@ -258,7 +261,7 @@ impl SupervisedTree {
     /// The next time at which something must be done even without an event.
     fn next_deadline(&self, now: Instant) -> Instant {
         match self.phase {
-            // Killing is repeated every 20 ms, because a process may fork before it is killed.
+            // Killing is repeated every 20 ms. A process may fork before it is killed.
             TreePhase::Leftovers { until: at } | TreePhase::Ending { kill_at: at } => {
                 at.max(now + Duration::from_millis(20))
             }

@@ -1,8 +1,8 @@
-//! Starts a supervisor, and waits for its report. If the supervisor fails to end its processes, ends these
-//! processes.
+//! Starts a supervisor, and waits for its report. If the supervisor fails to end its processes,
+//! ends them.
 //!
-//! A command can stop or kill its supervisor. So git-frites continues a stopped supervisor, and has its own
-//! time limit for the supervisor.
+//! A command can stop or kill its supervisor. So git-frites continues a stopped supervisor, and has
+//! its own time limit for the supervisor.
 use std::io::{self, PipeReader, Read};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -22,14 +22,16 @@ use crate::process::supervised_tree::GRACE;
 /// The time between two checks of a running supervisor.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The time that a supervisor has for its report after the command's time limit and the grace period.
+/// The time that a supervisor has for its report after the command's time limit and the grace
+/// period.
 const MARGIN: Duration = Duration::from_secs(2);
 
-/// The longest wait for the end of a supervisor's output after the supervisor has ended. Another process may
-/// hold the output open.
+/// The longest wait for the end of a supervisor's output after the supervisor has ended. Another
+/// process may keep the output open.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// The longest report, in bytes. There is a limit because a command can write to its supervisor's output.
+/// The longest report, in bytes. A command can write to its supervisor's output, so there is a
+/// limit.
 const LONGEST_REPORT: usize = 64 * 1024;
 
 /// A supervisor that was started.
@@ -44,9 +46,9 @@ pub(super) struct Supervision {
 
 /// The report of a supervisor, or the reason why there is none.
 pub(super) enum Answer {
-    /// The report.
     Report(SupervisorReport),
-    /// The command exceeded its time limit, and the supervisor did not end it, so git-frites has ended both.
+    /// The command exceeded its time limit, and the supervisor did not end it. So git-frites has
+    /// ended both.
     Overdue,
     /// The supervisor ended without a report. The text says how it ended.
     Nothing(String),
@@ -77,8 +79,8 @@ impl Supervision {
     pub(super) fn answer(self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<Answer> {
         let (status, overdue) = self.wait(hard, cancel)?;
         descendants::SUPERVISORS.lock().remove(&self.pid.as_raw_nonzero().get());
-        // A command could write a report to its supervisor's standard output and then kill the supervisor. So
-        // a report is used only if the supervisor has ended by itself.
+        // A command could write a report to its supervisor's standard output and then kill the
+        // supervisor. So a report is used only if the supervisor has ended by itself.
         if status.success()
             && let Some(report) = self.report()
         {
@@ -90,8 +92,9 @@ impl Supervision {
 
     /// Waits until the supervisor ends. If it is overdue, kills it and returns true.
     fn wait(&self, hard: Option<Duration>, cancel: &Cancel) -> io::Result<(ExitStatus, bool)> {
-        // The time during which git-frites itself ran. A tick that took longer counts only as `TICK`:
-        // git-frites was stopped (Ctrl-Z) or the machine slept, and the supervisor did not run, either.
+        // The time during which git-frites itself ran. A longer tick counts only as `TICK`:
+        // git-frites was stopped (Ctrl-Z) or the machine slept, and the supervisor did not run,
+        // either.
         let mut ran = Duration::ZERO;
         let mut ran_before_end = None;
         loop {
@@ -113,7 +116,8 @@ impl Supervision {
         }
     }
 
-    /// Continues the supervisor if it is stopped. git-frites itself never stops it, but a command can.
+    /// Continues the supervisor if it is stopped. git-frites itself never stops it, but a command
+    /// can.
     fn resume_if_stopped(&self) {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Ok(Some(status)) = rustix::process::waitid(WaitId::Pid(self.pid), stopped)
@@ -125,8 +129,8 @@ impl Supervision {
     }
 
     fn report(&self) -> Option<SupervisorReport> {
-        // No message is ever sent. This returns when the output ends, or after `DRAIN` if another process
-        // holds the output open.
+        // No message is ever sent. This returns when the output ends, or after `DRAIN` if another
+        // process keeps the output open.
         let _ = self.ended.recv_timeout(DRAIN);
         serde_json::from_slice(&self.output.lock()).ok()
     }

@@ -1,12 +1,16 @@
-//! The supervising process. For each user's command, git-frites starts itself again, as a supervisor. The
-//! supervisor starts the command, writes its output to a log, and ends the command with all its descendants.
+//! The supervising process. For each user's command, git-frites starts itself again, as a
+//! supervisor. The supervisor starts the command, writes its output to a log, and ends the command
+//! with all its descendants.
 //!
-//! The supervisor is a separate process so that it can find all descendants of one command: on Linux, with
-//! `PR_SET_CHILD_SUBREAPER`, it becomes the parent of every descendant that loses its own parent, even after
-//! `setsid` and a double fork. The supervisor's standard input is a pipe that git-frites holds. End of file
-//! means that git-frites has ended or was killed. Then the supervisor ends everything (GIT-FACTS,
-//! "Processes"). On other systems only the command's process group is ended, and a descendant that left the
-//! group with `setsid` escapes.
+//! The supervisor is a separate process so that it can find all descendants of one command. On
+//! Linux, it becomes the parent of every descendant that loses its own parent
+//! (`PR_SET_CHILD_SUBREAPER`). This works even after `setsid` and a double fork. On other systems,
+//! only the command's process group is ended. A descendant that left the group with `setsid`
+//! escapes.
+//!
+//! The supervisor's standard input is a pipe that git-frites holds. End of file means that
+//! git-frites has ended or was killed. Then the supervisor ends everything (GIT-FACTS,
+//! "Processes").
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -39,7 +43,8 @@ use crate::process::running::{self, Role};
 use crate::process::supervised_tree::{SupervisedTree, TreeEvent, TreePhase};
 use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
 
-/// The main function of the supervisor. `arguments` are the arguments after [`VERB`](super::protocol::VERB).
+/// The main function of the supervisor. `arguments` are the arguments after
+/// [`VERB`](super::protocol::VERB).
 pub fn main(arguments: &[OsString]) -> ExitCode {
     let [log, mark, stdin, hard, idle, niceness, verb, confinement, command @ ..] = arguments
     else {
@@ -47,7 +52,7 @@ pub fn main(arguments: &[OsString]) -> ExitCode {
     };
     let limits = Limits { hard: limit(hard), idle: limit(idle), ..Limits::default() };
     let start = if verb == "-" { None } else { Some([verb, confinement]) };
-    // A failure is ignored, because a command with too large a share of the processors is better than no
+    // A failure is ignored. A command with too large a share of the processors is better than no
     // command.
     let _ = niceness.to_str().and_then(|n| n.parse().ok()).map(rustix::process::nice);
     let report =
@@ -66,8 +71,8 @@ fn limit(text: &OsStr) -> Option<Duration> {
     text.to_str()?.parse().ok().map(Duration::from_millis)
 }
 
-/// Runs the command until it and all its descendants have ended. Returns `None` if git-frites ended or was
-/// killed before that.
+/// Runs the command until it and all its descendants have ended. Returns `None` if git-frites ended
+/// or was killed before that.
 fn supervise(
     [log, mark]: [&Path; 2],
     stdin: &Path,
@@ -104,7 +109,7 @@ fn supervise(
         in_thread(move || pump(output, &log, &last_output, &sender))
     });
     if let Err(error) = threads {
-        // Without these threads, nobody watches the command, so it is ended.
+        // Without these threads, nobody watches the command. So it is ended.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
         return Err(error);
     }
@@ -123,10 +128,10 @@ fn supervise(
         report: SupervisorReport::default(),
     };
     tree.follow_to_its_end();
-    // If the output is still open, a process that is not our descendant holds it: another process has passed
-    // the descriptor to it. We cannot end that process, so we do not wait longer.
+    // If the output is still open, some process that is not our descendant got the descriptor and
+    // holds it. We cannot end that process, so we do not wait longer.
     tree.wait_for_output(Duration::from_millis(500));
-    // Without its log, the thread that copies the output stores no more of it.
+    // The thread that copies the output stores no more of it once its log is gone.
     let finished = log.lock().take().map_or(Ok(()), Capped::finish);
     tree.report.lost_output = finished.err().map(|e| describe(&e));
     // The command may have exceeded its disk limit after the last measurement.
@@ -138,8 +143,8 @@ fn supervise(
     Ok((!tree.orphaned).then_some(tree.report))
 }
 
-/// The group of a process that was started, the pipe with its output, and the pipe over which a world reports
-/// how the command ended.
+/// The group of a process that was started, the pipe with its output, and the status pipe. A world
+/// reports over the status pipe how the command ended.
 type Started = (Pid, io::PipeReader, Option<io::PipeReader>);
 
 /// Starts the command, or the process that confines it.
@@ -158,9 +163,9 @@ fn start(
     };
     command.stdin(File::open(stdin)?).stdout(input.try_clone()?).stderr(input);
     let is_restricted = confinement.is_some_and(|[verb, _]| verb == RESTRICT_VERB);
-    // The command gets its own process group, so that a signal to that group cannot reach us. A restricted
-    // process gets its own group in another way: it begins its own session. It could not do that if it led a
-    // group already.
+    // The command gets its own process group, so that a signal to that group cannot reach us. A
+    // restricted process begins its own session instead. It could not do that if it led a group
+    // already.
     if !is_restricted {
         command.process_group(0);
     }
@@ -173,7 +178,7 @@ fn start(
     let mut status = status.map(|(status, _)| status);
     if is_restricted
         && let Some(status) = status.take()
-        // If the process becomes the command, it closes the pipe without a message.
+        // A process that becomes the command closes the pipe without a message.
         && let Some(refusal) = read_message(status, "it could not be confined")
     {
         child.wait()?;
@@ -182,8 +187,8 @@ fn start(
     Ok(Ok((Pid::from_child(&child), output, status)))
 }
 
-/// Starts the threads that send events about the command and its tree. `status` is the pipe over which a
-/// world reports how the command ended.
+/// Starts the threads that send events about the command and its tree. A world reports over the
+/// pipe `status` how the command ended.
 fn send_events(
     sender: &Sender<TreeEvent>,
     group: Pid,
@@ -216,7 +221,7 @@ fn direct(words: &[OsString]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The process that confines the command, and then starts it or becomes it. This process writes a message to
+/// The process that confines the command, and then starts it or becomes it. It writes a message to
 /// the pipe `status` if it fails, or if a command that it started has ended.
 fn confined(
     [verb, confinement]: [&OsString; 2],
@@ -237,13 +242,13 @@ pub fn not_started_line(words: &[OsString], reason: &str) -> String {
     format!("git-frites: could not start {program}: {reason}\n")
 }
 
-/// Makes this process survive signals that ask it to end. (Batch systems signal every process of a job.) A
-/// supervisor takes orders only from its pipe, and must report how the command ended. The returned number is
-/// the last such signal that was received; 0 if there was none.
+/// Makes this process survive signals that ask it to end. (Batch systems signal every process of a
+/// job.) A supervisor takes orders only from its pipe, and must report how the command ended. The
+/// returned number is the last such signal that was received, or 0 if there was none.
 ///
-/// The signals are handled and not ignored, because handlers are not inherited: the command has the default
-/// actions. A signal that this process ignores from its start (`nohup`) stays ignored, here and in the
-/// command.
+/// The signals are handled and not ignored, because handlers are not inherited. So the command has
+/// the default actions. If this process ignores a signal from its start (`nohup`), the signal stays
+/// ignored, here and in the command.
 pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     let asked = Arc::new(AtomicUsize::new(0));
     let ignored = IgnoredSignals::now();
@@ -256,8 +261,8 @@ pub fn outlive_signals() -> io::Result<Arc<AtomicUsize>> {
     Ok(asked)
 }
 
-/// Passes on the orders of git-frites as events. The end of the pipe means that git-frites has ended or was
-/// killed.
+/// Passes on the orders of git-frites as events. The end of the pipe means that git-frites has
+/// ended or was killed.
 fn listen(sender: &Sender<TreeEvent>) {
     let mut byte = [0];
     while io::stdin().lock().read_exact(&mut byte).is_ok() {
@@ -266,8 +271,8 @@ fn listen(sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::Orphaned);
 }
 
-/// Waits for all children, including adopted ones, until there are none. `command` is the process of the
-/// command, if that is our child.
+/// Waits for all children, including adopted ones, until there are none. `command` is the process
+/// of the command, if that is our child.
 fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
@@ -281,8 +286,8 @@ fn reap(command: Option<Pid>, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::NoChildren);
 }
 
-/// Waits for the message of a process that confines a command. `refused` says what failed if the message is a
-/// refusal. `None` if the process sent no valid message.
+/// Waits for the message of a process that confines a command. If the message is a refusal,
+/// `refused` says what failed. `None` if the process sent no valid message.
 fn read_message(status: io::PipeReader, refused: &str) -> Option<WorldMessage> {
     let mut line = String::new();
     let _ = io::BufReader::new(status).read_line(&mut line);
@@ -294,8 +299,8 @@ fn read_message(status: io::PipeReader, refused: &str) -> Option<WorldMessage> {
     })
 }
 
-/// Waits for the message about the command in a world, and sends the event that the command has ended or was
-/// not run.
+/// Waits for the message about the command in a world. Then sends the event that the command has
+/// ended or was not run.
 fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let message = read_message(status, "its world could not be entered");
     let ended_early =
@@ -303,8 +308,8 @@ fn read_status(status: io::PipeReader, sender: &Sender<TreeEvent>) {
     let _ = sender.send(TreeEvent::Command(message.unwrap_or_else(ended_early)));
 }
 
-/// Copies the output to the log until no process holds the pipe open. If the disk is full, the command goes on,
-/// and output that cannot be stored is lost.
+/// Copies the output to the log until no process holds the pipe open. If the disk is full, the
+/// command goes on. Output that cannot be stored is lost.
 fn pump(
     mut output: io::PipeReader,
     log: &Mutex<Option<Capped>>,
@@ -329,28 +334,31 @@ fn pump(
 /// The shortest pause between two measurements.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The pause between two looks at how many files the disk can hold. One takes a microsecond.
+/// The pause between two looks at how many files the disk can take. One look takes a microsecond.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// Each pause is this many times as long as the measurement before it, so measuring takes little of the time.
+/// Each pause is this many times as long as the measurement before it. So measuring takes little of
+/// the time.
 const SHARE: u32 = 20;
 
-/// If fewer bytes than this are free on the disk, a command that has taken more bytes than this is ended,
-/// whatever its limit is, because other programs need the disk, too.
+/// If fewer bytes than this are free on the disk, other programs need them. Then a command that has
+/// taken more bytes than this is ended, whatever its limit is.
 const RESERVE: u64 = 256 << 20;
 
-/// If the disk has room for fewer files than this (or than a fifth of all files that it can hold, if that is
-/// less), a command that has made at least as many files is ended, too: empty files take no space.
+/// If the disk has room for fewer files than this, a command that has made at least as many files
+/// is ended. On a small disk, the number is a fifth of all files that the disk can have. This is
+/// needed because empty files take no space.
 const RESERVED_FILES: u64 = 50_000;
 
-/// The disk limit in the JSON description of a confinement; `None` if the confinement has no disk limit.
+/// The disk limit in the JSON description of a confinement; `None` if the confinement has no disk
+/// limit.
 fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
     let mut fields: Value = serde_json::from_str(&description.to_string_lossy())?;
     Ok(serde_json::from_value(fields["disk"].take())?)
 }
 
-/// The limit that the command has exceeded or, if the disk is nearly full, the space or the files that it
-/// takes. `None` if it has exceeded nothing.
+/// The limit that the command has exceeded. If the disk is nearly full, the space or the files that
+/// the command takes. `None` if it has exceeded nothing.
 fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
     let [bytes, files] = tree::disk_usage_and_files(&limit.dir);
     let bytes = bytes.saturating_sub(limit.before[0]);
@@ -365,17 +373,20 @@ fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
     is_full.then_some(TooMuch { bytes, files: Some(files) })
 }
 
-/// The number of files that are kept free on the disk, if fewer can be made there; `None` if there are more.
+/// The number of files that are kept free on the disk, if fewer can be made there. `None` if more
+/// can be made.
 fn files_are_short(limit: &DiskLimit) -> Option<u64> {
     let disk = rustix::fs::statvfs(&limit.dir).ok()?;
-    // File systems that have no limit, such as Btrfs, say 0.
+    // File systems without a limit, such as Btrfs, say 0.
     let reserve = RESERVED_FILES.min(disk.f_files / 5);
     (disk.f_favail < reserve).then_some(reserve)
 }
 
-/// Waits until [`exceeded`] returns a size, and returns it. This may take for ever. Begins with a pause, because
-/// the space is measured anyway when the command has ended. If the disk gets short of files, measures at once,
-/// because a command can make many files in a moment.
+/// Waits until [`exceeded`] returns a size, and returns it. This may take for ever. Begins with a
+/// pause, because the space is measured anyway when the command has ended.
+///
+/// If the disk gets short of files, measures at once, because a command can make many files in a
+/// moment.
 fn wait_until_exceeded(limit: &DiskLimit) -> TooMuch {
     let mut pause = PAUSE;
     loop {

@@ -5,7 +5,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::fs::parallel;
 
-/// A queue of parts of work. The queue is over when no part is waiting, no part is being worked on, and no
+/// A queue of parts of work. It is over when no part is waiting, no part is being worked on, and no
 /// [`QueueHold`] exists.
 pub struct WorkQueue<T> {
     state: Mutex<QueueState<T>>,
@@ -29,8 +29,8 @@ impl<T: Send> WorkQueue<T> {
         WorkQueue { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Calls `work` for every part, in separate threads, at most `jobs` at once, until the queue is over.
-    /// Returns the results in the order in which the parts were added.
+    /// Calls `work` for every part, in separate threads, at most `jobs` at once, until the queue is
+    /// over. Returns the results in the order in which the parts were added.
     pub fn work_on<R: Send>(&self, jobs: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
         let span = tracing::Span::current();
         let done: Mutex<Vec<(usize, R)>> = Mutex::default();

@@ -16,7 +16,8 @@ pub const LAUNCHER_VERB: &str = "__world";
 /// The hidden first argument of the first process of the new PID namespace.
 pub const INIT_VERB: &str = "__init";
 
-/// The hidden first argument of the process that restricts itself by Landlock and then becomes the command.
+/// The hidden first argument of the process that restricts itself by Landlock and then becomes the
+/// command.
 pub const RESTRICT_VERB: &str = "__restrict";
 
 /// The confinement of a command.
@@ -29,8 +30,8 @@ pub enum Confinement {
     Landlock(Restriction),
 }
 
-/// The paths to which Landlock lets a command write, and environment variables that make the command use
-/// these paths.
+/// The paths to which Landlock lets a command write. Also environment variables that make the
+/// command use them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Restriction {
     /// The directories and files to which commands can write. Missing ones are left out.
@@ -39,8 +40,8 @@ pub struct Restriction {
     /// The directory for temporary files.
     #[serde(with = "paths")]
     pub temporary: PathBuf,
-    /// Environment variables that make programs use directories to which they can write. They are not
-    /// serialized, because the supervisor has them in its own environment.
+    /// Environment variables that make programs use directories to which they can write. They are
+    /// not serialized, because the supervisor has them in its own environment.
     #[serde(skip)]
     pub variables: Vec<(String, OsString)>,
     /// The maximum address space of each process, in bytes.
@@ -48,7 +49,8 @@ pub struct Restriction {
 }
 
 impl Confinement {
-    /// True if the confinement lets commands write to this path. No component of the path may be a link.
+    /// True if the confinement lets commands write to this path. No component of the path may be a
+    /// link.
     pub fn lets_write(&self, path: &Path) -> bool {
         match self {
             Confinement::Sealed(world) => world.nearest(path).is_some_and(Mount::can_be_written),
@@ -58,9 +60,9 @@ impl Confinement {
         }
     }
 
-    /// True if commands cannot see the file that is at this path outside of the world. This is so if the path
-    /// is hidden, or if it lies below the mount point of a [`Mount::Directory`] that does not contain
-    /// [`WorldSpec::dir`]. No component of the path may be a link.
+    /// True if commands cannot see the file that is at this path outside of the world. Then the
+    /// path is hidden, or it lies below the mount point of a [`Mount::Directory`] that does not
+    /// contain [`WorldSpec::dir`]. No component of the path may be a link.
     pub fn hides(&self, path: &Path) -> bool {
         let Confinement::Sealed(world) = self else { return false };
         match world.nearest(path) {
@@ -70,8 +72,8 @@ impl Confinement {
         }
     }
 
-    /// The hidden first argument with which a process starts in this confinement, and the description as
-    /// JSON. Fails if the description cannot be serialized.
+    /// The hidden first argument with which a process starts in this confinement, and the
+    /// description as JSON. Fails if the description cannot be serialized.
     pub fn words(&self) -> io::Result<[String; 2]> {
         Ok(match self {
             Confinement::Sealed(world) => [LAUNCHER_VERB.into(), serde_json::to_string(world)?],
@@ -91,36 +93,37 @@ impl Confinement {
 /// The description of a world.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WorldSpec {
-    /// The path in the world of the directory in which the command starts.
+    /// The directory in which the command starts, as a path in the world.
     #[serde(with = "paths")]
     pub dir: PathBuf,
     /// The mounts that are made in the world. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// A directory that is used as a temporary mount point while the world is made, for overlays over the
-    /// lowest layers of other overlays.
+    /// A directory that is a temporary mount point while the world is made. It is for overlays over
+    /// the lowest layers of other overlays.
     #[serde(with = "paths")]
     pub wrapping_point: PathBuf,
     /// True if the command may use the network. If false, the command has only the loopback device.
     pub network: bool,
-    /// True if the command must not reach the abstract sockets of other processes, as far as the system can
-    /// prevent it.
+    /// True if the command must not reach the abstract sockets of other processes, as far as the
+    /// system can prevent it.
     pub hides_sockets: bool,
-    /// The maximum number of processes of the user; if `None`, an eighth less than the user's own limit.
-    /// Neither limit applies to root.
+    /// The maximum number of processes of the user. If `None`, it is an eighth less than the user's
+    /// own limit. Neither limit applies to root.
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
     /// The limit for files that commands write to layers which are thrown away.
     pub disk: Option<DiskLimit>,
-    /// The part of the process ids, which are divided into 256 parts, in which those of the commands begin. Scripts
-    /// name files by their process id (`/tmp/x.$$`), and in each PID namespace the ids would begin with 2.
+    /// The part of the process ids in which the ids of the commands begin. There are 256 parts.
+    /// Scripts name files by their process id (`/tmp/x.$$`). Without this, the ids would begin with
+    /// 2 in each PID namespace.
     pub process_ids: Option<u8>,
 }
 
 impl WorldSpec {
-    /// The arguments of git-frites with which a process of this world starts; the words of the command follow
-    /// them. `status` is the number of a descriptor that the new process inherits, and to which it writes
-    /// [`WorldMessage`]s.
+    /// The arguments of git-frites with which a process of this world starts. The words of the
+    /// command follow them. `status` is the number of a descriptor that the new process inherits,
+    /// and to which it writes [`WorldMessage`]s.
     ///
     /// Fails if the description cannot be serialized.
     pub fn words(&self, verb: &str, status: &str) -> io::Result<Vec<OsString>> {
@@ -153,7 +156,8 @@ pub struct DiskLimit {
 pub enum Mount {
     /// An overlay: a directory that shows several layers as one. Writes go to the upper layer.
     Overlay {
-        /// The mount point. It also exists outside of the world, or lies below another mount of the world.
+        /// The mount point. It also exists outside of the world, or lies below another mount of the
+        /// world.
         #[serde(with = "paths")]
         at: PathBuf,
         /// The read-only layers, the topmost first.
@@ -165,40 +169,36 @@ pub enum Mount {
         /// An empty directory on the upper layer's file system.
         #[serde(with = "paths")]
         work: PathBuf,
-        /// If true and the system refuses this overlay, the lowest layer is mounted read-only in its place.
-        /// Some file systems cannot be layers of overlays.
+        /// If true and the system refuses this overlay, the lowest layer is mounted read-only in
+        /// its place. Some file systems cannot be layers of overlays.
         is_optional: bool,
     },
-    /// A directory that is mounted, with everything below it, in place of what is at the mount point.
-    /// Commands can write to it.
+    /// A directory that is mounted over the mount point, with everything below it. Commands can
+    /// write to it.
     Directory {
-        /// The mount point.
         #[serde(with = "paths")]
         at: PathBuf,
         /// The directory that is shown there.
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A directory with everything below it, or a file, that commands can only read. The mount point may lie
-    /// in a mount to which commands can write.
+    /// A directory with everything below it, or a file, that commands can only read. The mount
+    /// point may lie in a mount to which commands can write.
     ReadOnly {
-        /// The mount point.
         #[serde(with = "paths")]
         at: PathBuf,
         /// The directory or the file that is shown there.
         #[serde(with = "paths")]
         from: PathBuf,
     },
-    /// A path to which commands can write. What commands write there is kept when the world has ended.
+    /// A path to which commands can write. The written files are kept when the world has ended.
     Writable {
-        /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
     /// A path that commands cannot see. A directory is covered by an empty one, a file or socket by
-    /// `/dev/null`. If the path does not exist, this is ignored.
+    /// `/dev/null`. A path that does not exist is ignored.
     Hidden {
-        /// The path.
         #[serde(with = "paths")]
         at: PathBuf,
     },
@@ -231,11 +231,12 @@ impl Mount {
     }
 }
 
-/// A message of a process that confines a command to the supervisor: one line of JSON.
+/// A message to the supervisor from a process that confines a command. It is one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorldMessage {
-    /// The command was not run, and is not to blame: its confinement failed, or the system is short of resources.
+    /// The command was not run, and is not to blame. Its confinement failed, or the system is short
+    /// of resources.
     Refused {
         /// The step that failed, if any, and the system's error message.
         reason: String,
@@ -255,8 +256,8 @@ pub enum WorldMessage {
 }
 
 impl WorldMessage {
-    /// The message that the system refused to start the command. If the system is short of processes, memory or
-    /// descriptors, the command is not to blame.
+    /// The message that the system refused to start the command. If the system is short of
+    /// processes, memory or descriptors, the command is not to blame.
     pub fn not_started(error: &io::Error) -> WorldMessage {
         let reason = describe(error);
         match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -267,7 +268,7 @@ impl WorldMessage {
         }
     }
 
-    /// The message that the command has ended in this way.
+    /// The message that the command has ended with this status.
     pub fn exited(status: WaitStatus) -> WorldMessage {
         WorldMessage::Exited { code: status.exit_status(), signal: status.terminating_signal() }
     }
