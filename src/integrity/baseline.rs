@@ -1,6 +1,6 @@
-//! Stores baselines. A baseline is the fingerprint that is taken before commands run an attempt's code. The
-//! baseline is kept in `watches/RUN.XXXXXX/` until the changes that the commands made are reported. Other
-//! processes read the baseline, e.g. to report the changes if the watching process was killed.
+//! Stores baselines. A baseline is the fingerprint that is taken before commands run an attempt's
+//! code. It is kept in `watches/RUN.XXXXXX/` until the changes that the commands made are reported.
+//! Other processes read it, e.g. to report the changes if the watching process was killed.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use crate::integrity::fingerprint::Fingerprint;
 use crate::model::name::Name;
 use crate::store::Store;
 
-/// The directory of one watch. The watching process holds the lock in the directory. A run can have several
-/// watches, because several processes can judge its candidates.
+/// The directory of one watch. The watching process holds the lock in the directory. Several
+/// processes can judge the candidates of a run, so a run can have several watches.
 #[derive(Debug)]
 pub struct WatchDir {
     /// The run that is watched.
@@ -38,16 +38,17 @@ pub fn all(store: &Store) -> Vec<(Name, PathBuf)> {
     found
 }
 
-/// The runs in `runs` whose commands may still run. `runs` comes from [`Store::run_activities`]. The flag of
-/// a run is true if work on it is under way or was killed. A run with a watch is also returned.
+/// The runs in `runs` whose commands may still run. `runs` comes from [`Store::run_activities`]. A
+/// run is returned if its flag is true: work on it is under way or was killed. A run with a watch
+/// is also returned.
 pub fn runs_at_work(store: &Store, runs: &[(Name, bool)]) -> BTreeSet<Name> {
     let watched: BTreeSet<Name> = all(store).into_iter().map(|(run, _)| run).collect();
     let at_work = runs.iter().filter(|(run, is_active)| *is_active || watched.contains(run));
     at_work.map(|(run, _)| run.clone()).collect()
 }
 
-/// The name of a file in the directory of a watch over attempts. The file exists if the watching process also
-/// judges with `commands`.
+/// The name of a file in the directory of a watch over attempts. If the file exists, the watching
+/// process also judges with `commands`.
 fn beside(commands: WatchedCommands) -> String {
     format!("beside-{}", commands.file())
 }
@@ -60,8 +61,9 @@ pub fn judge_beside(store: &Store, run: &Name, commands: WatchedCommands) -> Res
     Ok(())
 }
 
-/// The kind of commands with which other processes judge now; `None` if none judges. Looks at all watches
-/// except the one at `own`. If other processes judge with both kinds, returns the less confined kind.
+/// The kind of commands with which other processes judge at present; `None` if none judges. Looks
+/// at all watches except the one at `own`. If other processes judge with both kinds, returns the
+/// less confined kind.
 pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands> {
     let others = all(store).into_iter().map(|(_, path)| path).filter(|path| Some(&**path) != own);
     let others: Vec<PathBuf> = others.collect();
@@ -71,8 +73,8 @@ pub fn others_judge(store: &Store, own: Option<&Path>) -> Option<WatchedCommands
     })
 }
 
-/// Reads the baseline of a watch: the fingerprint, and the commands before which it was taken. `None` if the
-/// commands have not started yet, or if the file is damaged.
+/// Reads the baseline of a watch: the fingerprint, and the kind of commands before which it was
+/// taken. `None` if the commands have not started yet, or if the file is damaged.
 pub fn read(path: &Path) -> Option<(Fingerprint, WatchedCommands)> {
     let commands = WatchedCommands::ALL.into_iter().find(|c| path.join(c.file()).exists())?;
     let bytes = regular::read(&path.join(commands.file())).ok()?;
@@ -84,8 +86,8 @@ impl WatchDir {
     pub fn create(store: &Store, run: &Name) -> Result<WatchDir> {
         let root = store.dir().watches();
         fs::create_dir_all(&root).could_not("use", &root)?;
-        // This is done under the repository lock. Otherwise another process could see the directory before it
-        // is locked, and think that the watch was interrupted.
+        // This is done under the repository lock. Otherwise another process could see the directory
+        // before it is locked, and conclude that the watch was interrupted.
         let _repository = store.lock_repository()?;
         let path = tempfile::Builder::new()
             .prefix(&format!("{run}."))
@@ -96,8 +98,8 @@ impl WatchDir {
         Ok(WatchDir { run: run.clone(), path, _lock: lock })
     }
 
-    /// Takes over the watch of a process that was killed. `None` if that process is alive, or if the watch is
-    /// gone.
+    /// Takes over the watch of a process that was killed. `None` if that process is alive, or if
+    /// the watch is gone.
     pub fn take_over(store: &Store, run: &Name, path: &Path) -> Result<Option<WatchDir>> {
         let _repository = store.lock_repository()?;
         if !path.is_dir() {
@@ -114,8 +116,8 @@ impl WatchDir {
 
     /// Removes the directory. Called after the differences were reported and stored.
     ///
-    /// This is done under the repository lock. Otherwise, if the lock file is removed before the other files,
-    /// another process could think that the watch was interrupted.
+    /// This is done under the repository lock. Otherwise the lock file might be removed before the
+    /// other files. Then another process could conclude that the watch was interrupted.
     pub fn close(self, store: &Store) -> Result<()> {
         let _repository = store.lock_repository()?;
         tree::delete_tree(&self.path).could_not("remove", &self.path)

@@ -1,11 +1,12 @@
-//! Snapshots of git's configuration. A snapshot is a directory that our git calls use in place of the common
-//! git directory. It has the configuration, attributes and excludes of one moment.
+//! Snapshots of git's configuration. A snapshot is a directory that our git calls use in place of
+//! the common git directory. It has the configuration, attributes and excludes of one moment.
 //!
-//! While commands run, one attempt can plant a program in a setting, and git could run it in the capture or
-//! the checkout of another attempt. Comparing the settings before each call would not prevent that, because
-//! the settings can change right after the comparison. So the directory has copies of the files that decide
-//! which programs run, and links to everything else. Our git calls then read no other configuration, not even
-//! the user's own files.
+//! While commands run, one attempt can plant a program in a setting. git could run this program in
+//! the capture or the checkout of another attempt. A check of the settings before each call would
+//! not prevent that, because the settings can change right after the check.
+//!
+//! So the directory has copies of the files that decide which programs run, and links to everything
+//! else. Our git calls then read no other configuration, not even the user's own files.
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -26,23 +27,25 @@ use crate::git::repo::Repo;
 /// The name of the snapshot's directory.
 const NAME: &str = "git";
 
-/// The entries that are linked even if they do not exist yet. These entries have data and no settings.
+/// The entries that are linked even if they do not exist yet. These entries have data and no
+/// settings.
 const LINKED: [&str; 6] = ["objects", "refs", "packed-refs", "logs", "shallow", "worktrees"];
 /// The files that are copied.
 const COPIED: [&str; 4] = ["HEAD", "info/exclude", "info/attributes", "info/sparse-checkout"];
-/// The entries that are not linked: they are copied, made anew, or left out. Everything else is linked,
-/// because filters (e.g. LFS) store data in the git directory, and the data must not be lost with the
-/// snapshot.
+/// The entries that are not linked: they are copied, made anew, or left out. Everything else is
+/// linked. Filters (e.g. LFS) store data in the git directory, and the data must not be lost with
+/// the snapshot.
 const NOT_LINKED: [&str; 7] =
     ["HEAD", "config", "config.worktree", "hooks", "index", "info", "commondir"];
-/// The linked directory of reflogs, which git makes when it needs it. git cannot make a directory through a
-/// link, so we make it.
+/// The linked directory of reflogs. git makes it when needed, but cannot make a directory through a
+/// link. So we make it.
 const LOGS: &str = "logs";
-/// The directory in which Git LFS stores filtered content. LFS makes this directory when it stores the first
+/// The directory in which Git LFS stores filtered content. LFS makes it when it stores the first
 /// file.
 const LFS: &str = "lfs";
 
-/// Until this is dropped, our calls on the common git directory use the configuration of the snapshot.
+/// Until this is dropped, our calls on the common git directory use the configuration of the
+/// snapshot.
 #[derive(Debug)]
 pub struct ConfigSnapshot {
     overrides: Arc<Overrides>,
@@ -54,8 +57,8 @@ pub struct ConfigSnapshot {
 pub struct IncludeGuard(Mutex<Option<(ConfigSnapshot, TempDir)>>);
 
 impl IncludeGuard {
-    /// From now on, our calls use a snapshot if an include may be planted, and the repository's configuration
-    /// otherwise. Takes no snapshot if they use one already, as in a watch.
+    /// From now on, our calls use a snapshot if an include may be planted, and otherwise the
+    /// repository's configuration. Takes no snapshot if our calls already use one, as in a watch.
     pub(super) fn set(&self, repo: &Repo, is_planted: bool) -> Result<()> {
         let mut guard = self.0.lock();
         if !is_planted {
@@ -68,8 +71,8 @@ impl IncludeGuard {
     }
 }
 
-/// Takes a snapshot of the configuration, in a new directory in `parent`. `parent` must not be removed before
-/// the snapshot is dropped.
+/// Takes a snapshot of the configuration, in a new directory in `parent`. `parent` must not be
+/// removed before the snapshot is dropped.
 pub fn take(repo: &Repo, parent: &Path) -> Result<ConfigSnapshot> {
     let common = repo.common_dir();
     let dir = parent.join(NAME);
@@ -108,7 +111,8 @@ impl Drop for ConfigSnapshot {
     }
 }
 
-/// Converts the output of `git config --list -z --show-scope` to one configuration file without includes.
+/// Converts the output of `git config --list -z --show-scope` to one configuration file without
+/// includes.
 fn as_file(list: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut fields = list.split(|b| *b == 0);
@@ -118,8 +122,8 @@ fn as_file(list: &[u8]) -> Vec<u8> {
             None => (record, None),
         };
         let Some((section, rest)) = key.split_once_str(b".") else { continue };
-        // Settings with the scope `command` are those that the call itself passed, e.g. by `-c`. Includes are
-        // left out, because the included settings are in the list.
+        // Settings with the scope `command` were passed by the call itself, e.g. by `-c`. Includes
+        // are left out, because the included settings are in the list.
         if scope == b"command"
             || matches!(section, b"include" | b"includeif")
             || key == b"core.worktree"
@@ -181,8 +185,8 @@ mod tests {
 
     const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-    /// A setting as `git config --list -z` writes it. There is no newline in a subsection, and no NUL
-    /// anywhere, because git allows neither.
+    /// A setting as `git config --list -z` writes it. git allows no newline in a subsection, and no
+    /// NUL anywhere.
     fn setting() -> impl Strategy<Value = Vec<u8>> {
         let byte = || prop_oneof![1u8.., prop::sample::select(b" \"\\\n\r\t#;.=[]".to_vec())];
         let below = prop::option::of(vec(byte().prop_filter("a newline", |b| *b != b'\n'), 0..6));

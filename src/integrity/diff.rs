@@ -5,23 +5,22 @@ use crate::git::config_key::key_bytes;
 use crate::integrity::fingerprint::{Fact, FactKind, FactValue, Fingerprint, UNREADABLE};
 use crate::model::plain;
 
-/// The beginnings of the names of git's settings for identities, remotes, maintenance and the like. People
-/// and tests change such settings often, and the settings do not change the content of any file.
+/// The beginnings of the names of git's settings for identities, remotes, maintenance and the like.
+/// People and tests often change such settings. They do not change the content of any file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 
 /// A fact that differs between two fingerprints.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The fact.
     pub fact: Fact,
     /// The change as a clause, e.g. `hook 'pre-commit' was added`.
     pub words: String,
-    /// The digest in the second fingerprint; `None` if the fact is gone, or is one that fingerprints do not
-    /// have.
+    /// The digest in the second fingerprint. `None` if the fact is gone, or if fingerprints never
+    /// have such a fact.
     pub digest: Option<String>,
-    /// The texts in the first and the second fingerprint; `None` if a text may not be shown or does not
-    /// exist.
+    /// The texts in the first and the second fingerprint. A text is `None` if it may not be shown
+    /// or does not exist.
     pub texts: (Option<String>, Option<String>),
     /// True if git-frites has reverted the change.
     pub reverted: bool,
@@ -41,13 +40,14 @@ impl Difference {
         }
     }
 
-    /// True if something that could not be read before can be read again. Then its content is compared, too.
+    /// True if the fact says that something could not be read, and now it can be read. Then its
+    /// content is compared, too.
     pub fn is_readable_again(&self) -> bool {
         self.fact.name == UNREADABLE && self.digest.is_none()
     }
 
-    /// True if the change may alter the outcome of oracle commands. Hooks do not count: they run at commits,
-    /// and package managers often install them (husky, lefthook, pre-commit).
+    /// True if the change may alter the outcome of oracle commands. Hooks do not count: they run at
+    /// commits, and package managers often install them (husky, lefthook, pre-commit).
     pub fn affects_outcomes(&self) -> bool {
         let Fact { kind, name, .. } = &self.fact;
         let submodules = name.starts_with("submodule.")
@@ -66,8 +66,8 @@ pub fn is_harmless(setting: &str) -> bool {
     HARMLESS.iter().any(|section| setting.starts_with(section))
 }
 
-/// The differences between two fingerprints in those facts for which `wanted` returns true, sorted by
-/// [`FactKind`]: changes that decide which programs run come first.
+/// The differences between two fingerprints in the facts for which `wanted` returns true. They are
+/// sorted by [`FactKind`]: changes that decide which programs run come first.
 pub fn compare(
     before: &Fingerprint,
     after: &Fingerprint,
@@ -84,9 +84,9 @@ pub fn compare(
         if fact.kind == FactKind::Worktree || differs(&checkout) {
             continue;
         }
-        // A fact may be missing only because its source, e.g. the configuration, cannot be read now. Then the
-        // fact is not reported as removed. If the configuration cannot be read, git can read nothing, so it
-        // is not reported that other sources cannot be read.
+        // A fact may be missing only because its source cannot be read now, e.g. the configuration.
+        // Then the fact is not reported as removed. Without a readable configuration, git can read
+        // nothing. Then it is not reported that other sources cannot be read.
         let unseen = !after.0.contains_key(fact)
             && match fact.is_configuration() {
                 true => broken(FactKind::Config, ""),
@@ -142,8 +142,8 @@ fn in_words(fact: &Fact, old: Option<&FactValue>, new: Option<&FactValue>) -> St
         FactKind::Ref => {
             move_in_words(name, old.and_then(FactValue::text), new.and_then(FactValue::text))
         }
-        // This is never used: fingerprints have no facts of the first two kinds, and the third is not
-        // reported.
+        // This is never used. Fingerprints have no facts of the first two kinds, and the third is
+        // not reported.
         FactKind::Surroundings | FactKind::Outcome | FactKind::Worktree => {
             format!("'{name}' {happened}")
         }
@@ -167,8 +167,8 @@ fn config_in_words(fact: &Fact, new: Option<&FactValue>) -> String {
     }
 }
 
-/// Describes a move of a ref in words. Each value is an object id, or `ref: ` and the target of a symbolic
-/// ref. A value of `None` means that the ref did not exist.
+/// Describes a move of a ref in words. Each value is an object id, or `ref: ` and the target of a
+/// symbolic ref. `None` means that the ref did not exist.
 pub fn move_in_words(name: &str, from: Option<&str>, to: Option<&str>) -> String {
     let subject = match name.strip_prefix("refs/heads/") {
         Some(branch) => format!("branch '{branch}'"),

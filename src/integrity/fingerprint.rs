@@ -1,10 +1,10 @@
-//! Takes fingerprints of everything that decides which programs git and git-frites run, and which outcomes
-//! count: configuration, hooks, the files in `info/`, and our own refs. A fingerprint is a set of facts, each
-//! about one thing such as a setting, a hook or a ref.
+//! Takes fingerprints of everything that decides which programs git and git-frites run, and which
+//! outcomes count. This is the configuration, hooks, the files in `info/`, and our own refs. A
+//! fingerprint is a set of facts. Each fact is about one thing, such as a setting, a hook or a ref.
 //!
 //! One fingerprint is taken before commands start, and another one after they have ended.
-//! [`crate::integrity::diff`] compares the two. No function here fails: if something cannot be read, that is
-//! a fact, too, because an attempt may have damaged it.
+//! [`crate::integrity::diff`] compares the two. No function here fails. If something cannot be
+//! read, that is a fact, too, because an attempt may have damaged it.
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,8 @@ use crate::integrity::{IntegrityContext, WatchedCommands};
 use crate::model::path::quoted;
 use serde::{Deserialize, Serialize};
 
-/// A fingerprint covers at most this many entries of one directory, and at most this many submodules.
+/// A fingerprint covers at most this many entries of one directory, and at most this many
+/// submodules.
 const MOST_ENTRIES: usize = 500;
 
 /// The [`Fact::place`] of settings that git keeps for one worktree, and git's name of their scope.
@@ -37,8 +38,8 @@ const OF_WORKTREE: &str = "worktree";
 #[derive(Clone, Debug, Default)]
 pub struct Fingerprint(pub(super) BTreeMap<Fact, FactValue>);
 
-/// Takes the fingerprint for a watch over these commands. Confined commands cannot write to git's files, so
-/// the fingerprint for such commands leaves git's files out.
+/// Takes the fingerprint for a watch over these commands. Confined commands cannot write to git's
+/// files, so their fingerprint leaves git's files out.
 pub fn take(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerprint {
     let mut found =
         if commands.are_confined() { configuration(context) } else { decisive(context) };
@@ -46,15 +47,17 @@ pub fn take(context: IntegrityContext<'_>, commands: WatchedCommands) -> Fingerp
     found
 }
 
-/// The facts of [`configuration`], the hooks, and other files of git directories that decide what git does.
+/// The facts of [`configuration`], the hooks, and other files of git directories that decide what
+/// git does.
 pub fn decisive(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = configuration(context);
     found.git_files(context);
     found
 }
 
-/// The facts about git's configuration and ours. These facts can be read quickly enough for every command.
-/// The list of checkouts is included: if a checkout was added or removed, its facts are not reported.
+/// The facts about git's configuration and ours. They can be read quickly enough for every command.
+/// The list of checkouts is included, because the facts of a new or removed checkout are not
+/// reported.
 pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
     let mut found = Fingerprint::default();
     let repo = context.repo();
@@ -70,8 +73,8 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
         found.settings(list, true, "");
     }
     let mut files: Vec<(String, PathBuf)> = Vec::new();
-    // git reads this file only with `extensions.worktreeConfig`, which a command like `git sparse-checkout` may
-    // switch on later.
+    // git reads this file only with `extensions.worktreeConfig`. A command like
+    // `git sparse-checkout` may switch that on later.
     let ignored = home.map(|home| home.git_dir.join("config.worktree"));
     let is_read = found.0.keys().any(|fact| fact.place == OF_WORKTREE);
     files
@@ -112,8 +115,8 @@ pub fn configuration(context: IntegrityContext<'_>) -> Fingerprint {
 }
 
 impl Fingerprint {
-    /// Replaces the facts of [`decisive`] by those of `now`. If `now` has no readable configuration, the old
-    /// facts about the configuration are kept, because a later comparison needs them.
+    /// Replaces the facts of [`decisive`] by those of `now`. If the configuration in `now` is not
+    /// readable, the old facts about it are kept, because a later comparison needs them.
     pub fn replace_decisive(&mut self, now: Fingerprint) {
         let is_readable = now.has_readable_configuration();
         self.0.retain(|fact, _| match fact.is_configuration() && fact.name != UNREADABLE {
@@ -125,12 +128,13 @@ impl Fingerprint {
         }
     }
 
-    /// True if git-frites' own configuration, in git's configuration and in `.frites.toml`, could be read.
+    /// True if git-frites' own configuration could be read. It is in git's configuration and in
+    /// `.frites.toml`.
     pub fn has_readable_configuration(&self) -> bool {
         !self.0.contains_key(&unreadable_configuration())
     }
 
-    /// The facts of [`configuration`] alone, without facts that something could not be read.
+    /// The facts of [`configuration`] alone, without facts about unreadable things.
     pub fn of_configuration(&self) -> Fingerprint {
         let kept = self.0.iter();
         let kept = kept.filter(|(fact, _)| fact.is_configuration() && fact.name != UNREADABLE);
@@ -147,7 +151,8 @@ impl Fingerprint {
         self.0.get(fact)?.text().map(str::to_owned)
     }
 
-    /// The effective value of a setting: its value in the scope with the highest priority that has it.
+    /// The effective value of a setting: its value in the scope with the highest priority that has
+    /// it.
     pub fn effective(&self, fact: &Fact) -> Option<String> {
         const SCOPES: [&str; 4] = [OF_WORKTREE, "", "global", "system"];
         if !SCOPES.contains(&fact.place.as_str()) {
@@ -156,8 +161,8 @@ impl Fingerprint {
         SCOPES.iter().find_map(|place| self.setting(&Fact::new(fact.kind, place, &fact.name)))
     }
 
-    /// The fingerprint as JSON. Some settings are secrets, so the text of a setting is left out unless the
-    /// setting names a program.
+    /// The fingerprint as JSON. Some settings are secrets. So the text of a setting is left out,
+    /// unless the setting names a program.
     pub fn to_json(&self) -> Vec<u8> {
         let facts: Vec<(&Fact, FactValue)> = self
             .0
@@ -185,8 +190,8 @@ impl Fingerprint {
         self.put(kind, place, UNREADABLE, why.clone(), vec![why]);
     }
 
-    /// Adds the settings in `list`, the output of `git config --list -z`. `scoped` is true if git was called
-    /// with `--show-scope`.
+    /// Adds the settings in `list`, the output of `git config --list -z`. `scoped` is true if git
+    /// was called with `--show-scope`.
     fn settings(&mut self, list: Result<Vec<u8>>, scoped: bool, place: &str) {
         let list = match list {
             Ok(list) => list,
@@ -199,7 +204,7 @@ impl Fingerprint {
             let (scope, record) =
                 if scoped { (first, fields.next().unwrap_or_default()) } else { (&b""[..], first) };
             let (key, value) = record.split_once_str(b"\n").unwrap_or((record, b"true"));
-            // Settings with the scope `command` are those that this call passes itself, by `-c` and
+            // Settings with the scope `command` were passed by this call itself, by `-c` and
             // GIT_CONFIG_COUNT.
             let place = match scope {
                 b"command" => continue,
@@ -209,8 +214,8 @@ impl Fingerprint {
             values.entry((place, key_text(key))).or_default().push(value);
         }
         for ((place, key), values) in values {
-            // One digest of joined values would be the same for another list: a value may contain any
-            // separator.
+            // A value may contain any separator. So a digest of joined values could be the same for
+            // another list.
             let digests: Vec<String> = values.iter().map(|value| digest(value)).collect();
             let texts = values.into_iter().map(text).collect();
             self.put(FactKind::Config, &place, &key, digests.join(" "), texts);
@@ -276,8 +281,8 @@ impl Fingerprint {
         }
     }
 
-    /// Adds the refs with captures, which keep work, and the refs with records, terms and outcomes, with
-    /// which a verdict could be forged.
+    /// Adds two kinds of refs: those with captures, which keep work, and those with records, terms
+    /// and outcomes. The latter could be used to forge a verdict.
     fn refs(&mut self, repo: &Repo) {
         let values = match repo.ref_values(OF_RUNS) {
             Ok(values) => values,
@@ -301,16 +306,16 @@ struct OtherCheckout {
     root: Option<PathBuf>,
 }
 
-/// True for files in `info/` that git's housekeeping writes, and that git itself never reads: `info/refs`
-/// (for web servers), temporary versions of that file, and lock files.
+/// True for files in `info/` that git's housekeeping writes, and that git itself never reads. They
+/// are `info/refs` (for web servers), temporary versions of it, and lock files.
 fn is_gits_own(name: &Path) -> bool {
     let name = name.as_os_str().as_bytes();
     let temporary = name.strip_prefix(b"info/refs_").is_some_and(|random| random.len() == 6);
     name == b"info/refs" || temporary || name.ends_with(b".lock")
 }
 
-/// The checkouts that git-frites did not make. The first is the main worktree (or the bare repository);
-/// linked worktrees follow.
+/// The checkouts that git-frites did not make. The first is the main worktree (or the bare
+/// repository). Linked worktrees follow.
 fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let repo = context.repo();
     let common = repo.common_dir();
@@ -320,7 +325,7 @@ fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
         vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
     for admin in worktree::entries(repo).unwrap_or_default() {
         let root = worktree::root_of(&admin);
-        // If a `git worktree add` was killed, it has left a damaged entry, which does not name a checkout.
+        // A killed `git worktree add` leaves a damaged entry, which does not name a checkout.
         if root.as_deref().is_some_and(|root| !context.is_ours(root)) {
             found.push(OtherCheckout { git_dir: admin, root });
         }
@@ -367,7 +372,8 @@ fn listing(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A text that changes with a file's mode, link target or content; `None` if there is no file at the path.
+/// A text that changes with a file's mode, link target or content; `None` if there is no file at
+/// the path.
 fn file_digest(path: &Path) -> Option<String> {
     let meta = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let link = fs::read_link(path).map(|to| to.display().to_string()).unwrap_or_default();
@@ -383,29 +389,27 @@ pub enum FactKind {
     OwnFile,
     /// A setting of git.
     Config,
-    /// A hook.
     Hook,
-    /// A file of a git directory that decides which files and objects git sees: `info/exclude`, alternates,
-    /// ….
+    /// A file of a git directory that decides which files and objects git sees, e.g.
+    /// `info/exclude`.
     Info,
-    /// A file or directory in a directory above the judge checkouts, where build tools look for settings.
+    /// A file or directory above the judge checkouts, where build tools look for settings.
     Surroundings,
     /// A cached outcome.
     Outcome,
     /// A ref of ours.
     Ref,
-    /// A checkout that git-frites did not make. Such a fact is never reported; it shows that a checkout was
-    /// added or removed.
+    /// A checkout that git-frites did not make. Such a fact is never reported. It only shows that a
+    /// checkout was added or removed.
     Worktree,
 }
 
 /// Names a fact, without its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fact {
-    /// The fact's kind.
     pub kind: FactKind,
-    /// The place of the thing: a scope of configuration, a checkout or a directory; empty for the usual
-    /// place.
+    /// The place of the thing: a scope of configuration, a checkout or a directory. Empty for the
+    /// usual place.
     pub place: String,
     /// The name of the thing: a key, a ref or a path.
     pub name: String,
@@ -415,14 +419,16 @@ pub struct Fact {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct FactValue {
     pub(super) digest: String,
-    /// The value itself, or a message about it; empty if the digest is enough. A setting has all its values in
-    /// their order. If a setting may be a secret, its texts are never written to a file.
+    /// The value itself, or a message about it. Empty if the digest is enough. A setting has all
+    /// its values in their order. The texts of a setting that may be a secret are never written to
+    /// a file.
     #[serde(default)]
     pub(super) texts: Vec<String>,
 }
 
 impl FactValue {
-    /// The text; of several values of a setting the last one, because git uses that one if it needs one value.
+    /// The text. A setting with several values has the last one, because git uses that one where it
+    /// needs one value.
     pub(super) fn text(&self) -> Option<&str> {
         self.texts.last().map(String::as_str)
     }
@@ -437,8 +443,8 @@ impl Fact {
         Fact { kind, place: place.to_owned(), name: name.to_owned() }
     }
 
-    /// True for a setting that includes another file. It can bring any setting later: once the file exists, or
-    /// once the condition of an `includeIf` is true.
+    /// True for a setting that includes another file. It can bring any setting later: when the file
+    /// is made, or when the condition of an `includeIf` becomes true.
     pub fn is_include(&self) -> bool {
         let sections = ["include.", "includeif."];
         self.kind == FactKind::Config && sections.iter().any(|s| self.name.starts_with(s))

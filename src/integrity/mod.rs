@@ -1,12 +1,15 @@
-//! Detects changes that commands make outside of their worktrees, if these could run code or decide outcomes:
-//! changes to git's configuration, hooks and info files, to `.frites.toml`, and to our own refs. While
-//! commands run, our own git calls use the configuration from before the commands started. If the commands
-//! are confined by a guard or a sealed world, only the configuration and our refs are compared.
+//! Detects changes that commands make outside of their worktrees, if they could run code or decide
+//! outcomes. These are changes to git's configuration, hooks and info files, to `.frites.toml`, and
+//! to our own refs.
 //!
-//! This is not a sandbox: a command runs as the user, and can do what the user can do. Changes are reported.
-//! Changes are reverted only in git-frites' own directories and in the run's own refs. git-frites runs no
-//! program that was planted. If the configuration of git-frites itself has changed, `judge` waits until a
-//! person accepts the change.
+//! While commands run, our own git calls use the configuration from before the commands started. If
+//! a guard or a sealed world confines the commands, only the configuration and our refs are
+//! compared.
+//!
+//! This is not a sandbox: a command runs as the user, and can do what the user can do. Changes are
+//! reported. They are reverted only in git-frites' own directories and in the run's own refs.
+//! git-frites runs no program that was planted. If the configuration of git-frites itself has
+//! changed, `judge` waits until a person accepts the change.
 pub mod baseline;
 pub mod config_snapshot;
 pub mod diff;
@@ -48,18 +51,19 @@ impl<'a> IntegrityContext<'a> {
     }
 }
 
-/// The commands that are watched. The kind decides which facts a fingerprint has, so the name of the file
-/// with the fingerprint shows the kind.
+/// The commands that are watched. The kind decides which facts a fingerprint has. So the name of
+/// the file with the fingerprint shows the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedCommands {
     /// The commands of a run's attempts.
     Attempts,
-    /// The commands of a run's attempts, if all of them are guarded: they cannot write to the repository or
-    /// to the user's HOME.
+    /// The commands of a run's attempts, if all of them are guarded. They cannot write to the
+    /// repository or to the user's HOME.
     GuardedAttempts,
     /// The oracle commands.
     Oracle,
-    /// The oracle commands, if all of them are sealed: they cannot write to a file outside of their world.
+    /// The oracle commands, if all of them are sealed. They cannot write to a file outside of their
+    /// world.
     SealedOracle,
 }
 

@@ -1,8 +1,8 @@
-//! The quarantine: a list of changes that attempts may have made on purpose. A change stays in the list until
-//! a person accepts it. The list is the file `untrusted.json` in the state directory.
+//! The quarantine: a list of changes that attempts may have made on purpose. A change stays in the
+//! list until a person accepts it. The list is the file `untrusted.json` in the state directory.
 //!
-//! There is one list for the whole repository, and not one for each run. The configuration is the same for
-//! all runs, and a planted setting is still dangerous after its run was removed.
+//! There is one list for the whole repository, and not one for each run. All runs have the same
+//! configuration, and a planted setting is still dangerous after its run was removed.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,11 @@ use crate::store::{Store, remove};
 /// The circumstances of a change: the commands that ran when it happened.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moment {
-    /// The run.
     pub run: Name,
     /// True if oracle commands ran, false if the commands of attempts ran.
     #[serde(default)]
     pub judging: bool,
-    /// The candidate that was judged; `None` if one of several candidates may have made the change.
+    /// The candidate that was judged. `None` if one of several candidates may have made the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Name>,
 }
@@ -52,14 +51,16 @@ pub struct Suspect {
     pub fact: Fact,
     /// The change, in words.
     pub words: String,
-    /// The digest of the fact after the change; `None` if the fact was gone. As long as the fact has this
-    /// digest, the planted value is still there.
+    /// The digest of the fact after the change; `None` if the fact was gone. While the fact has
+    /// this digest, the planted value is still there.
     pub digest: Option<String>,
-    /// For a setting that names a program: its value before the change, which our calls still use. For an
-    /// include, and for the fact that the configuration could not be read: the whole configuration from before
-    /// as JSON. It is compared with the configuration of later, which may have other settings.
+    /// The state before the change. For a setting that names a program, this is its value, which
+    /// our calls still use. For an include, or if the configuration could not be read, this is the
+    /// whole configuration as JSON. It is compared with a later configuration, which may have other
+    /// settings.
     pub before: Option<String>,
-    /// True if the change may configure git-frites itself. Then `judge` waits until a person accepts it.
+    /// True if the change may configure git-frites itself. Then `judge` waits until a person
+    /// accepts it.
     #[serde(rename = "configures_us")]
     pub affects_own_config: bool,
 }
@@ -93,8 +94,8 @@ pub fn suspects(store: &Store) -> Vec<Suspect> {
     serde_json::from_slice::<QuarantineFile>(&bytes).map(|f| f.planted).unwrap_or_default()
 }
 
-/// Adds changes. If a fact is in the list already, the new change replaces the old one, but
-/// [`Suspect::before`] stays the value from before the old change.
+/// Adds changes. If a fact is in the list already, the new change replaces the old one.
+/// [`Suspect::before`] then stays the value from before the old change.
 pub fn add(store: &Store, new: Vec<Suspect>) -> Result<()> {
     if new.is_empty() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! Watches the surroundings of judge checkouts: the directories above them, and the cached outcomes. A new
-//! file in one of our own directories is removed, because it could change the outcomes of all trees that are
-//! judged later. A new file in a directory above our own directories is only reported, because the file may
-//! be the user's.
+//! Watches the surroundings of judge checkouts: the directories above them, and the cached
+//! outcomes. A new file in one of our own directories is removed, because it could change the
+//! outcomes of all trees that are judged later. A new file above our own directories is only
+//! reported, because it may be the user's.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
@@ -24,7 +24,7 @@ use crate::oracle::sealed::machine_paths::STAND_IN;
 /// The surroundings to watch.
 #[derive(Clone)]
 pub struct WatchedSurroundings {
-    /// The cached outcomes, with the information which of them git-frites itself has stored.
+    /// The cached outcomes, and which of them git-frites itself has stored.
     pub outcomes: KnownOutcomes,
     /// The kind of world in which the commands run.
     pub world: WorldKind,
@@ -41,7 +41,7 @@ pub struct SurroundingsWatch {
     outcomes: KnownOutcomes,
     /// The paths that were reported but could not be removed.
     stuck: BTreeSet<PathBuf>,
-    /// True if another process was judging at one of the looks. Then that process may have written outcomes that
+    /// True if another process was judging at one of the looks. It may have written outcomes that
     /// this process does not know.
     others_judged: bool,
 }
@@ -70,7 +70,7 @@ impl SurroundingsWatch {
         Ok(watch)
     }
 
-    /// Removes the foreign files from our directories. Returns each with the information whether it could be
+    /// Removes the foreign files from our directories. Returns each, with true if it could be
     /// removed. A file that cannot be removed is returned only once.
     fn remove_foreign_files(&mut self) -> Vec<(PathBuf, bool)> {
         let mut found = foreign_files(&self.home);
@@ -86,8 +86,8 @@ impl SurroundingsWatch {
         tried
     }
 
-    /// Returns the changes since the last look. `own` is the directory of the `IntegrityWatch` to which this
-    /// watch belongs.
+    /// Returns the changes since the last look. `own` is the directory of the `IntegrityWatch` to
+    /// which this watch belongs.
     pub fn look(&mut self, context: IntegrityContext<'_>, own: &Path) -> Vec<Difference> {
         let others = baseline::others_judge(context.store, Some(own));
         self.others_judged |= others.is_some();
@@ -105,8 +105,9 @@ impl SurroundingsWatch {
             }
         }
         self.above = now;
-        // Sealed commands cannot write outcomes. The new ones are from other git-frites processes, or from unguarded
-        // attempts. No outcome is believed that was written while an unguarded attempt ran (`ops/attempt_times.rs`).
+        // Sealed commands cannot write outcomes. New outcomes are from other git-frites processes,
+        // or from unguarded attempts. No outcome is believed that was written while an unguarded
+        // attempt ran (`ops/attempt_times.rs`).
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
@@ -119,9 +120,9 @@ impl SurroundingsWatch {
     }
 }
 
-/// The files in the directories above our cache that build tools would find from a judge checkout. Empty for
-/// sealed commands: they see their checkout at the path of the user's checkout, and cannot write to the
-/// directories above that path.
+/// The files in the directories above our cache that build tools would find from a judge checkout.
+/// Empty for sealed commands. They see their checkout at the path of the user's checkout, and
+/// cannot write to the directories above that path.
 fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     match world {
         WorldKind::Sealed => BTreeMap::new(),
@@ -129,8 +130,8 @@ fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i
     }
 }
 
-/// The difference for a change above the judge checkouts. `removed` tells whether we could remove the file;
-/// `None` if it is not ours to remove.
+/// The difference for a change above the judge checkouts. `removed` is true if we could remove the
+/// file, and `None` if the file is not ours to remove.
 fn above(path: &Path, happened: &str, removed: Option<bool>) -> Difference {
     let name = quoted(path_bytes(path));
     let words = format!("'{name}' {happened} above the judge's checkouts{}", result(removed));
@@ -157,8 +158,8 @@ fn difference(kind: FactKind, name: &str, words: String, reverted: bool) -> Diff
     Difference { fact, words, digest: None, texts: (None, None), reverted }
 }
 
-/// Files of backup programs and of macOS, and files that file systems make when an open file is deleted.
-/// Build tools do not read them.
+/// Files of backup programs and of macOS. Also files that file systems make when an open file is
+/// deleted. Build tools do not read any of them.
 const HARMLESS: [&str; 2] = ["CACHEDIR.TAG", ".DS_Store"];
 const HARMLESS_BEGINNINGS: [&str; 2] = [".nfs", ".fuse_hidden"];
 
@@ -171,9 +172,9 @@ const SOUGHT_ABOVE: &str = "
     node_modules nuget.config package.json pnpm-workspace.yaml pyproject.toml pytest.ini
     rust-toolchain rust-toolchain.toml setup.cfg tox.ini tsconfig.json uv.toml";
 
-/// All foreign files in git-frites's directories: above the rooms, and inside the rooms next to the
-/// checkouts. A room is the directory that is made for one checkout. `home` is the directory of one
-/// repository in the cache.
+/// All foreign files in git-frites' directories. They are above the rooms, or inside the rooms next
+/// to the checkouts. A room is the directory that is made for one checkout. `home` is the directory
+/// of one repository in the cache.
 pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
@@ -204,8 +205,8 @@ fn collect(dir: &Path, belongs: &dyn Fn(&OsStr, bool) -> bool, found: &mut Vec<P
     found.extend(listing.filter(is_foreign).map(|entry| entry.path()));
 }
 
-/// The files that build tools would now find above the cache, each with inode, mode, size and change time. A
-/// directory has `None` instead, because its content may change all the time.
+/// The files that build tools would now find above the cache, each with inode, mode, size and
+/// change time. A directory has `None` instead, because its content may change all the time.
 pub fn sought_above(home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     let mut found = BTreeMap::new();
     for dir in home.ancestors().skip(2) {

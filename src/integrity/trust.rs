@@ -1,5 +1,5 @@
-//! Refuses to work with a configuration or a record of git-frites that the commands of attempts may have
-//! changed, until a person has accepted the changes.
+//! Refuses a configuration or a record that the commands of attempts may have changed, until a
+//! person has accepted the changes.
 use crate::config::FILE;
 use crate::error::{Error, Result};
 use crate::git::repo::Repo;
@@ -15,8 +15,8 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::store::events::Event;
 
-/// Fails if the run's record was changed while commands ran, and not by git-frites. Such a record may say
-/// that a candidate passed although it did not.
+/// Fails if the run's record was changed while commands ran, and not by git-frites. Such a record
+/// may say that a candidate passed although it did not.
 pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let name = refs::record(&run.run);
     let now = context.repo().read_ref(&name)?;
@@ -35,8 +35,8 @@ pub fn require_own_record(context: IntegrityContext<'_>, run: &Run) -> Result<()
     }
 }
 
-/// Accepts all changes in quarantine. `run` is the run that will be judged; the event log of this run lists
-/// the changes.
+/// Accepts all changes in quarantine. `run` is the run that will be judged. Its event log lists the
+/// changes.
 pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     let suspects = quarantine::suspects(context.store);
     for suspect in &suspects {
@@ -50,8 +50,8 @@ pub fn accept(context: IntegrityContext<'_>, run: &Run) -> Result<()> {
     watch::update_overrides(context)
 }
 
-/// Fails if somebody other than the user may have changed our own configuration: the commands in that
-/// configuration must not be run then. The hint names `run`; if `run` is `None`, it names the run during
+/// Fails if somebody other than the user may have changed our own configuration. Then the commands
+/// in it must not run. The hint names `run`. If `run` is `None`, the hint names the run during
 /// which the configuration changed.
 pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result<()> {
     refuse_file_of_attempt(context)?;
@@ -73,8 +73,9 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     refuse_unreported_changes(context)
 }
 
-/// Fails if the checkout is at a commit that an attempt made, with another `.frites.toml` than the base by which the
-/// attempt is judged: that file would choose the commands, the world and the guard.
+/// Fails if the checkout is at a commit of an attempt, and its `.frites.toml` is not that of the
+/// base of the attempt's run ([`Run::root`]). Otherwise the attempt's file would choose the
+/// commands, the world and the guard.
 fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     let IntegrityContext { store, home, .. } = context;
     let repo = store.repo();
@@ -91,7 +92,7 @@ fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     if own == of(run.root())? {
         return Ok(());
     }
-    // A trial merge of the attempt has the file of a commit of the user's.
+    // A trial merge of the attempt has the file of a commit of the user.
     for parent in repo.commit(&head)?.parents {
         if store.maker_of(&parent)?.is_none() && own == of(&parent)? {
             return Ok(());
@@ -105,8 +106,8 @@ fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     .hint(format!("if you trust that {FILE}, make a branch of the commit: `git switch -c NAME`")))
 }
 
-/// Fails if our own configuration has changed since the start of watched commands that may still run. Such a
-/// change is put into quarantine only when the commands have ended.
+/// Fails if our own configuration has changed since the start of watched commands that may still
+/// run. Such a change is put into quarantine only when the commands have ended.
 fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     let watched = baseline::all(context.store);
     if watched.is_empty() {
@@ -132,8 +133,8 @@ fn refuse_unreported_changes(context: IntegrityContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Warns of settings and hooks that attempts may have planted and that the user's commit, which is about to
-/// be made, would use.
+/// Warns of settings and hooks that attempts may have planted, if the user's next commit would use
+/// them. Called just before that commit.
 pub fn warn_before_commit(context: IntegrityContext<'_>) {
     for suspect in planted_for_commit(context).iter().take(MOST_REPORTED) {
         let Suspect { moment, words, .. } = suspect;
@@ -141,7 +142,8 @@ pub fn warn_before_commit(context: IntegrityContext<'_>) {
     }
 }
 
-/// The settings and hooks in quarantine that are still as the attempts left them. A commit would use them.
+/// The settings and hooks in quarantine that are still as the attempts left them. A commit would
+/// use them.
 pub fn planted_for_commit(context: IntegrityContext<'_>) -> Vec<Suspect> {
     let mut suspects = quarantine::suspects(context.store);
     if !suspects.is_empty() {

@@ -1,8 +1,10 @@
-//! Watches commands that run an attempt's code: the commands of attempts, or the oracle commands that judge
-//! them. Reports changes outside of the worktrees, and puts changes that may be planted into quarantine.
+//! Watches commands that run an attempt's code: the commands of attempts, or the oracle commands
+//! that judge them. Reports changes outside of the worktrees, and puts changes that may be planted
+//! into quarantine.
 //!
-//! Our own git calls ignore planted settings: for such a setting, they use the value from before the commands, or
-//! no value. A git-frites process without a watch looks for planted settings only once, when it starts.
+//! Our own git calls ignore planted settings. They use the value from before the commands, or no
+//! value. A git-frites process without a watch looks for planted settings only once, when it
+//! starts.
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
@@ -28,11 +30,13 @@ pub(super) const MOST_REPORTED: usize = 20;
 /// The largest number of differences that are stored in an event.
 const MOST_STORED: usize = 500;
 
-/// A running watch: the facts from before the first command, and the changes that were reported since then.
+/// A running watch: the facts from before the first command, and the changes that were reported
+/// since.
 pub struct IntegrityWatch {
     commands: WatchedCommands,
     before: Fingerprint,
-    /// The watch over the surroundings of judge checkouts; `None` if the commands are those of attempts.
+    /// The watch over the surroundings of judge checkouts; `None` if the commands are those of
+    /// attempts.
     surroundings: Option<SurroundingsWatch>,
     /// The refs of the watched run.
     refs: HeldRefs,
@@ -51,9 +55,9 @@ pub struct TamperReport {
     pub affects_outcomes: bool,
 }
 
-/// Begins a watch over a run's commands. Must be called before the commands start. `surroundings` are the
-/// surroundings of the judge checkouts; `None` if the commands are those of attempts. Until the watch ends,
-/// our captures and checkouts use the configuration of this moment.
+/// Begins a watch over a run's commands. Must be called before the commands start. `surroundings`
+/// are the surroundings of the judge checkouts, or `None` for the commands of attempts. Until the
+/// watch ends, our captures and checkouts use the configuration of this moment.
 pub fn begin(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -78,9 +82,9 @@ pub fn begin(
     Ok(IntegrityWatch { commands, before, surroundings, refs, report, dir, _snapshot: snapshot })
 }
 
-/// Combines the result of some work with the result of ending its watch. If both failed, returns the error of
-/// the work, and calls `warn` with the error of the watch, because the error of the watch must not hide the
-/// error of the work.
+/// Combines the result of some work with the result of ending its watch. If both failed, returns
+/// the error of the work, and calls `warn` with the error of the watch. So the error of the work
+/// stays visible.
 pub fn with_work<T, W>(
     work: Result<T>,
     watch: Result<W>,
@@ -97,10 +101,11 @@ pub fn with_work<T, W>(
 }
 
 impl IntegrityWatch {
-    /// Reports and stores the changes since the last look. Called before the next command starts. Confined
-    /// commands can change neither the configuration nor git's files. So for confined commands, the
-    /// configuration is compared only when the watch ends, and git's files are not compared. `candidate` is
-    /// the only candidate that can have made the changes, if that is known.
+    /// Reports and stores the changes since the last look. Called before the next command starts.
+    /// `candidate` is the only candidate that can have made the changes, if that is known.
+    ///
+    /// Confined commands can change neither the configuration nor git's files. So for them the
+    /// configuration is compared only when the watch ends, and git's files are not compared.
     pub fn look_again(
         &mut self,
         context: IntegrityContext<'_>,
@@ -125,7 +130,8 @@ impl IntegrityWatch {
         Ok(())
     }
 
-    /// Ends the watch, and reports and stores every difference. Called after the last command has ended.
+    /// Ends the watch, and reports and stores every difference. Called after the last command has
+    /// ended.
     pub fn end(mut self, context: IntegrityContext<'_>, run: &Run) -> Result<TamperReport> {
         let moment = self.moment(None);
         let around = self.look_around(context)?;
@@ -133,13 +139,14 @@ impl IntegrityWatch {
         report.add(report_all(context, run, &moment, (&before, commands), around)?);
         drop(snapshot);
         let closed = dir.close(context.store);
-        // Later calls use the current configuration, even if the directory could not be removed.
+        // From here on, calls use the current configuration, even if the directory could not be
+        // removed.
         update_overrides(context)?;
         closed.map(|()| report)
     }
 
-    /// Returns the changes of the surroundings and of the run's refs since the last look. Some of the changes
-    /// are reverted here.
+    /// Returns the changes of the surroundings and of the run's refs since the last look. Some of
+    /// the changes are reverted here.
     fn look_around(&mut self, context: IntegrityContext<'_>) -> Result<Vec<Difference>> {
         let own = &self.dir.path;
         let around = self.surroundings.as_mut().map(|watch| watch.look(context, own));
@@ -168,8 +175,8 @@ pub fn recover(context: IntegrityContext<'_>) -> Result<()> {
         {
             let moment = Moment { run: name, judging: commands.are_judging(), candidate: None };
             if commands == WatchedCommands::Oracle {
-                // The process that knew which outcomes git-frites had written is gone, so no cached outcome
-                // can be believed.
+                // Only the killed process knew which outcomes git-frites had written. So no cached
+                // outcome can be believed.
                 cache::forget_all(&pool::home(context.repo())?);
             }
             report_all(context, &run, &moment, (&before, commands), Vec::new())?;
@@ -216,9 +223,10 @@ fn moved_ref(moved: ForeignMove) -> Difference {
     }
 }
 
-/// True if the difference is a ref that git-frites itself has moved, in any process. The ref must have been
-/// moved for a person. If its run is new since `before`, it may also have been moved for an attempt. Also
-/// true for the refs of the watched run, because [`HeldRefs`] watches them.
+/// True if git-frites itself has moved the ref of this difference, in any process. It must have
+/// moved the ref for a person. If the ref's run is new since `before`, it may also have moved the
+/// ref for an attempt. Also true for the refs of the watched run, because [`HeldRefs`] watches
+/// them.
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -239,8 +247,8 @@ fn is_our_doing(
     if **name != *record && name.contains("/@results/") {
         return Ok(true);
     }
-    // The ref and its reflog are gone. Once the removal of the run is complete, the event log says who
-    // removed it. While the run is locked, the removal may still go on.
+    // The ref and its reflog are gone. Once the removal of the run is complete, the event log says
+    // who removed the run. While the run is locked, the removal may still go on.
     if context.store.try_lock_run(&owner)?.is_none() {
         return Ok(true);
     }
@@ -272,8 +280,8 @@ fn report_and_store(
     quarantine::add(context.store, suspects)
 }
 
-/// If the configuration could not be read when commands had ended, and can be read now, compares it with the
-/// configuration from before the commands.
+/// If the configuration could not be read when commands had ended, tries to read it again. If it
+/// can be read, compares it with the configuration from before the commands.
 pub(super) fn compare_again(context: IntegrityContext<'_>) -> Result<()> {
     let unread = unreadable_configuration();
     let suspects = quarantine::suspects(context.store);
@@ -340,11 +348,14 @@ fn as_json(difference: &Difference) -> Value {
     json!({ "kind": fact.kind, "place": fact.place, "name": fact.name, "from": from, "to": to, "what": difference.words })
 }
 
-/// Replaces the overridden settings by those that may be planted now: settings in quarantine that still have
-/// the planted value, and settings that have changed since the watched commands of any run started.
+/// Replaces the overridden settings by those that may be planted now:
 ///
-/// An include can be active in one worktree alone (`onbranch`), so its settings have no names that could be
-/// overridden. While one may be planted, our calls use a snapshot of the configuration, which has no includes.
+/// - settings in quarantine that still have the planted value;
+/// - settings that have changed since the watched commands of any run started.
+///
+/// An include can be active in one worktree alone (`onbranch`). So its settings have no names that
+/// could be overridden. While an include may be planted, our calls use a snapshot of the
+/// configuration, which has no includes.
 pub fn update_overrides(context: IntegrityContext<'_>) -> Result<()> {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);
@@ -361,8 +372,8 @@ pub fn update_overrides(context: IntegrityContext<'_>) -> Result<()> {
         }
         befores.extend(watched.iter().filter_map(|(_, path)| Some(baseline::read(path)?.0)));
         for before in befores {
-            // `add` ignores a setting that is overridden already. That is right, because `before` may have a
-            // value that an attempt of another run planted.
+            // `add` ignores a setting that is overridden already. That is right, because another
+            // run's attempt may have planted the value in `before`.
             for Difference { fact, .. } in compare(&before, &now, Fact::is_configuration) {
                 has_include |= fact.is_include();
                 if fact.kind == FactKind::Config {

@@ -1,5 +1,5 @@
-//! [`CandidateRef`] names a candidate. It finds the candidate's files, refs and logs, and reads and changes the
-//! candidate's record.
+//! [`CandidateRef`] names a candidate. It finds the candidate's files, refs and logs, and reads and
+//! changes the candidate's record.
 use std::fmt;
 use std::path::PathBuf;
 
@@ -24,14 +24,11 @@ use crate::store::records::LOST;
 #[derive(Clone, Copy)]
 pub struct CandidateRef<'a> {
     pub(super) store: &'a Store,
-    /// The candidate's run.
     pub run: &'a Run,
-    /// The candidate's name.
     pub name: &'a Name,
 }
 
 impl Store {
-    /// The candidate `name` of a run.
     pub fn candidate<'a>(&'a self, run: &'a Run, name: &'a Name) -> CandidateRef<'a> {
         CandidateRef { store: self, run, name }
     }
@@ -41,8 +38,8 @@ impl Store {
         run.candidates.iter().map(move |name| self.candidate(run, name))
     }
 
-    /// The usage that the agents of a run have reported; `None` if no agent has reported any in a known
-    /// format.
+    /// The usage that the agents of a run have reported. `None` if no agent has reported any in a
+    /// known format.
     pub fn usage(&self, run: &Run) -> Result<Option<UsageSum>> {
         let records = self.candidates(run).map(CandidateRef::record);
         let records: Vec<Candidate> = records.collect::<Result<_>>()?;
@@ -58,7 +55,7 @@ impl fmt::Display for CandidateRef<'_> {
 }
 
 impl CandidateRef<'_> {
-    /// The command that judges the candidate's run as it was judged last.
+    /// The command that judges the candidate's run again in the same way as last time.
     pub fn judge_command(self) -> String {
         self.store.judge_command(&self.run.run)
     }
@@ -68,12 +65,12 @@ impl CandidateRef<'_> {
         self.to_string()
     }
 
-    /// The candidate's worktree.
     pub fn worktree(self) -> PathBuf {
         self.worktree_root().join(self.run.run.as_str()).join(self.name.as_str())
     }
 
-    /// The directory that has the worktrees of the candidate's run, perhaps with those of other runs.
+    /// The directory with the worktrees of the candidate's run, perhaps also with those of other
+    /// runs.
     pub fn worktree_root(self) -> PathBuf {
         self.store.worktrees(self.run.worktree_root.as_deref())
     }
@@ -117,8 +114,8 @@ impl CandidateRef<'_> {
         })
     }
 
-    /// True if something other than git-frites removed the candidate's worktree, so that all work since the
-    /// last capture is lost. `record` is the candidate's record.
+    /// True if something other than git-frites removed the candidate's worktree. Then all work
+    /// since the last capture is lost. `record` is the candidate's record.
     pub fn has_lost_worktree(self, record: &Candidate) -> bool {
         let has_one = !record.cleaned && record.state != State::Running && !record.remaking;
         has_one && !self.worktree().is_dir()
@@ -129,8 +126,8 @@ impl CandidateRef<'_> {
         self.store.lock_candidate(&self.run.run, self.name)
     }
 
-    /// The candidate's record, read from its file. If the file is lost or damaged, the record is rebuilt from
-    /// the candidate's captures.
+    /// The candidate's record, read from its file. If the file is lost or damaged, the record is
+    /// rebuilt from the candidate's captures.
     pub fn record(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let file = self.directory().record();
@@ -141,8 +138,8 @@ impl CandidateRef<'_> {
         };
         let read = text.and_then(|t| toml::from_str::<Candidate>(&t).ok());
         let mut record = match read.filter(|c| c.run == run.run && c.candidate == *name) {
-            // The command was not started on this machine. If a capture says that it ran, it ran on another
-            // machine.
+            // The command was not started on this machine. If a capture says that it ran, it ran on
+            // another machine.
             Some(record) if record.was_never_started() => match self.rebuilt()?.state {
                 State::Cancelled => record,
                 state => Candidate { state, reason: None, ..record },
@@ -154,7 +151,8 @@ impl CandidateRef<'_> {
         Ok(record)
     }
 
-    /// A record that is rebuilt from the candidate's newest capture, or else from the run's verdict.
+    /// A record that is rebuilt from the candidate's newest capture, or else from the run's
+    /// verdict.
     fn rebuilt(self) -> Result<Candidate> {
         let CandidateRef { store, run, name } = self;
         let state = match store.repo.read_ref(&self.capture_ref())? {
@@ -198,8 +196,8 @@ impl CandidateRef<'_> {
         capture::chain(repo, &tip, &self.run.base)
     }
 
-    /// The newest capture whose recorded state lets the candidate be judged, and this state; `None` if there
-    /// is none.
+    /// The newest capture whose recorded state lets the candidate be judged, and this state. `None`
+    /// if there is none.
     pub fn latest_usable(self) -> Result<Option<(Capture, State)>> {
         Ok(self.captures()?.into_iter().find_map(|(commit, read)| {
             let state = state_of(&read).filter(|state| state.usable(1))?;

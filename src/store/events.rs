@@ -1,5 +1,5 @@
-//! The event log. Each line is one JSON object, which is appended with one write after the event has
-//! happened.
+//! The event log. Each line is one JSON object, which is appended with one write after the event
+//! has happened.
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -24,16 +24,14 @@ pub enum Event {
     Spawned {
         /// The commit that the run starts from.
         base: Oid,
-        /// The run's candidates.
         candidates: Vec<Name>,
-        /// The candidate from which the run was spawned.
+        /// The candidate from which the run was spawned, if any.
         parent: Option<Parent>,
         /// The id of the run's task.
         task: Option<String>,
     },
     /// A candidate's command ended, or could not start.
     Ended {
-        /// The candidate.
         candidate: Name,
         /// The candidate's state afterwards.
         state: State,
@@ -48,14 +46,12 @@ pub enum Event {
     },
     /// A further round began: a command was started in a candidate's worktree after an earlier one.
     Round {
-        /// The candidate.
         candidate: Name,
-        /// The command, in which placeholders are not filled in. Bytes that are not UTF-8 are replaced.
+        /// The command. Placeholders are not filled in. Bytes that are not UTF-8 are replaced.
         command: Vec<String>,
     },
     /// Candidates were added to an existing run.
     Added {
-        /// The candidates.
         candidates: Vec<Name>,
         /// The tree that their worktrees began with; `None` for the tree of the base.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,16 +59,13 @@ pub enum Event {
     },
     /// A synthesis was added: a candidate that integrates others.
     Synthesis {
-        /// The candidate.
         candidate: Name,
         /// The candidates that it integrates.
         drew_on: Vec<Name>,
     },
     /// A new state of a candidate was stored.
     Captured {
-        /// The candidate.
         candidate: Name,
-        /// The capture's number.
         iteration: u32,
         /// The capture's commit.
         commit: Oid,
@@ -98,45 +91,39 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         failing_tests: BTreeMap<Name, Vec<String>>,
     },
-    /// A candidate was judged singly, without a verdict over the run.
+    /// A candidate was judged alone, without a verdict over the run.
     Outcome {
-        /// The candidate.
         candidate: Name,
         /// True if the candidate passed.
         passed: bool,
-        /// True if a command said that it could not tell (exit code 125).
+        /// True if a command could not tell (exit code 125).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         skipped: bool,
     },
     /// A candidate landed on a fresh branch.
     Landed {
-        /// The candidate.
         candidate: Name,
-        /// The capture's number.
         iteration: u32,
-        /// The branch, by its short name.
+        /// The short name of the branch.
         branch: String,
         /// The branch's tree.
         tree: Oid,
         /// The commit that landed; `None` if the change was only staged.
         commit: Option<Oid>,
-        /// True if that tree passed.
+        /// True if the oracle commands passed on that tree.
         verified: bool,
     },
     /// Conflicts were left on a fresh branch.
     Conflicts {
-        /// The candidate.
         candidate: Name,
-        /// The capture's number.
         iteration: u32,
-        /// The branch, by its short name.
+        /// The short name of the branch.
         branch: String,
     },
     /// A candidate was merged.
     Merged {
-        /// The candidate.
         candidate: Name,
-        /// The branch, by its short name.
+        /// The short name of the branch.
         branch: String,
         /// The move of the branch.
         #[serde(flatten)]
@@ -144,20 +131,17 @@ pub enum Event {
     },
     /// A merge failed, and changed nothing.
     MergeFailed {
-        /// The candidate.
         candidate: Name,
-        /// The capture's number.
         iteration: u32,
-        /// The branch into which the candidate was to be merged, by its short name.
+        /// The short name of the branch into which the candidate was to be merged.
         branch: String,
         /// The reason, as the user saw it.
         reason: String,
     },
     /// A landing was taken back: a merge was reverted, or a fresh branch deleted.
     Undone {
-        /// The candidate.
         candidate: Name,
-        /// The branch, by its short name.
+        /// The short name of the branch.
         branch: String,
         /// The move of the branch; `None` if the branch was deleted.
         #[serde(flatten)]
@@ -165,7 +149,6 @@ pub enum Event {
     },
     /// A worktree was removed.
     Cleaned {
-        /// The candidate.
         candidate: Name,
         /// The disk space that was freed, in bytes.
         bytes: u64,
@@ -247,14 +230,14 @@ pub struct BranchMove {
     pub from: Oid,
     /// The branch's tip after the move.
     pub commit: Oid,
-    /// True if the merged tree passed.
+    /// True if the oracle commands passed on the merged tree.
     pub verified: bool,
-    /// The parts that only the process that moves the branch knows.
+    /// The details that only the process that moves the branch knows.
     #[serde(flatten)]
     pub details: MoveDetails,
 }
 
-/// The parts of a move that are lost if its process is killed.
+/// The details of a move that are lost if its process is killed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MoveDetails {
     /// The conflicts that a strategy has resolved, and how.
@@ -274,9 +257,11 @@ pub struct MoveDetails {
     pub later: Option<Vec<String>>,
 }
 
-/// Appends one event, together with the task of its run or candidate. `record` is the record of the run.
-/// Writers need no lock: each line is one `write` to a file that is opened for appending, and no other writer
-/// can write into the middle of it (GIT-FACTS, "Processes").
+/// Appends one event, together with the task of its run or candidate. `record` is the record of the
+/// run.
+///
+/// Writers need no lock. Each line is one `write` to a file that is opened for appending. No other
+/// writer can write into the middle of it (GIT-FACTS, "Processes").
 pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> Result<()> {
     let mut object = match serde_json::to_value(event) {
         Ok(Value::Object(object)) => object,
@@ -302,14 +287,15 @@ pub fn append(file: &Path, run: &Name, record: Option<&Run>, event: &Event) -> R
     let mut log = regular::open_own_to_write(file, true).could_not("write", file)?;
     let mut line = format!("{}\n", Value::Object(object));
     if ends_mid_line(&mut log).could_not("write", file)? {
-        // The last line is incomplete, because a writer was killed or the disk was full. Begin a new line.
+        // The last line is incomplete, because a writer was killed or the disk was full. So a new
+        // line begins.
         line.insert(0, '\n');
     }
     log.write_all(line.as_bytes()).could_not("write", file)
 }
 
-/// Reads all events, oldest first. They are not checked, although an attempt can write to the log. Lines that
-/// are not JSON objects, such as incomplete lines, are left out.
+/// Reads all events, oldest first. They are not checked, although an attempt can write to the log.
+/// Lines that are not JSON objects, such as incomplete lines, are left out.
 pub fn read(file: &Path) -> Result<Vec<Map<String, Value>>> {
     let bytes = regular::read(file).if_exists().could_not("read", file)?.unwrap_or_default();
     Ok(bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())

@@ -1,8 +1,8 @@
-//! Intents: files that describe work that is about to begin. An intent is written before the first effect of
-//! the work, and removed after the last.
+//! Intents: files that describe work that is about to begin. An intent is written before the first
+//! effect of the work, and removed after the last.
 //!
-//! If an intent exists but its process does not run any more, the process was killed. The next git-frites
-//! command then reads the intent, and finishes the work or takes it back (`ops/recover.rs`).
+//! If an intent exists without its process, the process was killed. The next git-frites command
+//! then reads the intent, and finishes the work or takes it back (`ops/recover.rs`).
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ fn renamed(mut file: Table) -> Table {
     file
 }
 
-/// `runs/RUN/active`: the work that the process with the run's lock is doing. If the file exists but no
-/// process has the lock, that process was killed.
+/// `runs/RUN/active`: the work that the process with the run's lock is doing. If the file exists
+/// and no process has the lock, that process was killed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Active {
     /// The kind of work.
@@ -46,15 +46,16 @@ struct Active {
 pub enum Phase {
     /// A run's worktrees are being made. Until they are complete, the run does not exist.
     Making,
-    /// The worktrees of these candidates are being made. Until they are complete, the run does not have these
-    /// candidates.
+    /// The worktrees of these candidates are being made. Until they are complete, the run does not
+    /// have these candidates.
     Adding(Vec<Name>),
     /// Commands run in the worktrees.
     Running,
 }
 
 impl Store {
-    /// The file for the intent of a landing in a candidate's worktree, or else in the user's checkout.
+    /// The file for the intent of a landing. The landing is in a candidate's worktree, or else in
+    /// the user's checkout.
     fn landing_file(&self, holder: Option<&Holder>) -> PathBuf {
         match holder {
             None => self.dir.landing(&self.repo.checkout_key()),
@@ -62,9 +63,9 @@ impl Store {
         }
     }
 
-    /// Writes the intent of a landing that begins, and returns its file. Fails if an interrupted landing in the
-    /// same checkout is neither finished nor taken back yet, because nothing could recover that landing without
-    /// its intent. The caller holds the landing lock.
+    /// Writes the intent of a landing that begins, and returns its file. Fails if another landing
+    /// in the same checkout was interrupted, and is neither finished nor taken back. Without its
+    /// intent, nothing could recover that landing. The caller holds the landing lock.
     pub fn begin_landing(&self, intent: &Intent) -> Result<PathBuf> {
         let files = self.landing_files().into_iter();
         let mut left = files.filter_map(|file| self.landing_intent(&file));
@@ -92,21 +93,22 @@ impl Store {
             let landings = fs::read_dir(run.path()).into_iter().flatten().flatten();
             files.extend(landings.map(|entry| entry.path()));
         }
-        // Temporary files are left out: if one exists, its process was killed before the landing began.
+        // Temporary files are left out. The process of such a file was killed before the landing
+        // began.
         files.retain(|file| file.extension().is_some_and(|end| end == "toml") && file.exists());
         files
     }
 
-    /// Reads one of [`Store::landing_files`]. Returns the intent and the time at which it was written; `None`
-    /// if the file is damaged.
+    /// Reads one of [`Store::landing_files`]. Returns the intent and the time at which it was
+    /// written. `None` if the file is damaged.
     pub fn landing_intent(&self, file: &Path) -> Option<(Intent, SystemTime)> {
         let intent = renamed(read_toml(file)?).try_into().ok()?;
         let written = fs::metadata(file).and_then(|meta| meta.modified());
         Some((intent, written.unwrap_or(SystemTime::UNIX_EPOCH)))
     }
 
-    /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being made. Called
-    /// before the worktrees are made. The caller holds the run's lock.
+    /// Writes a new run's record to its file (not yet to a ref), and notes that the run is being
+    /// made. Called before the worktrees are made. The caller holds the run's lock.
     pub fn save_intent(&self, run: &Run) -> Result<()> {
         let active = to_toml(&Active { phase: Phase::Making })?;
         let record = to_toml(run)?;
@@ -115,13 +117,14 @@ impl Store {
         atomic::write_all(self.run_dir(&run.run).path(), &files)
     }
 
-    /// Notes which work on a run begins. The caller holds the run's lock.
+    /// Notes that this work on a run begins. The caller holds the run's lock.
     pub fn set_active(&self, run: &Name, phase: Phase) -> Result<()> {
         write_toml(&self.run_dir(run).active(), &Active { phase })
     }
 
-    /// Removes the file of [`Store::set_active`], and the file for `status` that a killed process may have
-    /// left. It is not an error if they do not exist, because an attempt may have removed them.
+    /// Removes the file of [`Store::set_active`], and the file for `status` that a killed process
+    /// may have left. It is not an error if they do not exist, because an attempt may have removed
+    /// them.
     pub fn clear_active(&self, run: &Name) -> Result<()> {
         let dir = self.run_dir(run);
         remove(&dir.board())?;
@@ -133,13 +136,13 @@ impl Store {
         self.run_dir(run).active().exists()
     }
 
-    /// The work on a run that is under way, or whose process was killed; `None` if there is none, or if its
-    /// file is damaged.
+    /// The work on a run that is under way, or whose process was killed. `None` if there is none,
+    /// or if its file is damaged.
     pub fn active(&self, run: &Name) -> Option<Phase> {
         read_toml(&self.run_dir(run).active()).map(|active: Active| active.phase)
     }
 
-    /// The record of a run as it is in the run's file; `None` if the file does not exist or is damaged.
+    /// The record of a run from the run's file. `None` if the file does not exist or is damaged.
     pub fn run_intent(&self, run: &Name) -> Option<Run> {
         read_toml(&self.run_dir(run).record())
     }
@@ -175,7 +178,7 @@ mod tests {
             assert_eq!((moved.landing(), moved.to.as_str()), (state, two.as_str()));
             assert_eq!((moved.from.commit.as_str(), moved.files().as_str()), (&*one, &*three));
             assert!(moved.holder.is_some());
-            // The form that this version writes reads back as the same record.
+            // The record that this version writes reads back unchanged.
             let again = read(&to_toml(&moved).expect("text"));
             assert_eq!(format!("{again:?}"), format!("{moved:?}"));
         }

@@ -21,14 +21,15 @@ impl Store {
         write_toml(&self.candidate_dir(&landing.run, &landing.candidate).landed(), landing)
     }
 
-    /// The intent of a candidate's landing on a fresh branch; `None` if there is no record of such a landing.
+    /// The intent of a candidate's landing on a fresh branch; `None` if there is no record of such
+    /// a landing.
     pub fn landed(&self, candidate: &Candidate) -> Option<Intent> {
         read_toml(&self.candidate_dir(&candidate.run, &candidate.candidate).landed())
     }
 }
 
-/// Conflicts that `apply --conflicts` left on a fresh branch. A person is to resolve them and to commit the
-/// result.
+/// Conflicts that `apply --conflicts` left on a fresh branch. A person must resolve them and commit
+/// the result.
 pub struct LeftConflicts {
     /// The iteration number of the capture.
     pub iteration: u32,
@@ -52,8 +53,9 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[from], &message, "apply")
     }
 
-    /// The conflicts that a landing of the candidate left, even if they are resolved by now; `None` if there
-    /// are none, or if the candidate has landed in another way or was undone since.
+    /// The conflicts that a landing of the candidate left, even if they are resolved by now. `None`
+    /// if there are none. Also `None` if the candidate has landed in another way, or was undone
+    /// since.
     pub fn left_conflicts(&self, run: &Name, candidate: &Name) -> Result<Option<LeftConflicts>> {
         let Some(tip) = read_whole(&self.repo, &refs::conflicts(run, candidate))? else {
             return Ok(None);
@@ -74,9 +76,9 @@ impl Store {
         self.repo.update_ref(&name, None, old.as_ref(), "conflicts settled")
     }
 
-    /// Records a landing state in a ref, because the candidate's file may be lost. This is for states that no
-    /// commit of a landing shows; if there is such a commit, it has precedence over the ref. The ref only
-    /// moves forward, so that a plain `git push` can push it.
+    /// Records a landing state in a ref, because the candidate's file may be lost. This is for
+    /// states that no commit of a landing shows. If there is such a commit, it has precedence over
+    /// the ref. The ref only moves forward, so that a plain `git push` can push it.
     pub fn note_state(
         &self,
         run: &Run,
@@ -98,7 +100,7 @@ impl Store {
         commit_to_ref(&self.repo, &name, &tree, &[&run.base], &message, &landing.to_string())
     }
 
-    /// If a landing state of the candidate is recorded in a ref, records in the same ref that the candidate
+    /// If a landing state of the candidate is recorded in a ref, records there that the candidate
     /// is made again.
     pub fn note_fresh_start(&self, run: &Run, candidate: &Name) -> Result<()> {
         match self.repo.read_ref(&refs::landing_state(&run.run, candidate))? {
@@ -108,8 +110,8 @@ impl Store {
     }
 }
 
-/// Completes a candidate's record from the trailers of the commit that its landing made. The record may lack
-/// the landing, because its file was lost, or because the landing was fetched.
+/// Completes a candidate's record from the trailers of the commit that its landing made. The record
+/// may lack the landing, because its file was lost or because the landing was fetched.
 pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = repo.read_ref(&refs::landing(&candidate.run, &candidate.candidate))? else {
         return restore_state(repo, candidate);
@@ -133,14 +135,15 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The commit of a ref that records something; `None` if there is no such ref. If the commit does not exist
-/// any more, removes the ref: it says nothing any more, and git collects no garbage as long as it exists.
+/// The commit of a ref that records something. `None` if there is no such ref. If the commit no
+/// longer exists, removes the ref. It is useless then, and git collects no garbage as long as it
+/// exists.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
     // git may be moving the commit into a pack at this moment.
     match repo.retry_during_gc(|| repo.commit(&noted)) {
         Err(_) if !repo.is_commit(&noted) => {
-            // An error is ignored, because a command that only reads may not be allowed to write.
+            // An error is ignored. A command that only reads may not be allowed to write.
             let _ = repo.update_ref(name, None, Some(&noted), "its commit is gone");
             Ok(None)
         }
@@ -148,7 +151,8 @@ fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     }
 }
 
-/// Completes the record of a candidate that has no landing commit, from the ref of [`Store::note_state`].
+/// Completes the record of a candidate that has no landing commit, from the ref of
+/// [`Store::note_state`].
 fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     if candidate.landing != Landing::Pending {
         return Ok(());
@@ -157,8 +161,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     let Some(commit) = noted else { return Ok(()) };
     let read = repo.commit(&commit)?;
     let landing = Trailer::Landing.find(&read.message).and_then(|word| word.parse().ok());
-    // Other states need no change of the record: a merge has a commit, and the record already says that the
-    // candidate is pending.
+    // Other states need no change of the record. A merge has a commit, and the record already says
+    // that the candidate is pending.
     let Some(landing @ (Landing::Landed | Landing::Undone | Landing::Discarded)) = landing else {
         return Ok(());
     };
@@ -170,8 +174,8 @@ fn restore_state(repo: &Repo, candidate: &mut Candidate) -> Result<()> {
     Ok(())
 }
 
-/// The fresh branch at a commit: the branch with the default name if it is at the commit, or else one with
-/// another name.
+/// The fresh branch at a commit. This is the branch with the default name if it is at the commit,
+/// or else one with another name.
 fn branch_at(repo: &Repo, run: &Name, commit: &Oid) -> Result<Option<RefName>> {
     let default = refs::apply_branch(run);
     let mut branches = repo.refs_under("refs/heads/")?;

@@ -1,7 +1,9 @@
-//! The logs of commands: the newest logs of a candidate, of a base or of landed trees, and the logs of
-//! earlier rounds and judgings. Logs of a candidate are kept together with the iteration that they belong to.
+//! The logs of commands: the newest logs of a candidate, of a base or of landed trees, and the logs
+//! of earlier rounds and judgings. Logs of a candidate are kept together with the iteration that
+//! they belong to.
 //!
-//! An attempt can write to these directories, so no link is followed, and no decision depends on a log.
+//! An attempt can write to these directories. So no link is followed, and no decision depends on a
+//! log.
 use std::cmp::Reverse;
 use std::fs;
 use std::io;
@@ -39,8 +41,8 @@ struct LogRecord {
 #[derive(Clone, Debug)]
 pub struct LogPlace {
     directory: LogDir,
-    /// The iterations of the newest logs; `None` if these logs are not a candidate's, and so have no
-    /// iterations.
+    /// The iterations of the newest logs. `None` if these are not logs of a candidate. Then they
+    /// have no iterations.
     iterations: Option<LogRecord>,
 }
 
@@ -66,16 +68,16 @@ pub struct JudgingLogs {
 /// A directory to which commands write their logs, and in which a running command is marked.
 #[derive(Clone, Debug)]
 pub struct LogDirectory {
-    /// The address of what the commands run for: `RUN/CAND`, `RUN/@base`, or `RUN` for hooks.
+    /// The address for which the commands run: `RUN/CAND`, `RUN/@base`, or `RUN` for hooks.
     pub address: String,
-    /// The directory.
     pub directory: LogDir,
     /// True if the logs are those of the second judging, with the base's tests.
     second: bool,
 }
 
 impl LogDirectory {
-    /// The two directories with logs of one candidate or base: for the first judging, and for the second.
+    /// The two directories with logs of one candidate or base: for the first judging, and for the
+    /// second.
     pub fn both(address: &str, place: LogDir) -> [LogDirectory; 2] {
         let second = place.base_tests();
         [(place, false), (second, true)].map(|(directory, second)| LogDirectory {
@@ -85,8 +87,8 @@ impl LogDirectory {
         })
     }
 
-    /// The name for a command whose log is in this directory, e.g. `test`, or `base's test` in the second
-    /// judging.
+    /// The name for a command whose log is in this directory. For example, `test`, or `base's test`
+    /// in the second judging.
     pub fn in_words(&self, command: &str) -> String {
         if self.second { format!("base's {command}") } else { command.to_owned() }
     }
@@ -99,8 +101,8 @@ impl LogDirectory {
 }
 
 impl Store {
-    /// Every directory to which commands of a run write logs, sorted. These include directories of candidates
-    /// that are not in the run's record yet.
+    /// Every directory to which commands of a run write logs, sorted. This includes directories of
+    /// candidates that are not in the run's record yet.
     pub fn log_directories(&self, run: &Name) -> Vec<LogDirectory> {
         let own = self.run_dir(run).logs();
         let entries = fs::read_dir(own.path()).into_iter().flatten().flatten();
@@ -120,9 +122,9 @@ impl Store {
         LogPlace { directory: self.run_dir(run).base(), iterations: None }
     }
 
-    /// The logs of commands on a tree with test files laid over it. The tree belongs to the candidate `of`,
-    /// or to the base if `of` is `None`. The test files belong to `author`; `@all` stands for several
-    /// authors.
+    /// The logs of commands on a tree over which test files were laid. The tree belongs to the
+    /// candidate `of`, or to the base if `of` is `None`. The test files belong to `author`. `@all`
+    /// stands for several authors.
     pub fn cross_logs(&self, run: &Name, of: Option<&Name>, author: &str) -> LogPlace {
         let directory = self.run_dir(run);
         let own = of.map_or(directory.base(), |candidate| directory.candidate(candidate).logs());
@@ -145,7 +147,7 @@ impl Store {
         LogPlace { directory: self.run_dir(run).landed_trees(), iterations: None }
     }
 
-    /// The logs of the targets of landings, as they were before.
+    /// The logs of commands on the targets of landings, before the landings.
     pub fn target_logs(&self, run: &Name) -> LogPlace {
         LogPlace { directory: self.run_dir(run).landed_trees().target(), iterations: None }
     }
@@ -201,9 +203,9 @@ impl LogPlace {
         COMMANDS.into_iter().find(|command| *command == running.what)
     }
 
-    /// The command whose log tells how the candidate or the base ended: the last command that ran when it was
-    /// judged, or else the attempt's own command. If no iteration is given, kept logs of earlier iterations
-    /// are used only if there are no newest logs.
+    /// The command whose log tells how the candidate or the base ended. This is the last command
+    /// that ran when it was judged, or else the attempt's own command. If no iteration is given,
+    /// kept logs of earlier iterations are used only if there are no newest logs.
     pub fn telling(&self, iteration: Option<u32>) -> Option<&'static str> {
         let judged = self.iterations.is_none_or(|record| record.judging.is_some());
         let choose = |has: &dyn Fn(&str) -> bool| {
@@ -211,7 +213,7 @@ impl LogPlace {
             let stage =
                 COMMANDS.into_iter().rev().find(|command| *command != AGENT && has(command));
             match stage {
-                // This is the setup of the worktree, which ran before the attempt's command.
+                // This is the setup of the worktree. It ran before the attempt's command.
                 Some("setup") if !judged => agent.or(stage),
                 Some(_) => stage,
                 None => agent,
@@ -224,7 +226,8 @@ impl LogPlace {
         }
     }
 
-    /// The directory with the logs of the last judging of this iteration; `None` if it was not judged.
+    /// The directory with the logs of the last judging of this iteration; `None` if it was not
+    /// judged.
     pub fn directory_of_judging(&self, iteration: Option<u32>) -> Option<LogDir> {
         if self.iterations.is_none_or(|now| now.judging == iteration) {
             return Some(self.directory.clone());
@@ -234,9 +237,9 @@ impl LogPlace {
         of_this.max_by_key(|(numbers, _)| *numbers).map(|(_, directory)| directory)
     }
 
-    /// The log of a stage's command from the last judging of this iteration, even if a later round has begun
-    /// since. It is the log for the candidate's own tree, or, if `second` is true, for the tree with the base's
-    /// tests.
+    /// The log of a stage's command from the last judging of this iteration, even if a later round
+    /// has begun since. If `second` is true, it is the log for the tree with the base's tests.
+    /// Otherwise it is the log for the candidate's own tree.
     pub fn of_judging(&self, iteration: Option<u32>, stage: Stage, second: bool) -> PathBuf {
         let directory = self.directory_of_judging(iteration);
         let directory = directory.as_ref().unwrap_or(&self.directory);
@@ -248,7 +251,7 @@ impl LogPlace {
         JudgingLogs { place: self, iteration, second: false }
     }
 
-    /// Moves away the logs and the prompt of the previous round, and the logs of its judging, because a new
+    /// Moves away the logs and the prompt of the previous round, and the logs of its judging. A new
     /// round overwrites them. `anew` is true if the worktree is made and set up again.
     pub fn begin_round(&self, anew: bool) -> Result<()> {
         let Some(record) = self.iterations else { return Ok(()) };
@@ -266,7 +269,8 @@ impl LogPlace {
         self.record(LogRecord { version: FORMAT, ..LogRecord::default() })
     }
 
-    /// The iteration with which the last round ended; 0 if nothing was captured, `None` if it is not known.
+    /// The iteration with which the last round ended. 0 if nothing was captured, `None` if it is
+    /// not known.
     pub fn round(&self) -> Option<u32> {
         self.iterations?.round
     }
@@ -293,8 +297,8 @@ impl LogPlace {
         self.keep(&self.directory.judgings(), &files, record.judging)
     }
 
-    /// Moves those of `files` that exist to the first free directory for their iteration. `kind` is the
-    /// directory of kept rounds or of kept judgings.
+    /// Moves the existing files of `files` to the first free directory for their iteration. `kind`
+    /// is the directory of kept rounds or of kept judgings.
     fn keep(&self, kind: &Path, files: &[String], iteration: Option<u32>) -> Result<()> {
         let directory = self.directory.path();
         let here: Vec<&String> =
@@ -313,7 +317,7 @@ impl LogPlace {
             let from = directory.join(name);
             let to = place.join(name);
             match fs::rename(&from, &to) {
-                // Another judging of this candidate has moved the file meanwhile.
+                // Another judging of this candidate has moved the file in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !is_there(&from) => {}
                 moved => moved.context(|| {
                     format!("could not move '{}' to '{}'", from.display(), to.display())
@@ -336,8 +340,8 @@ impl JudgingLogs {
         own_or_with_base_tests(&self.place.directory, self.second).path().to_owned()
     }
 
-    /// The directory in which the logs are now, because a later judging may have moved them. `None` if they
-    /// do not exist any more.
+    /// The directory in which the logs are now. A later judging may have moved them. `None` if they
+    /// no longer exist.
     pub fn directory_now(&self) -> Option<PathBuf> {
         let read = |then| read_toml(&self.place.directory.record()).unwrap_or(then);
         let place = LogPlace { iterations: self.place.iterations.map(read), ..self.place.clone() };
@@ -350,14 +354,16 @@ impl JudgingLogs {
         own_or_with_base_tests(&self.place.directory, self.second).log(stage.as_str())
     }
 
-    /// Makes the directory for the logs, and moves away the logs that an earlier judging left there.
+    /// Makes the directory for the logs, and moves away the logs that an earlier judging left
+    /// there.
     pub fn begin(&self) -> Result<()> {
         let place = &self.place;
         let record = place.iterations.unwrap_or_default();
         let here = &place.directory;
         match (self.second, place.iterations) {
             (true, _) => place.keep(&here.judgings(), &[BASE_TESTS.to_owned()], record.judging)?,
-            // No judging has left logs here, so a log of a setup belongs to the setup of the worktree.
+            // No judging has left logs here. So a log of a setup belongs to the setup of the
+            // worktree.
             (false, Some(LogRecord { judging: None, round, .. })) => {
                 place.keep(&here.rounds(), &judging_files(here.path()), round)?;
             }
@@ -375,8 +381,8 @@ impl JudgingLogs {
         }
     }
 
-    /// Copies the logs in the directory `other` to this one, unless the same logs are already here. It is not
-    /// an error if a log cannot be copied.
+    /// Copies the logs in the directory `other` to this one, unless the same logs are already here.
+    /// It is not an error if a log cannot be copied.
     pub fn copy_from(&self, other: &Path) -> Result<()> {
         let here = self.directory();
         let content = |directory: &Path| -> Vec<(String, Option<Vec<u8>>)> {
@@ -395,8 +401,8 @@ impl JudgingLogs {
     }
 }
 
-/// For the log of a command on a candidate's own tree, the log of the same command on the tree with the
-/// base's tests; `None` if it did not run there.
+/// The log of a command on the tree with the base's tests. `log` is the log of the same command on
+/// the candidate's own tree. `None` if the command did not run with the base's tests.
 pub fn with_base_tests(log: &Path) -> Option<PathBuf> {
     let second = LogDir::at(log.parent()?.to_owned()).base_tests();
     let second = second.path().join(log.file_name()?);
@@ -407,8 +413,8 @@ fn own_or_with_base_tests(place: &LogDir, with_base_tests: bool) -> LogDir {
     if with_base_tests { place.base_tests() } else { place.clone() }
 }
 
-/// The names of the logs of judging in a directory, sorted, including the logs of earlier tries. Only regular
-/// files are included, because copying a FIFO would never end.
+/// The names of the logs of judging in a directory, sorted, including the logs of earlier tries.
+/// Only regular files are included, because copying a FIFO would never end.
 pub fn judging_files(directory: &Path) -> Vec<String> {
     let stages = [Stage::Setup, Stage::Build, Stage::Lint, Stage::Test].map(Stage::as_str);
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -425,8 +431,8 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// The name of the `n`th directory for kept logs of an iteration. Without iterations, the name of the `n`th
-/// directory.
+/// The name of the `n`th directory for kept logs of an iteration. Without iterations, the name of
+/// the `n`th directory.
 fn directory_name(iteration: Option<u32>, n: u32) -> String {
     match iteration {
         Some(iteration) if n == 1 => iteration.to_string(),

@@ -1,5 +1,6 @@
-//! Stores the terms on which a run is judged in parts, and the outcomes of the parts. Each outcome is in a
-//! ref of its own, so that several processes can judge at the same time without waiting for each other.
+//! Stores the terms on which a run is judged in parts, and the outcomes of the parts. Each outcome
+//! is in its own ref. So several processes can judge at the same time without waiting for each
+//! other.
 use crate::error::{Cause, Error, Result};
 use crate::git::commit::commit_tree;
 use crate::git::objects::StoredContent;
@@ -16,12 +17,12 @@ use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{commit_of, is_newer, message_of, newer, to_toml};
 
-/// If other processes have moved the ref of an outcome first this many times, this process gives up.
+/// This process gives up after other processes have moved the ref of an outcome first this many
+/// times.
 const MOST_RACES: u32 = 64;
 
-/// An outcome, and what is stored together with it.
+/// An outcome, and the things that are stored together with it.
 pub struct NewOutcome {
-    /// The outcome.
     pub outcome: PartOutcome,
     /// A commit with the judged tree, which the ref of the outcome keeps alive.
     pub judged: Option<Oid>,
@@ -30,8 +31,8 @@ pub struct NewOutcome {
 }
 
 impl Store {
-    /// The outcomes of a run's candidates, in spawn order, each with the name of the candidate whose ref has
-    /// the outcome.
+    /// The outcomes of a run's candidates, in spawn order. Each has the name of the candidate whose
+    /// ref has the outcome.
     pub fn parts<'r>(&self, run: &'r Run) -> Result<Vec<(&'r Name, PartOutcome)>> {
         let mut parts = Vec::new();
         for name in &run.candidates {
@@ -54,14 +55,14 @@ impl Store {
         }
     }
 
-    /// The reason why the outcome in the ref `name` cannot be read; `None` if it can be read, or if there is
-    /// none.
+    /// The reason why the outcome in the ref `name` cannot be read. `None` if it can be read, or if
+    /// there is none.
     pub fn why_unreadable(&self, run: &Name, name: &RefName) -> Option<String> {
         self.usable_outcome(run, name).err().map(|error| error.message)
     }
 
-    /// The outcome in the ref of that name. Fails if it is damaged: another repository may have any text
-    /// there, and the work on an outcome grows with its results.
+    /// The outcome in the ref of that name. Fails if it is damaged. Another repository may have any
+    /// text there, and the work on an outcome grows with its results.
     fn usable_outcome(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
         let found = self.stored::<PartOutcome>(run, name, OUTCOME)?;
         match found.as_ref().and_then(PartOutcome::excess) {
@@ -70,8 +71,8 @@ impl Store {
         }
     }
 
-    /// The later outcomes that disagreed with the outcome in the ref `name`. The commit of that outcome
-    /// records them.
+    /// The later outcomes that disagreed with the outcome in the ref `name`. The commit of that
+    /// outcome records them.
     pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };
@@ -106,10 +107,12 @@ impl Store {
         self.repo().retry_during_gc(save)
     }
 
-    /// Makes the commit of an outcome that replaces the one in `previous`. No ref reaches the new commit yet.
+    /// Makes the commit of an outcome that replaces the one in `previous`. No ref reaches the new
+    /// commit yet.
     pub fn outcome_commit(&self, new: &NewOutcome, previous: Option<Oid>) -> Result<Oid> {
         let NewOutcome { outcome, judged, logs } = new;
-        // A verdict may have replaced the earlier outcomes. They are then ancestors of the run's record.
+        // A verdict may have replaced the earlier outcomes. They are then ancestors of the run's
+        // record.
         let previous = match previous {
             Some(previous) => Some(previous),
             None => self.repo().read_ref(&refs::record(&outcome.run))?,
@@ -127,8 +130,8 @@ impl Store {
         commit_of(self.repo(), &outcome.run, &files, &known, judged.as_slice())
     }
 
-    /// Makes a commit that has the outcome in `first`, and both commits as parents. `second` has an outcome
-    /// that the one in `first` replaces, or, if `disagrees` is true, that disagrees with the one in `first`.
+    /// Makes a commit that has the outcome in `first`, and both commits as parents. The outcome in
+    /// `first` replaces the one in `second`. If `disagrees` is true, the two outcomes disagree.
     pub fn joined_commit(
         &self,
         run: &Name,
@@ -171,7 +174,8 @@ impl Store {
         Ok(logs)
     }
 
-    /// The refs of a run that is judged in parts: the refs of the outcomes, and the ref of the terms.
+    /// The refs of a run that is judged in parts: the refs of the outcomes, and the ref of the
+    /// terms.
     pub(super) fn parts_refs(&self, run: &Run) -> Result<Vec<(RefName, Oid)>> {
         let mut found = self.repo().refs_under(&refs::results(&run.run))?;
         let terms = refs::terms(&run.run);
@@ -179,7 +183,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes the outcomes of a run's parts, and the terms. This is called once the whole run was judged.
+    /// Removes the outcomes of a run's parts, and the terms. This is called once the whole run was
+    /// judged.
     pub fn forget_parts(&self, run: &Run) -> Result<()> {
         for (name, old) in self.parts_refs(run)? {
             self.repo().update_ref(&name, None, Some(&old), "judged")?;
@@ -198,8 +203,8 @@ impl Store {
         }
     }
 
-    /// The terms on which a run is judged in parts; `None` if there are none, or if the whole run has been
-    /// judged since.
+    /// The terms on which a run is judged in parts. `None` if there are none, or if the whole run
+    /// has been judged since.
     pub fn terms(&self, run: &Name) -> Result<Option<SharedTerms>> {
         let Some(terms) = self.terms_at(run, &refs::terms(run))? else { return Ok(None) };
         let round = self.last_round(run)?;
@@ -219,7 +224,8 @@ impl Store {
         Ok(parts.chain(opened).fold(last, u32::max).saturating_add(1))
     }
 
-    /// Makes the commit of terms that replace the run's earlier terms. No ref reaches the new commit yet.
+    /// Makes the commit of terms that replace the run's earlier terms. No ref reaches the new
+    /// commit yet.
     pub fn terms_commit(&self, terms: &SharedTerms) -> Result<Oid> {
         let text = to_toml(terms)?;
         let previous = self.repo().read_ref(&refs::terms(&terms.run))?;

@@ -1,6 +1,6 @@
 //! Reads and writes records. The records of a run and of its verdict are in a commit under
-//! `refs/frites/RUN/@record`. The record of a candidate is a file, which can be rebuilt from the candidate's
-//! captures.
+//! `refs/frites/RUN/@record`. The record of a candidate is a file, which can be rebuilt from the
+//! candidate's captures.
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -25,8 +25,8 @@ use crate::model::trailer::Trailer;
 use crate::model::verdict::Verdict;
 use crate::store::Store;
 
-/// The errors that mean that a file is lost, damaged, or replaced by something else. The file's content is
-/// then rebuilt.
+/// The errors that mean that a file is lost, damaged, or replaced by something else. The file's
+/// content is then rebuilt.
 pub(super) const LOST: [ErrorKind; 4] = [
     ErrorKind::NotFound,
     ErrorKind::InvalidData,
@@ -34,7 +34,7 @@ pub(super) const LOST: [ErrorKind; 4] = [
     ErrorKind::IsADirectory,
 ];
 
-/// The error that a newer version wrote a record, so that this version cannot change it.
+/// The error for a record that a newer version wrote. This version cannot change it.
 pub(super) fn newer(what: &str) -> Error {
     Error::fatal(format!("{what} was written by a newer git-frites: it can be read, not changed"))
         .hint("update git-frites")
@@ -53,9 +53,14 @@ impl Store {
         Ok(runs)
     }
 
-    /// The attempt that made a commit, or one in its history. `None` if a branch, tag or remote-tracking branch of the
-    /// user reaches what the attempt made, or if that is in the history of the root of a run (see [`Run::root`]). Other
-    /// refs vouch for nothing: the stash, for example, reaches the commit on which it was made.
+    /// The attempt that made a commit, or one in its history; `None` if there is no such attempt. A
+    /// commit does not count as an attempt's in two cases:
+    ///
+    /// - A branch, tag or remote-tracking branch of the user reaches it.
+    /// - It is in the history of the root of a run (see [`Run::root`]).
+    ///
+    /// Other refs of the user have no effect. For example, the stash reaches the commit on which it
+    /// was made.
     pub fn maker_of(&self, commit: &Oid) -> Result<Option<(Run, Name)>> {
         let repo = self.repo();
         if repo.head() == Some(*commit)
@@ -75,11 +80,12 @@ impl Store {
             let (run, candidate) = refs::attempt_of(name)?;
             Some((runs.iter().find(|other| other.run == run)?.clone(), candidate))
         });
-        // Refs of the attempt's children reach its commits, too. The run of the attempt itself has the smallest depth.
+        // Refs of the attempt's children reach its commits, too. The run of the attempt itself has
+        // the smallest depth.
         Ok(makers.min_by_key(|(run, _)| run.depth()))
     }
 
-    /// The names of all runs, sorted as texts. No record is read for this, because that would be slow with
+    /// The names of all runs, sorted as texts. No record is read for this. That would be slow with
     /// many runs.
     pub fn run_names(&self) -> Result<Vec<Name>> {
         Ok(run_names(&self.repo.ref_names("refs/frites/")?))
@@ -100,13 +106,14 @@ impl Store {
         self.stored(run, &refs::record(run), VERDICT)
     }
 
-    /// The command that judges a run as it was judged last.
+    /// The command that judges a run again in the same way as last time.
     pub fn judge_command(&self, run: &Name) -> String {
         let verdict = self.verdict(run).ok().flatten();
         verdict.map(|verdict| verdict.terms).unwrap_or_default().judge_command(run, "")
     }
 
-    /// The record in the file `file` of the ref's tree; `None` if the ref or the file does not exist.
+    /// The record in the file `file` of the ref's tree. `None` if the ref or the file does not
+    /// exist.
     pub(super) fn stored<T: DeserializeOwned>(
         &self,
         run: &Name,
@@ -130,8 +137,8 @@ impl Store {
         })
     }
 
-    /// The files in the commit of a record. The list is remembered, because each git-frites command asks for
-    /// several files, some of which do not exist.
+    /// The files in the commit of a record. The list is remembered, because each git-frites command
+    /// asks for several files, some of which do not exist.
     fn files_of(&self, commit: Oid) -> Result<Arc<BTreeMap<String, Oid>>> {
         let known = || self.record_files.lock();
         if let Some(files) = known().get(&commit) {
@@ -142,8 +149,8 @@ impl Store {
         Ok(files)
     }
 
-    /// Writes a run's record and verdict to the run's ref, and to files. `judged` are commits with the judged
-    /// trees, which the ref keeps alive.
+    /// Writes a run's record and verdict to the run's ref, and to files. `judged` are commits with
+    /// the judged trees. The ref keeps them alive.
     pub fn save_record(&self, run: &Run, verdict: Option<&Verdict>, judged: &[Oid]) -> Result<()> {
         if run.version > FORMAT || self.verdict(&run.run)?.is_some_and(|v| v.version > FORMAT) {
             return Err(newer(&format!("run {}", run.run)));
@@ -178,13 +185,15 @@ impl Store {
         Ok(())
     }
 
-    /// The commits with judged trees that the run's ref keeps alive (`judged` in [`Store::save_record`]).
+    /// The commits with judged trees that the run's ref keeps alive (`judged` in
+    /// [`Store::save_record`]).
     pub fn judged(&self, run: &Name) -> Result<Vec<Oid>> {
         let Some(record) = self.repo.read_ref(&refs::record(run))? else { return Ok(Vec::new()) };
         let record = self.repo.commit(&record)?;
         let lines = record.message.lines();
         let previous: Vec<&str> = lines.filter_map(|line| Trailer::Previous.value(line)).collect();
-        // The first parent is the base. A record that was fetched, or made by hand, may have no parents.
+        // The first parent is the base. A record that was fetched, or made by hand, may have no
+        // parents.
         let others = record.parents.iter().skip(1);
         Ok(others.filter(|parent| !previous.contains(&parent.as_str())).copied().collect())
     }
@@ -218,9 +227,10 @@ pub(super) fn message_of<'a>(run: &Name, previous: impl IntoIterator<Item = &'a 
     format!("frites: record of run {run}\n\n{}{previous}", Trailer::Run.line(run))
 }
 
-/// Stores the files of a record as a commit. `known` are the parents that refs reach already: the run's base, and
-/// the records and outcomes that the new commit replaces. Because they are parents, refs only move forward, and a
-/// plain `git push` can push them. `judged` are commits of judged trees.
+/// Stores the files of a record as a commit. `judged` are commits of judged trees. `known` are the
+/// parents that refs reach already: the run's base, and the records and outcomes that the new
+/// commit replaces. Because they are parents, refs only move forward, and a plain `git push` can
+/// push them.
 pub(super) fn commit_of(
     repo: &Repo,
     run: &Name,
@@ -485,8 +495,8 @@ mod tests {
         )
     }
 
-    /// Asserts that a record reads back unchanged. Also asserts that a damaged text either cannot be read, or
-    /// is another record that reads back unchanged.
+    /// Asserts that a record reads back unchanged. Also asserts that a damaged text either cannot
+    /// be read, or is another record that reads back unchanged.
     fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
         record: &T,
         (at, cut, new): (prop::sample::Index, usize, String),

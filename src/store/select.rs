@@ -1,5 +1,5 @@
-//! Resolves the addresses that users type: exact names, unique prefixes of named runs, and tasks. No address
-//! means the newest run.
+//! Resolves the addresses that users type: exact names, unique prefixes of named runs, and tasks.
+//! Without an address, the newest run is used.
 use crate::error::{Cause, Error, Result};
 use crate::model::address::{Address, split_iteration};
 use crate::model::name::{Name, matching_names};
@@ -18,8 +18,8 @@ pub struct Selection {
     pub iteration: Option<u32>,
 }
 
-/// The smallest part of a run that a command takes by itself. An address that names a smaller part is refused,
-/// so that no part of an address is ignored.
+/// The smallest part of a run that a command takes by itself. An address that names a smaller part
+/// is refused. So no part of an address is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A run. The task of a candidate stands for the candidate's run.
@@ -40,8 +40,8 @@ pub enum Matching {
 }
 
 impl Store {
-    /// Resolves `address`. Without an address, selects the newest run. Fails if the address names a smaller part
-    /// of the run than `scope` allows.
+    /// Resolves `address`. Without an address, selects the newest run. Fails if the address names a
+    /// smaller part of the run than `scope` allows.
     pub fn select(
         &self,
         address: Option<&Address>,
@@ -93,16 +93,16 @@ impl Store {
         Ok(Selection { run, candidate, iteration })
     }
 
-    /// The runs and candidates that are bound to a task, the oldest run first. If a run itself is bound, it is
-    /// listed once, with `None` for the candidate.
+    /// The runs and candidates that are bound to a task, the oldest run first. If a run itself is
+    /// bound, it is listed once, with `None` for the candidate.
     pub fn bound_to(&self, task: &str) -> Result<Vec<(Run, Option<Name>)>> {
         let runs = self.runs()?;
         let bound = bound(&runs, task).into_iter();
         Ok(bound.map(|(run, name)| (run.clone(), name.cloned())).collect())
     }
 
-    /// The number for a new run: 1 + the highest number in any ref, record or event. The caller holds the
-    /// repository lock.
+    /// The number for a new run: 1 + the highest number in any ref, record or event. The caller
+    /// holds the repository lock.
     pub fn next_number(&self) -> Result<Name> {
         let mut highest = 0;
         let mut see = |text: &str| {
@@ -126,8 +126,8 @@ impl Store {
         })
     }
 
-    /// Fails if an existing run has this name, or one that differs only in case, or if branches for a run of
-    /// this name exist already.
+    /// Fails if an existing run has this name, or a name that differs only in case. Also fails if
+    /// branches for a run of this name exist already.
     pub fn refuse_taken(&self, run: &Name) -> Result<()> {
         let mut names = self.run_names()?;
         names.extend(self.run_directories()?);
@@ -135,7 +135,7 @@ impl Store {
             return Err(Error::fatal(format!("a run named '{taken}' exists"))
                 .because(Cause::RunExists(taken.to_string())));
         }
-        // A branch that belongs to no run may be in the way, e.g. because it was fetched.
+        // A branch that belongs to no run may be in the way, e.g. a fetched one.
         let is_in_the_way = |branch: &RefName| {
             let of_run = branch.split('/').nth(4).and_then(|name| name.parse::<Name>().ok());
             of_run.is_some_and(|name| name.collides(run))
@@ -199,8 +199,9 @@ fn bound<'r>(runs: &'r [Run], task: &str) -> Vec<(&'r Run, Option<&'r Name>)> {
     found
 }
 
-/// Resolves an address that names a task: the newest run that is bound to the task, or the only bound
-/// candidate of that run. With [`Matching::Exact`], fails if several runs are bound to the task.
+/// Resolves an address that names a task. This gives the newest run that is bound to the task, or
+/// the only bound candidate of that run. With [`Matching::Exact`], fails if several runs are bound
+/// to the task.
 fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Name>, Option<u32>)> {
     let all = bound(runs, id);
     let (Some((newest, _)), Some((oldest, _))) = (all.last(), all.first()) else {
@@ -241,14 +242,14 @@ fn find_run(runs: &[Run], word: &Name, matching: Matching) -> Result<Option<Run>
     Ok(runs.iter().find(|run| run.run == **found).cloned())
 }
 
-/// The error that a word begins the names of several runs.
+/// The error for a word with which the names of several runs begin.
 pub fn several_runs(word: &Name, names: &[&Name]) -> Error {
     let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
     Error::fatal(format!("'{word}' begins the names of several runs: {}", names.join(", ")))
         .hint("type more of it")
 }
 
-/// The error that there is no run `word`. It suggests the nearest of `names`.
+/// The error for an unknown run `word`. It suggests the nearest of `names`.
 pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -> Error {
     let error = Error::fatal(format!("there is no run '{word}'"));
     match nearest(names.into_iter().map(Name::as_str), word.as_str()) {
