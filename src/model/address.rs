@@ -10,14 +10,15 @@ use crate::model::name::{InvalidName, Name};
 pub enum Address {
     /// A word without a slash: a run, or else a candidate of the newest run.
     Word {
-        /// The name of a run, which may be abbreviated unless it is a number, or the name of a candidate.
+        /// The name of a run or of a candidate. A run's name may be abbreviated, unless it is a
+        /// number.
         word: Name,
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
     /// `RUN/CAND`.
     Pair {
-        /// The name of the run, which may be abbreviated unless it is a number.
+        /// The name of the run. It may be abbreviated, unless it is a number.
         run: Name,
         /// The candidate, in full.
         candidate: Name,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::usage::Usage;
 
-/// The most tokens and the highest cost that one command can have: a report with more is broken.
+/// The most tokens and the highest cost of one command. A report with more is broken.
 const MOST_TOKENS: u64 = 1_000_000_000_000;
 const HIGHEST_COST: f64 = 1e6;
 
@@ -18,24 +18,26 @@ pub const LEFT_OUT: &str = "[git-frites: ";
 pub enum UsageFormat {
     /// Nowhere.
     Off,
-    /// `claude -p --output-format json` or `stream-json`: the object of the type `result` has
-    /// `total_cost_usd` and `usage`; `usage.input_tokens` does not include cached tokens
-    /// (code.claude.com/docs/en/agent-sdk/cost-tracking, “Track cost and usage”).
+    /// `claude -p --output-format json` or `stream-json`. The object of the type `result` has
+    /// `total_cost_usd` and `usage`. `usage.input_tokens` does not include cached tokens. Source:
+    /// code.claude.com/docs/en/agent-sdk/cost-tracking, “Track cost and usage”.
     Claude,
-    /// `codex exec --json`: each `turn.completed` has the `usage` of the thread so far, whose `input_tokens`
-    /// include cached tokens; there is no cost (openai/codex, codex-rs/exec/src/exec_events.rs,
-    /// `TurnCompletedEvent`).
+    /// `codex exec --json`. Each `turn.completed` has the `usage` of the thread so far. Its
+    /// `input_tokens` include cached tokens. There is no cost. Source: openai/codex,
+    /// codex-rs/exec/src/exec_events.rs, `TurnCompletedEvent`.
     Codex,
-    /// `gemini --output-format stream-json`: the object of the type `result` has `stats`; or `--output-format
-    /// json`: `stats.models` has the tokens of each model. There is no cost (geminicli.com/docs/cli/headless;
-    /// google-gemini/gemini-cli, packages/core/src/output/types.ts).
+    /// `gemini`. With `--output-format stream-json`, the object of the type `result` has `stats`.
+    /// With `--output-format json`, `stats.models` has the tokens of each model. There is no cost.
+    /// Source: geminicli.com/docs/cli/headless; google-gemini/gemini-cli,
+    /// packages/core/src/output/types.ts.
     Gemini,
-    /// `opencode run --format json`: each `step_finish` has a `part` with the `cost` and the `tokens` of a
-    /// step; `input` does not include cached tokens, and `output` does not include `reasoning`
-    /// (anomalyco/opencode, issue 26855 and packages/opencode/src/session/message-v2.ts).
+    /// `opencode run --format json`. Each `step_finish` has a `part` with the `cost` and the
+    /// `tokens` of a step. `input` does not include cached tokens, and `output` does not include
+    /// `reasoning`. Source: anomalyco/opencode, issue 26855 and
+    /// packages/opencode/src/session/message-v2.ts.
     OpenCode,
-    /// JSON pointers. They are applied to the last object in which one of them finds a value. This must be an
-    /// object that reports the total, not the usage of a single step.
+    /// JSON pointers. They are applied to the last object in which one of them finds a value. This
+    /// object must report the total, not the usage of a single step.
     #[strum(disabled)]
     Pointers(UsagePointers),
 }
@@ -74,8 +76,9 @@ impl UsageFormat {
         (!words.is_empty()).then_some(UsageFormat::Pointers(pointers))
     }
 
-    /// The usage that an agent reports in its whole output. If the report is missing or broken, the usage
-    /// is unknown. A command may start its agent several times: the last reports of all sessions are added.
+    /// The usage that an agent reports in its whole output. If the report is missing or broken, the
+    /// usage is unknown. A command may start its agent several times. So the last reports of all
+    /// sessions are added.
     pub fn usage(&self, output: &str) -> Usage {
         let objects = objects(output);
         match self {
@@ -202,8 +205,8 @@ fn all(parts: impl Iterator<Item = Usage>) -> Usage {
 /// The maximum number of places in a line at which an object after other text is looked for.
 const MOST_PLACES: usize = 16;
 
-/// The JSON objects of an output, in order: objects on lines of their own or after other text, the objects of
-/// an array on one line, and an object at the end that has several lines.
+/// The JSON objects of an output, in order. An object can be on a line of its own, after other text
+/// in a line, or in an array on one line. The last object can have several lines.
 fn objects(output: &str) -> Vec<Value> {
     let of_line = |line| match objects_of_line(line) {
         none if none.is_empty() => Vec::from_iter(object_behind_text(line)),
@@ -253,8 +256,8 @@ const WORDS: [&str; 9] = [
     "/content",
 ];
 
-/// The lines of an agent's output for a person: all lines that are not JSON, and the agent's words in place
-/// of the JSON that contains them. If no text is left, the whole output.
+/// The lines of an agent's output for a person: all lines that are not JSON, and the agent's words
+/// in place of JSON. If no text is left, this is the whole output.
 pub fn readable(output: &str) -> Vec<String> {
     let mut shown: Vec<String> = Vec::new();
     for line in output.lines() {

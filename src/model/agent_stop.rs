@@ -86,7 +86,7 @@ fn plain(text: &str) -> String {
     text.to_lowercase().replace('’', "'")
 }
 
-/// True if one of the patterns stands for a part of a line.
+/// True if one of the patterns matches a part of the line.
 fn any(line: &str, patterns: &[String]) -> bool {
     let mut patterns = patterns.iter().filter(|pattern| !pattern.trim().is_empty());
     patterns.any(|pattern| matches(&format!("*{}*", plain(pattern)), &plain(line)))

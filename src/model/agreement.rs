@@ -17,7 +17,7 @@ const RUN: usize = 4;
 /// edit removes the run.
 type Runs = FxHashMap<u64, i64>;
 
-/// The token that fills up the only run of a text with fewer than [`RUN`] tokens.
+/// A text with fewer than [`RUN`] tokens has only one run. This token fills it up.
 const NOTHING: u64 = 0;
 
 /// The runs that an attempt adds and removes, for each path: a multiset.
@@ -41,9 +41,9 @@ impl Edit {
     fn add(&mut self, path: &[u8], before: &FileContent, after: &FileContent) {
         let mut runs = Runs::default();
         let [before_text, after_text] = [before, after].map(FileContent::lossy);
-        // The runs that begin in a line depend only on the line and on the next tokens, which complete these
-        // runs. So a line that occurs equally often before and after, with the same next tokens, adds and
-        // removes nothing.
+        // A run that begins in a line is completed by the tokens after the line. If a line occurs
+        // equally often before and after, with the same next tokens, its runs are neither added nor
+        // removed.
         let mut lines: HashMap<&str, (usize, i64)> = HashMap::new();
         for (content, text, step) in [(before, &before_text, -1), (after, &after_text, 1)] {
             match content {
@@ -137,8 +137,8 @@ fn only_run(text: &str) -> Option<u64> {
     (first.len() < RUN).then(|| run_of(&first))
 }
 
-/// The lines of a text that have tokens. Each line comes with the tokens after it that complete the runs
-/// which begin in the line. The number is the length of the line alone.
+/// The lines of a text that have tokens. Each line comes with the next tokens, which complete the
+/// runs that begin in the line. The number is the length of the line alone.
 fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut end = 0;
     text.split_inclusive('\n').filter_map(move |line| {
@@ -151,7 +151,7 @@ fn lines_with_rest(text: &str) -> impl Iterator<Item = (&str, usize)> {
     })
 }
 
-/// One list per edit: how much of every edit, itself included, that edit covers ([`Edit::cover`]).
+/// For each edit, how much of every edit it covers ([`Edit::cover`]), itself included.
 pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
     let shared = shared(edits);
     edits
@@ -164,8 +164,8 @@ pub fn covers(edits: &[Edit]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The number of runs that each pair of edits shares. To save time, paths that only one edit touches are
-/// skipped, and runs that occur in the same edits, with the same counts, are counted as one group.
+/// The number of runs that each pair of edits shares. To save time, skips paths that only one edit
+/// touches. Runs that occur in the same edits, with the same counts, are counted as one group.
 fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     let mut files: BTreeMap<&[u8], Vec<(usize, &Runs)>> = BTreeMap::new();
     for (at, edit) in edits.iter().enumerate() {

@@ -1,12 +1,13 @@
 //! The second judging of a candidate: its change with the base's tests and commands put back.
 //!
-//! If a candidate changes the tests or commands that judge it, its pass proves little. If it also passes
-//! with exactly those changes reverted, that is evidence for it. Suspicious changes alone are no
-//! evidence against it.
+//! If a candidate changes the tests or commands that judge it, its pass proves little. If it also
+//! passes with exactly those changes reverted, that is evidence for it. Suspicious changes alone
+//! are no evidence against it.
 //!
-//! There is no complete list of the files that can switch off tests. So every changed file that is not
-//! source is put back, too. But such a file may be data of the product, and wrong. So the source is also judged
-//! beside each combination of such files, while the others stay reverted; no other file can then hide a fault.
+//! There is no complete list of the files that can switch off tests. So every changed file that is
+//! not source is put back, too. But such a file may be data of the product, and its change may be
+//! wrong. With the base's version in its place, this fault would be hidden. So the source is also
+//! judged with each combination of such files, while the others stay reverted.
 use serde::{Deserialize, Serialize};
 
 use crate::model::count::some_of;
@@ -19,8 +20,10 @@ use crate::model::path::quoted;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BaseTests {
-    /// Candidates that change existing tests, a file that decides which commands run, or another file that is
-    /// not source; and the candidate that would be recommended, if it adds tests to the base's.
+    /// These candidates:
+    /// * each candidate that changes existing tests, a file that decides which commands run, or
+    ///   another file that is not source;
+    /// * the candidate that would be recommended, if it adds tests to the base's.
     #[default]
     Changed,
     /// The candidates of `Changed`, and all candidates that only add tests. The added tests are taken out.
@@ -29,10 +32,11 @@ pub enum BaseTests {
     Never,
 }
 
-/// The words before the path of a file of which only the mode is put back.
+/// The words before the path of a file if only its mode is put back.
 pub const MODE_OF: &str = "mode of ";
 
-/// The words before the path of a file of which only the part is put back that decides which commands run.
+/// The words before the path of a file if only a part of it is put back: the part that decides
+/// which commands run.
 pub const PART_OF: &str = "deciding part of ";
 
 /// The word before the path of a changed submodule.
@@ -44,15 +48,16 @@ pub const SUBMODULE: &str = "submodule ";
 pub struct BaseTestsResult {
     /// The first tree that is judged; `None` if it cannot be made.
     pub tree: Option<Oid>,
-    /// The paths of the files that are put back to the base's version. If only the part that decides which
-    /// commands run is put back, [`PART_OF`] is before its path; if only the mode of a file is, [`MODE_OF`] is.
+    /// The paths of the files that are put back to the base's version. [`PART_OF`] is before the
+    /// path if only the part that decides which commands run is put back. [`MODE_OF`] is before it
+    /// if only the mode is put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The entries of `put_back` and `taken_out` that are not source, and whose names do not mark them as tests
-    /// or as files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
+    /// The entries of `put_back` and `taken_out` that are neither source nor, by their names, tests
+    /// or files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
     /// The trees that are judged after the first, in order. Each has the candidate's source, and in addition
@@ -63,12 +68,13 @@ pub struct BaseTestsResult {
     /// recommended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub if_first: bool,
-    /// The reason why the candidate is not fully compared with the base: a change is inseparable from others, so
-    /// that there is no tree at all; or too many files would have to be judged beside the source, so that only
-    /// the first tree is judged. The candidate is then not verified.
+    /// The reason why the candidate is not fully compared with the base, and therefore not
+    /// verified. If a change is inseparable from others, there is no tree at all. If too many files
+    /// would have to be judged beside the source, only the first tree is judged.
     pub problem: Option<String>,
-    /// The results of the commands on each of the trees, in order, up to the first tree that did not
-    /// pass; empty if they were not run, because the candidate itself failed or was not run.
+    /// The results of the commands on each of the trees, in order, up to the first tree that did
+    /// not pass. Empty if the commands were not run, because the candidate itself failed or was not
+    /// run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
 }
@@ -94,13 +100,14 @@ impl BaseTestsResult {
         !self.results.is_empty() && !self.results.passed()
     }
 
-    /// True if nothing says that the candidate fails with the base's tests, but it was not fully compared.
+    /// True if the candidate was not fully compared with the base, and did not fail with its tests.
     pub fn is_not_compared(&self) -> bool {
         self.problem.is_some() && !self.failed()
     }
 
-    /// The files without which the candidate fails, in words, if all files that were put back are neither tests
-    /// nor files that decide which commands run.
+    /// The files without which the candidate fails, in words. `None` if it does not fail on the
+    /// first tree. Also `None` if a file that was put back is a test, or decides which commands
+    /// run.
     pub fn needs(&self) -> Option<String> {
         let is_first = self.failed() && self.failed_beside().is_none();
         let mut undone = self.put_back.iter().chain(&self.taken_out);
@@ -108,9 +115,10 @@ impl BaseTestsResult {
         (is_first && are_others && !self.no_source.is_empty()).then(|| some_of(&self.no_source))
     }
 
-    /// True if tests of the base are put back, or if a change that may decide what is run cannot be put back without
-    /// others: the tree with the candidate's own version may run other tests than the base. The candidate's `flags`
-    /// name the files that decide which commands run.
+    /// True if the candidate's own tree may run other tests than the base. This is so if tests of
+    /// the base are put back. It is also so if a change that may decide which commands run cannot
+    /// be put back without others. The candidate's `flags` name the files that decide which
+    /// commands run.
     pub fn may_drop_tests(&self, flags: &[Flag]) -> bool {
         let deciders = flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
         let deciders: Vec<String> = deciders.map(|flag| quoted(flag.path.as_bytes())).collect();

@@ -17,9 +17,9 @@ pub struct Blast {
 }
 
 impl Blast {
-    /// Adds a changed path (docs/DECIDING.md). It counts as its added and deleted lines; a file that git counts
-    /// as binary counts one line for each 64 of its bytes, before and after, rounded up. It counts at least one
-    /// line, for a mode change or an empty file.
+    /// Adds a changed path (docs/DECIDING.md). A text file counts its added and deleted lines. A
+    /// file that git counts as binary counts one line for each 64 of its bytes, before and after,
+    /// rounded up. Each path counts at least one line, even for a mode change or an empty file.
     pub fn and(self, lines: Option<(u64, u64)>, bytes: impl FnOnce() -> [u64; 2]) -> Blast {
         let lines = match lines {
             Some((added, deleted)) => added + deleted,

@@ -113,8 +113,9 @@ impl Landing {
     }
 }
 
-/// The reason in the record of a candidate of `shard open --attempts` until its first capture arrives. The
-/// state in the record is `cancelled`, so that `run --resume` starts the candidate.
+/// The reason in the record of a candidate that `shard open --attempts` made, until its first
+/// capture arrives. The state in the record is `cancelled`, so that `run --resume` starts the
+/// candidate.
 pub const FOR_LATER: &str = "not started yet";
 
 /// The reason in the record of a candidate whose command was ended, or not started, because enough other
@@ -164,8 +165,8 @@ pub struct Candidate {
     pub again: bool,
     /// The agent or the command of the last further round that changed files.
     pub maker: Option<String>,
-    /// The access that the attempt's commands had outside of its worktree. `None` if there was no command, or
-    /// if the access is not known: of attempts on other machines.
+    /// The access that the attempt's commands had outside of its worktree. `None` if there was no
+    /// command, or if the access is not known, as for attempts on other machines.
     pub access: Option<AttemptAccess>,
     /// True while the worktree is made again, after an interruption: there may be none yet, or an incomplete one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -199,7 +200,7 @@ impl Candidate {
         }
     }
 
-    /// Marks that the candidate's old worktree is gone, and that it is made again.
+    /// Notes that the candidate's old worktree is gone, and that a new one is being made.
     pub fn begin_remaking(&mut self) {
         self.remaking = true;
         self.reason = Some("its worktree is being made again".into());

@@ -29,8 +29,8 @@ pub enum FileContent {
     Missing,
     /// A file that git does not count as binary.
     Text(Vec<u8>),
-    /// A submodule, or a file that git counts as binary, with its bytes if a tool may read them as text, else
-    /// without. For agreement (`agreement.rs`), it counts as one run of tokens.
+    /// A submodule, or a file that git counts as binary. It has bytes only if a tool may read them
+    /// as text. For agreement (`agreement.rs`), it counts as one run of tokens.
     Binary(Oid, Vec<u8>),
 }
 

@@ -31,9 +31,9 @@ impl Cell {
         }
     }
 
-    /// How a test stage ended whose tests are not reported by name: the stage counts as one test.
-    /// `has_report` is true if the runner is known to name failing tests. If such a runner fails without
-    /// naming a test, no test was run.
+    /// How a test stage ended, counted as one test, because its tests are not reported by name.
+    /// `has_report` is true if the runner is known to name failing tests. If such a runner fails
+    /// without naming a test, no test was run.
     pub fn of_exit(results: &Results, has_report: bool) -> Cell {
         let Some(stopped) = results.stopped_at() else {
             return if results.passed() { Cell::Pass } else { Cell::Unknown };
@@ -92,13 +92,15 @@ impl CrossTest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
-    /// The mean, over all other authors, of the share of that author's tests that the candidate passes: from
-    /// 0 to 1. `None` if no test that counts has a known result on the candidate.
+    /// The mean of the candidate's shares, from 0 to 1. There is one share for each other author:
+    /// the part of the author's tests that the candidate passes. `None` if no test that counts has
+    /// a known result on the candidate.
     pub score: Option<f64>,
     /// The candidate's own tests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<CrossTest>,
-    /// The source files that contain the candidate's own tests, which cannot be moved to other candidates.
+    /// The source files that contain tests of the candidate. These tests cannot be moved to other
+    /// candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inseparable: Vec<String>,
 }

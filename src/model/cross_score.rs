@@ -65,9 +65,9 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| counting_tests(entry).next().is_some()).count()
 }
 
-/// The score that is used in place of an unknown one: the mean of the known scores. `None` if no score is
-/// known. It does not depend on a candidate's results, because these may be claims: results with the base's
-/// build outputs, which may be refuted later.
+/// The score that is used in place of an unknown one: the mean of the known scores. `None` if no
+/// score is known. It does not depend on the results of a candidate's commands. These may be
+/// claims, i.e. results with the base's build outputs, and may be refuted later.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
     mean(entries.iter().filter_map(|entry| entry.cross.as_ref()?.score).collect())
 }
@@ -193,9 +193,9 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     words
 }
 
-/// The first author with tests that fail on the base, pass on their author and fail on this candidate, and the
-/// names of these tests. They may show that the candidate leaves out a part of the change, even if no third
-/// candidate passes them.
+/// An author, and the names of those of its tests that fail on the base, pass on the author, and
+/// fail on this candidate. Returns the first author that has such tests. They may show that the
+/// candidate leaves out a part of the change, even if no third candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
     let name = judged_as(of, entries);
     let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));
@@ -227,8 +227,8 @@ mod tests {
     use crate::model::rank::Rank;
     use crate::model::ranking::Rules;
 
-    /// Candidates that passed, each with its lines, and its tests with their ends: a letter for each
-    /// candidate, `p` for a pass, `f` for a failure, `.` if it is unknown.
+    /// Candidates that passed. Each has a number of lines, and its tests. A test is a text with one
+    /// letter for each candidate: `p` for a pass, `f` for a failure, `.` if its end is unknown.
     fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
         let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
         let those = |ends: &str, wanted: char| {

@@ -189,9 +189,9 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
     lines
 }
 
-/// The reason why the recommended candidate comes before another one. `None` if one of them is not ranked, or
-/// if the recommended one is a synthesis that is ranked behind the other one: then only the rationale of the
-/// decision says why it is recommended.
+/// The reason why the recommended candidate comes before another one. `None` if one of them is not
+/// ranked. Also `None` if the recommended one is a synthesis that is ranked behind the other one:
+/// then only the rationale of the decision says why it is recommended.
 pub fn why_before(
     entries: &[Entry],
     decision: &Decision,
@@ -268,8 +268,8 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
     "it was spawned first".into()
 }
 
-/// The reason why `a` is ranked before `b`, if neither passed, both got equally far in the commands, and their
-/// tests decide; `None` if their tests do not decide.
+/// The reason why `a` is ranked before `b` by their tests. Neither has passed, and both got equally
+/// far in the commands. `None` if their tests do not decide.
 fn nearer(a: &Entry, b: &Entry, rules: Rules) -> Option<String> {
     if !a.not_run() && !b.not_run() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
         return Some(LEAVES_OUT_NONE.into());

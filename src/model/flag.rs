@@ -116,9 +116,9 @@ impl Flag {
     }
 }
 
-/// Sorted flags as clauses. All files whose tests are edited share one clause, because if many tests must expect
-/// something else, that is one reason to look at the change. So do all files whose tests are deleted, and all
-/// files that can decide which commands run.
+/// Sorted flags as clauses. Some kinds of flags share one clause for all their files: edited tests,
+/// deleted tests, and files that can decide which commands run. If many tests must expect something
+/// else, that is one reason to look at the change, not many.
 pub fn in_words(flags: &[Flag]) -> Vec<String> {
     flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
 }

@@ -99,7 +99,8 @@ paths! { StateDir:
     /// The event log.
     events: "events.jsonl";
 
-    /// The paths of the user's logins into which git-frites wrote what attempts had refreshed, one in a line.
+    /// The paths of the user's logins into which git-frites wrote tokens that attempts had
+    /// refreshed, one in a line.
     refreshed_logins: "refreshed-logins";
 
     /// The record of the last git program that was found new enough.

@@ -1,14 +1,17 @@
-//! Compares the report of a candidate whose test command exited 0 with the report of the base. Tests of the base
-//! may be missing: something skipped them, ended the run early, or kept them from being found. Or tests fail by
-//! their names that do not fail on the base: the command lost the exit code of one of its suites.
+//! Compares two test reports: that of a candidate whose test command exited 0, and that of the
+//! base. The exit code can be wrong for two reasons:
+//! * Tests of the base may be missing: something skipped them, ended the run early, or kept them
+//!   from being found.
+//! * By their names, tests fail that do not fail on the base: the command lost the exit code of one
+//!   of its suites.
 //!
-//! A test that failed has run, too. So if the base fails, the tests that the change is to fix must also run
-//! on the candidate.
+//! A test that failed has run, too. So if the base fails, the tests that the change is to fix must
+//! also run on the candidate.
 //!
-//! The numbers of tests are compared, because not every report names all tests. If the base's report names
-//! all its tests, a candidate's test with another name does not count, because it could take the place of a
-//! missing test. Parts of names that may differ from run to run are left out, such as a path, a time or a
-//! random id.
+//! The numbers of tests are compared, because not every report names all tests. If the base's
+//! report names all its tests, a candidate's test with another name does not count: it could take
+//! the place of a missing test. Parts of names that may differ from run to run are left out, such
+//! as a path, a time or a random id.
 use std::collections::BTreeSet;
 
 use crate::model::outcome::{Outcome, Results, Stage, StageResult};
@@ -30,11 +33,13 @@ pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettin
     found
 }
 
-/// Turns a pass whose report lacks tests of the base into [`Outcome::MissingTests`], and a pass with failures
-/// that the base has not into [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
+/// Changes passes that the report contradicts. If the report lacks tests of the base, the pass
+/// becomes [`Outcome::MissingTests`]. If it has failures that the base does not have, the pass
+/// becomes [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
 ///
-/// A tree that changes tests itself may drop some, but not all. So only a missing report, or a report without
-/// tests, counts against it. It is judged once more with the base's tests, and that is always compared.
+/// A tree that changes tests itself may drop some, but not all. So only a missing report, or a
+/// report without tests, counts against it. Such a tree is judged once more with the base's tests,
+/// and then its report is always compared.
 pub fn contradict_tree(
     results: &mut Results,
     base: &Baseline,
@@ -56,8 +61,8 @@ pub fn contradict_tree(
     found
 }
 
-/// The outcome that replaces a pass of the test command if its report, compared with that of the base,
-/// contradicts it; `None` if the result stays.
+/// Compares the report of a pass of the test command with the report of the base. Returns the
+/// outcome that replaces the pass; `None` if the report does not contradict it.
 pub fn contradicted(
     base: &Baseline,
     result: &StageResult,
@@ -69,8 +74,8 @@ pub fn contradicted(
     contradiction(base, result.tests.as_ref())
 }
 
-/// The outcome of a command that exited 0 with this report; `None` if, according to the report, enough tests ran,
-/// and none fails that does not fail on the base.
+/// The outcome of a command that exited 0 with this report. `None` if the report does not
+/// contradict the exit code: enough tests ran, and each test that fails also fails on the base.
 fn contradiction(base: &Baseline, own: Option<&TestReport>) -> Option<Outcome> {
     match own.map_or(0, |own| new_failures(own, base)) {
         0 => Expected::of(base)?.missing(own),
@@ -78,9 +83,9 @@ fn contradiction(base: &Baseline, own: Option<&TestReport>) -> Option<Outcome> {
     }
 }
 
-/// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on the candidate.
-/// `own` is the candidate's report, if it has one, of the same kind as the base's. `oracle.trust-exit` makes no
-/// difference here.
+/// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on
+/// the candidate. `own` is the candidate's report, if it has one of the same kind as the base's.
+/// `oracle.trust-exit` makes no difference here.
 pub fn fewer(base: &Baseline, own: Option<&TestReport>) -> Option<(u64, u64)> {
     match contradiction(base, own) {
         Some(Outcome::MissingTests { reported, expected }) => Some((reported, expected)),
@@ -88,7 +93,7 @@ pub fn fewer(base: &Baseline, own: Option<&TestReport>) -> Option<(u64, u64)> {
     }
 }
 
-/// True if tests that are missing by a report count.
+/// True if it counts against a candidate that its report lacks tests.
 pub fn are_compared(settings: &JudgeSettings) -> bool {
     settings.needs_base() && !settings.commands.trust_exit
 }
@@ -112,8 +117,8 @@ impl Expected<'_> {
             Some(_) => 0,
             // Not every runner names its passing tests.
             None if report.passing.is_empty() || report.is_of_several_runners() => ran,
-            // A test is run again if it has failed. It may be counted twice then, but has only one name. Where no
-            // test has failed, tests of one name are several tests.
+            // A failed test may be run again, and is then counted twice under one name. If no test
+            // has failed, tests of one name are different tests.
             None if report.failing.is_empty() && base.results.passed() => ran,
             None => ran.min(named.saturating_sub(report.doctests)),
         };
@@ -143,9 +148,10 @@ impl Expected<'_> {
     }
 }
 
-/// The number of names that fail on the base, and in which the candidate has tests (`tests.test_a` for
-/// `tests.test_a::test_b`). The base's report has a module in place of its tests if it could not be loaded: a test
-/// that was written first imports what only the candidate has.
+/// The number of modules that fail on the base and have tests on the candidate: `tests.test_a`, if
+/// the candidate has `tests.test_a::test_b`. If a module cannot be loaded on the base, its report
+/// names the module in place of the tests. This happens if a test imports something that only the
+/// candidate has.
 fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
     let tests = own.passing.iter().chain(&own.failing);
     let modules: BTreeSet<&str> =
@@ -153,12 +159,14 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
     base.failing.iter().filter(|name| modules.contains(name.as_str())).count() as u64
 }
 
-/// The number of tests that fail by a report, and do not fail on the base. A command that runs several suites can
-/// lose the failure of an earlier suite. Names that fail on the base, too, do not count: the tests of a test runner
-/// print failures that are none. (A report file counts already where it is read, but for tests that also pass.)
+/// The number of tests that fail by a report, and do not fail on the base. A command that runs
+/// several suites can lose the failure of an earlier suite. Names that also fail on the base do not
+/// count: the tests of a test runner print failures that are none. The failures in a report file do
+/// not count here either, because they count where the file is read.
 ///
-/// Tests that also pass do not count, because they may have run again. But if the base has several tests of one
-/// name, another test may have passed: then only as many do not count as ran more often than the base's names tell.
+/// Tests that also pass do not count, because they may have run again. There is one exception. If
+/// the base has several tests of one name, the pass may be that of another test. Then only as many
+/// are left out as ran more often than the names of the base tell, even in a report file.
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
     if of_base.is_none() && !base.results.passed() {
@@ -234,8 +242,8 @@ fn lasting(name: &str) -> [String; 2] {
     [part(first), part(parts.next_back().unwrap_or(first))]
 }
 
-/// True for a failure that is reported as a test but is not one: a hook of mocha, a class of Gradle, a
-/// package of gotestsum. It is reported only if it fails.
+/// True for a name that is reported like a failing test, but is not a test: a hook of mocha, a
+/// class of Gradle, a package of gotestsum. It is reported only if it fails.
 fn is_no_test(name: &str) -> bool {
     let own_name = name.rsplit("::").next().unwrap_or(name);
     name.contains("\" hook") || ["", "TestMain", "executionError"].contains(&own_name)

@@ -231,9 +231,9 @@ pub struct StageResult {
     pub changed: Vec<String>,
     /// The results of the command's single tests, if its output or the files that it wrote contain them.
     pub tests: Option<TestReport>,
-    /// The first line of the command's output that looks like an error. If no line does, the last line that
-    /// is about this command, and not only about another that failed. Only set if the command failed, and no
-    /// report has both a failing and a passing test.
+    /// The first line of the command's output that looks like an error. If no line does, the last
+    /// line that is about this command itself, not about another command that failed. It is set
+    /// only if the command failed, and no report has both a failing and a passing test.
     pub error: Option<String>,
     /// The attempts at the command before the last one, oldest first; only with retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -107,7 +107,8 @@ impl TreeToJudge {
 }
 
 impl SharedTerms {
-    /// The parts to judge: first the candidates, then the base, on which a decision depends only if one passed.
+    /// The parts to judge: first the candidates, then the base. The decision depends on the base
+    /// only if a candidate passed.
     pub fn parts(&self) -> impl Iterator<Item = Part> {
         let candidates = self.trees.iter().map(|tree| Part::Candidate(tree.candidate.clone()));
         candidates.chain([Part::Base])
@@ -196,8 +197,8 @@ impl PartOutcome {
         self.candidate.as_ref()?.base_tests.as_ref()
     }
 
-    /// The reason why no judging on these terms can have these results: each command has one result on each tree,
-    /// and the terms limit its tries. `None` if a judging can have them.
+    /// The reason why these results cannot come from a judging on these terms; `None` if they can.
+    /// Each command has one result on each tree, and the terms limit the number of its tries.
     pub fn excess(&self) -> Option<&'static str> {
         let most = self.terms.oracle.len();
         let trees = self.second().map_or(0, |second| second.trees().count());

@@ -55,8 +55,8 @@ pub fn line(text: &str) -> String {
     plain
 }
 
-/// A text for a terminal: with the colors of a text that git has colored, and with every other control or
-/// hidden character escaped, so that a changed file can do no more to the terminal than to be colored.
+/// A text that git has colored, for a terminal. Its colors stay. Every other control or hidden
+/// character is escaped, so that a changed file cannot control the terminal.
 pub fn colored(text: &str) -> String {
     let is_color = |sequence: &str| {
         let inner = sequence.strip_prefix("\x1b[").and_then(|rest| rest.strip_suffix('m'));

@@ -107,8 +107,9 @@ impl Rules {
             && counts.makers(winner) > counts.makers(other)
     }
 
-    /// The best sort key that a candidate can still get. A candidate that was not run counts as a clean pass,
-    /// and as a pass with the base's tests unless it is known to fail with them.
+    /// The best sort key that a candidate can still get. A candidate that was not run counts as a
+    /// clean pass. It also counts as a pass with the base's tests, unless it is known to fail with
+    /// them.
     fn at_best(&self, entry: &Entry, counts: &MakerCounts<'_>) -> (bool, bool, bool, RankKey) {
         let own_tests_only = entry.own_tests_only_at_best();
         let key = self.rank_key(entry, counts);
@@ -146,11 +147,15 @@ impl<'a> MakerCounts<'a> {
     }
 }
 
-/// The usable candidates, best first. First come those that passed: those that also pass with the base's
-/// tests before those that pass only with their own, then those that leave out no tests, then clean passes
-/// before flaky ones. Then come those whose test report contradicts an exit code of 0, then those that were
-/// skipped, then those that failed: those that got furthest first, and of these the ones that leave out no tests,
-/// then those with the fewest failing tests. Last come those that were not run.
+/// The usable candidates, best first:
+/// 1. Those that passed. Those that also pass with the base's tests come before those that pass
+///    only with their own. Next, those that leave out no tests come first; then clean passes come
+///    before flaky ones.
+/// 2. Those whose test report contradicts an exit code of 0.
+/// 3. Those that were skipped.
+/// 4. Those that failed. Those that got furthest come first. Of these, the ones that leave out no
+///    tests come first, then those with the fewest failing tests.
+/// 5. Those that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);

@@ -308,8 +308,9 @@ impl DecisionInputs<'_> {
         format!("{lead} and {} are the same size, with {}; {why}", next.candidate, winner.blast)
     }
 
-    /// The beginning of a sentence that compares the winner with the other candidates that have its score and leave
-    /// out no tests, if it leaves out none. Other candidates may be smaller, so the sentence names the condition.
+    /// The beginning of a sentence that compares the winner with other candidates. Only candidates
+    /// with the winner's score are compared. If the winner leaves out no tests, neither do they.
+    /// Other candidates may be smaller, so the sentence names these conditions.
     fn lead_among_compared(&self, winner: &Entry, score: Option<f64>) -> String {
         let mut condition = String::new();
         if let Some(score) = score
@@ -474,7 +475,7 @@ fn fails_alike(base: &StageResult) -> String {
     format!("{stage} fails on the base in the same way ({outcome}{line}): {why}")
 }
 
-/// If the base passes, too: what the pass of the recommended candidate then shows, as a clause.
+/// The meaning of the recommended candidate's pass if the base passes, too, as a clause.
 pub fn base_passes_too(base: &Baseline, winner: &Entry) -> &'static str {
     match &winner.proof {
         Some(proof) if proof.shows == ProofKind::Change => {

@@ -1,5 +1,5 @@
 //! The times that a run of the commands takes with the base's build outputs and without them, and
-//! which of the two ways is expected to cost less.
+//! the way that is expected to cost less.
 use serde::{Deserialize, Serialize};
 
 /// The times, in seconds, of the first two runs of the commands (with outputs and without) that ended at the
@@ -21,8 +21,8 @@ impl RunCosts {
         noted.get_or_insert(seconds);
     }
 
-    /// True if judging this many candidates with the base's outputs is expected to cost less, or if there are
-    /// several candidates and one of the two times is not known yet.
+    /// True if judging this many candidates with the base's outputs is expected to cost less. Also
+    /// true if there are several candidates, and one of the two times is not known yet.
     pub fn warm_pays(&self, candidates: usize) -> bool {
         candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }

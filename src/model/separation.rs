@@ -39,9 +39,8 @@ pub struct AttemptAccess {
     /// The paths that the configuration opened, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
-    /// The directories for temporary files that the attempt's environment named, sorted. Commands that judge
-    /// see an empty directory in place of each directory for temporary files that their own environment
-    /// names.
+    /// The directories for temporary files that the attempt's environment named, sorted. Commands
+    /// that judge see an empty directory only in place of those that their own environment names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temporary: Vec<String>,
 }

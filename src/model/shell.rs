@@ -298,14 +298,15 @@ fn length_of_failure(tokens: &[Token]) -> Option<usize> {
 /// character.
 const MOST_JOINED_LINES: usize = 500;
 
-/// The lines of a shell script, each joined with the lines on which it goes on: after a backslash, and in a
-/// quoted text. The text of a here document becomes a here string: `cat <<E` becomes `cat <<<'…'`.
+/// The lines of a shell script, each joined with its continuation lines: after a backslash, and in
+/// a quoted text. The text of a here document becomes a here string: `cat <<E` becomes `cat
+/// <<<'…'`.
 pub fn script_lines(text: &str) -> Vec<String> {
     joined_lines(text, MOST_JOINED_LINES, read_line)
 }
 
-/// The lines of a Makefile, a justfile or a program, each joined with the lines on which it goes on after a
-/// backslash.
+/// The lines of a Makefile, a justfile or a program, each joined with its continuation lines after
+/// a backslash.
 pub fn continued_lines(text: &str) -> Vec<String> {
     joined_lines(text, usize::MAX, |line| LineRead {
         goes_on: line.ends_with('\\'),
@@ -313,8 +314,8 @@ pub fn continued_lines(text: &str) -> Vec<String> {
     })
 }
 
-/// The lines of a text, each joined with the lines on which it goes on as `read` says; at most `most` lines become
-/// one.
+/// The lines of a text, each joined with its continuation lines, which `read_line` finds. At most
+/// `most` lines become one.
 fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut found = Vec::new();
@@ -363,7 +364,7 @@ fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec
     found
 }
 
-/// How a line of a script goes on.
+/// How a line of a script continues.
 #[derive(Default)]
 struct LineRead {
     /// True if the next line belongs to this one.
@@ -502,8 +503,8 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
     Some(found)
 }
 
-/// The redirection at the start of `rest`; `Some(None)` if it is one to a descriptor or to nothing, and `None` if it
-/// cannot be read.
+/// The redirection at the start of `rest`. `Some(None)` if it goes to a descriptor or to
+/// `/dev/null`, and `None` if it cannot be read.
 fn redirection(rest: &mut Peekable<Chars<'_>>) -> Option<Option<Token>> {
     let is_output = rest.next() == Some('>');
     if !is_output && rest.next_if_eq(&'<').is_some() {

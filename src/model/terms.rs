@@ -1,5 +1,6 @@
-//! The terms of a judging: the commands, the settings and the seeds. Records hold them, output shows
-//! them, outcomes are compared and found by them, and nothing else describes how a tree was judged.
+//! The terms of a judging: the commands, the settings and the seeds. They describe completely how a
+//! tree was judged. Records hold them, output shows them, and outcomes are found and compared by
+//! them.
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -53,13 +53,15 @@ pub struct TestReport {
     /// not run on the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
-    /// The names in `failing` that also passed, sorted: of tests that ran again, or of several tests.
+    /// The names in `failing` that also passed, sorted. Such a test ran again, or several tests
+    /// have this name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also_passing: Vec<String>,
 }
 
 /// True for a doctest. pytest reports it with the full name of the documented object, and with the
-/// object's module as the class. A very long name is none, because each dot in it costs a comparison.
+/// object's module as the class. A very long name does not count as a doctest, because each dot in
+/// it costs a comparison.
 pub fn is_doctest(class: &str, name: &str) -> bool {
     if class.len().max(name.len()) > 4 * LONGEST_NAME {
         return false;

@@ -116,8 +116,9 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
-    /// The difference and its cause, in words, if the results over the layers of the base's commands differed
-    /// from the results in a plain directory. The results in the plain directory count.
+    /// The difference between the results over the layers of the base's commands and those in a
+    /// plain directory, and its cause, in words; `None` if there is none. The results in the plain
+    /// directory count.
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
@@ -177,8 +178,8 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
-    /// True if the candidate can win, and a command says that it cannot tell whether the candidate is right,
-    /// in the first judging or in the second, with the base's tests.
+    /// True if the candidate can win, and a command says that it cannot tell whether the candidate
+    /// is right. This can be in the first judging or in the second, with the base's tests.
     pub fn skipped(&self) -> bool {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
@@ -289,9 +290,11 @@ impl Baseline {
         }
     }
 
-    /// True if a candidate passed, the base was judged over build outputs of an earlier judging, and its report has
-    /// fewer tests than that of any candidate, or than `cold_tests`, the number from when there were no outputs. A
-    /// build tool may have found that nothing has changed, and run no test.
+    /// True if the base's report may lack tests, because the base was judged over build outputs of
+    /// an earlier judging. A build tool may have found that nothing has changed, and run no test.
+    ///
+    /// A candidate must have passed. The base's report must have fewer tests than the report of a
+    /// candidate, or than `cold_tests`, the number of tests without outputs.
     pub fn may_lack_tests(&self, entries: &[Entry], cold_tests: u64) -> bool {
         let own = self.results.reported_tests();
         self.inherited
@@ -467,8 +470,7 @@ pub struct Verdict {
     /// The times that decided whether to judge with the base's build outputs; `None` if no times were
     /// compared.
     pub costs: Option<RunCosts>,
-    /// The results of the base; `None` if it was not judged: if the judging was in place, with
-    /// `--candidate`.
+    /// The results of the base; `None` if it was not judged, as with `--in-place`.
     pub baseline: Option<Baseline>,
     /// Every candidate of the run, in spawn order.
     #[serde(default)]

@@ -280,8 +280,9 @@ impl Board {
         words
     }
 
-    /// Counts the lines that candidates have changed: in judging once, in their captures; else in the worktrees in
-    /// which commands run. Returns the pause before the next look.
+    /// Counts the lines that candidates have changed. While candidates are judged, counts once, in
+    /// their captures. Otherwise, counts in the worktrees in which commands run. Returns the pause
+    /// before the next look.
     fn look(&self, session: &Session, run: &Run, names: &[Name]) -> Duration {
         if self.kind == WorkKind::Judging {
             for name in names {

@@ -31,9 +31,9 @@ use crate::store::events::{self, Event};
 use crate::store::records::read_toml;
 use crate::store::remove;
 
-/// The maximum number of candidates that are captured at the same time. While one capture waits for the disk,
-/// others can use the processor, and one commit of the file system's journal then covers the files of several
-/// captures.
+/// The maximum number of candidates that are captured at the same time. While one capture waits for
+/// the disk, others can use the processor. One commit of the file system's journal then covers the
+/// files of several captures.
 pub const CAPTURED_AT_ONCE: usize = 8;
 
 /// A candidate's record, its newest capture and the changes in it.
@@ -70,8 +70,8 @@ impl Captured {
 }
 
 impl Session {
-    /// The record of the seeds in a candidate's worktree. If the record is lost, it is rebuilt as if the
-    /// seeds that the configuration selects now had been placed. What the previous capture has is no seed.
+    /// The record of the seeds in a candidate's worktree. If the record is lost, it is rebuilt from
+    /// the seeds that the configuration selects now. A file of the previous capture is no seed.
     fn seeded(
         &self,
         candidate: CandidateRef<'_>,
@@ -130,10 +130,11 @@ impl Session {
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
 
-    /// Brings the commits and refs in an attempt's own git directory into the repository. If no command of the
-    /// candidate runs any more, also connects the worktree with the repository again, and deletes this
-    /// directory, unless something in it could not be read. Returns a warning if that directory has entries
-    /// that are not files. The caller holds the candidate's lock.
+    /// Brings the commits and refs in an attempt's own git directory into the repository. If no
+    /// command of the candidate runs any more, also connects the worktree with the repository
+    /// again, and deletes the attempt's own git directory. The directory stays if something in it
+    /// could not be read. Returns a warning if it has entries that are not files. The caller holds
+    /// the candidate's lock.
     pub fn bring_back(&self, candidate: CandidateRef<'_>) -> Result<Option<String>> {
         let has_ended = candidate.record()?.state != State::Running;
         self.take_over(candidate, has_ended)
@@ -261,7 +262,7 @@ impl Session {
         Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
     }
 
-    /// Calls `work` with what a capture reads, and with true if the worktree exists.
+    /// Calls `work` with the source of a capture, and with true if the worktree exists.
     fn with_source<T>(
         &self,
         candidate: CandidateRef<'_>,
@@ -339,7 +340,8 @@ impl Session {
         let commit = capture::store(&self.repo, source, &snapshot, &refname, &message, times)?;
         let capture = Capture { commit, tree, iteration };
         self.store.record_event(&candidate.run.run, &event(candidate, &capture, blast, words))?;
-        // This comes last: while the patch is missing, the next capture makes up for it and for the event.
+        // The patch is written last. While it is missing, the next capture writes the patch and the
+        // event.
         atomic::write(&candidate.directory().patch(), &patch.bytes)?;
         let damage = trees::damage(&self.repo, base, &tree);
         let problem = damage.map(|damage| problem_of(&record, &damage));

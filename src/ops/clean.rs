@@ -68,7 +68,8 @@ pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
 pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let removal = begin_removal(session, candidate, false)?;
     removal.captured.iter().for_each(|captured| session.print_omissions(captured));
-    // Not earlier: after a refusal, a person may go on in the old worktree.
+    // The record changes only now: if the removal was refused, a person may go on in the old
+    // worktree.
     let mut record = candidate.record()?;
     record.begin_remaking();
     session.store.save_candidate(&record)?;
@@ -126,9 +127,9 @@ pub fn remove_all(
     begun.into_iter().map(finish).collect()
 }
 
-/// Begins a removal for [`remove`]: captures the worktree unless `discard` is true, asks the hook
-/// `before-clean`, and moves the worktree and its administrative entry into the trash, so that a kill cannot
-/// leave a half-deleted worktree behind. If the capture fails, the hook is not asked.
+/// Begins a removal for [`remove`]. Captures the worktree unless `discard` is true. Asks the hook
+/// `before-clean`, but not if the capture fails. Then moves the worktree and its administrative
+/// entry into the trash, so that a kill cannot leave a half-deleted worktree behind.
 fn begin_removal<'a>(
     session: &Session,
     candidate: CandidateRef<'a>,
@@ -338,8 +339,11 @@ fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Res
     Err(Error::no(what).hint("switch to another branch there"))
 }
 
-/// True if a candidate's worktree has expired: it exists, it is neither marked as kept nor locked by a
-/// person, no command runs in it, and its last activity is older than `[retention]` allows.
+/// True if a candidate's worktree has expired:
+/// * it exists;
+/// * it is neither marked as kept nor locked by a person;
+/// * no command runs in it;
+/// * its last activity is older than `[retention]` allows.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
     let record = candidate.record()?;

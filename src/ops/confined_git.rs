@@ -18,10 +18,12 @@ pub fn confine_filters(repo: &Repo) {
     });
 }
 
-/// A world for our own git process that writes to a worktree where an attempt's command has run, and to the
-/// directory of the index. Its filters write to their stores. `None` if no world can be made on this system. The
-/// world is then not needed, because attempts run under Landlock, which keeps an attempt out of another worktree
-/// even if it has an open descriptor of a directory of that worktree.
+/// A world for our own git process that writes to a worktree where an attempt's command has run,
+/// and to the directory of the index. Its filters write to their stores.
+///
+/// `None` if no world can be made on this system. The world is then not needed, because attempts
+/// run under Landlock. Landlock keeps an attempt out of another worktree, even if the attempt has
+/// an open descriptor of a directory there.
 pub fn world_of_git(store: &Store, worktree: &Path, index: &Path) -> Option<WorldSpec> {
     if probe::guard_refusal().is_some() {
         return None;

@@ -53,8 +53,8 @@ pub fn hint(candidate: CandidateRef<'_>) -> String {
     )
 }
 
-/// The hint how to have a failed attempt judged whose files are right, such as one of a program that exits
-/// non-zero because it could not fix everything.
+/// The hint that tells how to have a failed attempt judged whose files are right. For example, a
+/// program may exit non-zero because it could not fix everything.
 pub fn acceptance_hint(address: &str) -> String {
     format!("if its files are right as they are, `git frites retry {address} -- true` accepts them")
 }

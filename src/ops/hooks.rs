@@ -1,9 +1,10 @@
-//! Hooks of git-frites (`hooks.*`), not of git: user commands that run at certain events, with a JSON
-//! document on their standard input. Only the user's own configuration can set them, not `.frites.toml`.
+//! Hooks of git-frites (`hooks.*`), not of git: user commands that run at certain events, with a
+//! JSON document on their standard input. Only the user's own configuration can set them, not
+//! `.frites.toml`.
 //!
-//! Their logs are in the run's directory, not in a candidate's. If an ancestor process of git-frites writes
-//! to a candidate's log, git-frites concludes that an attempt called it; but a git-frites command in a hook
-//! counts as the user's.
+//! Their logs are in the run's directory, not in a candidate's. If an ancestor process of
+//! git-frites writes to a candidate's log, git-frites concludes that an attempt called it. But a
+//! git-frites command in a hook counts as the user's.
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -137,8 +138,8 @@ fn run_hook(
     let mut variables = vec![(env::HOOK, format!("{around} {hook}").trim().to_owned())];
     variables.push((env::RUN, run.to_string()));
     variables.extend(candidate.map(|name| (env::CANDIDATE, name.to_string())));
-    // A hook does not get the variables of an attempt, except `FRITES_DEPTH`: git-frites in the hook of a
-    // nested git-frites is nested as deeply, and `limits.nesting` applies to it.
+    // A hook does not get the variables of an attempt, except `FRITES_DEPTH`. The hook of a nested
+    // git-frites is nested as deeply as that git-frites, and `limits.nesting` applies to it.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let job = Job {
         argv: &argv,

@@ -159,8 +159,8 @@ fn may_hold_attempts(mirror: &Path) -> bool {
     is_for_attempts && states.iter().any(|state| mirror.join(state).exists())
 }
 
-/// True if the mirror has a candidate that was not cleaned. A candidate is cleaned once its capture is pushed,
-/// so the capture of a candidate that was not cleaned may be the only copy of the attempt.
+/// True if the mirror has a candidate that was not cleaned. A candidate is cleaned once its capture
+/// is pushed. Until then, the capture may be the only copy of the attempt.
 fn holds_attempt(mirror: &Path) -> Result<bool> {
     let Ok(repo) = Repo::open(mirror) else { return Ok(may_hold_attempts(mirror)) };
     let store = Store::of(&Arc::new(repo));

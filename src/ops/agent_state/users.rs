@@ -62,8 +62,8 @@ impl UsersState {
         files_in(self.directory(state), state.paths_of_logins())
     }
 
-    /// The user's files with logins whose tokens git-frites may take over from the attempt's agent with these
-    /// state variables.
+    /// The user's login files into which git-frites may write tokens from the attempt's agent.
+    /// `variables` are the environment variables that name the agent's state directories.
     pub fn refreshed_logins(&self, variables: &[String]) -> Vec<PathBuf> {
         let states = BUILT_IN.iter().flat_map(|agent| agent.state);
         let states = states.filter(|state| variables.iter().any(|name| name == state.variable));
@@ -72,9 +72,10 @@ impl UsersState {
         refreshed.map(|((file, _), _)| file).collect()
     }
 
-    /// The files with the logins of all built-in agents, in the words of `sandbox.hide`: at their usual places,
-    /// where the environment says, and where it said when an attempt had refreshed one. A refreshed login has tokens that an attempt wrote, so judged code must
-    /// not read it.
+    /// The login files of all built-in agents, in the words of `sandbox.hide`. They are at their
+    /// usual places, and where the environment says. A login that an attempt has refreshed is
+    /// included even if the environment has changed since. It has tokens that an attempt wrote, so
+    /// judged code must not read it.
     pub fn login_files(&self, session: &Session) -> Vec<String> {
         let states = || BUILT_IN.iter().flat_map(|agent| agent.state);
         let usual = states()

@@ -44,8 +44,9 @@ pub struct Guard {
     /// The user's directories over which each candidate has its own layers. The candidate's commands write to
     /// these layers. Empty if the commands of all candidates write to the user's own files.
     private: Vec<PathBuf>,
-    /// The layers of the files that were downloaded while the base was judged, which are between the private
-    /// layers and the user's files; and the lock that keeps other processes from removing them.
+    /// The layers with the files that were downloaded while the base was judged, and the lock that
+    /// keeps other processes from removing them. They are between the private layers and the user's
+    /// files.
     downloads: Option<(PathBuf, Lock)>,
     access: AttemptAccess,
 }
@@ -86,8 +87,9 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
     }
 }
 
-/// As [`choose`], for candidates with this base. If candidates have layers of their own, the downloads from
-/// judging the base, or else its nearest ancestor with kept layers, are put below these layers.
+/// As [`choose`], for candidates with this base. If candidates have layers of their own, downloads
+/// are put below these layers. They are from judging the base, or else its nearest ancestor with
+/// kept layers.
 pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     let mut guard = choose(session)?;
     if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
@@ -161,8 +163,8 @@ impl Guard {
         Ok(Ok(Guard { writable, private, downloads: None, access }))
     }
 
-    /// The guard by Landlock alone, for a system that allows no world for this `reason`. If Landlock is
-    /// missing as well, returns both reasons.
+    /// The guard by Landlock alone, for a system that allows no world. `reason` says why it allows
+    /// none. If Landlock is missing as well, returns both reasons.
     fn landlocked(
         session: &Session,
         opened: Vec<PathBuf>,

@@ -1,8 +1,11 @@
-//! The trees of a candidate's second judging. The first tree has the candidate's source, documents and lists of
-//! dependencies, and all other files as in the base. Each further tree also has a combination of the doubtful
-//! files. A changed file is doubtful if it decides which commands run, or if it is not known what its change
-//! does: the file is neither source, a document, a list of dependencies nor a test, or its mode changes. A new
-//! file is not doubtful if it can only be the setting of a tool.
+//! The trees of a candidate's second judging. The first tree has the candidate's source, documents
+//! and lists of dependencies, and all other files as in the base. Each further tree also has a
+//! combination of the doubtful files.
+//!
+//! A changed file is doubtful if it decides which commands run, or if the effect of its change is
+//! not known. The effect is not known if the file is neither source, a document, a list of
+//! dependencies nor a test, or if its mode changes. A new file is not doubtful if it can only be
+//! the setting of a tool.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
@@ -234,11 +237,13 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(choices)
     }
 
-    /// Keeps source files that contain tests and that were only moved, because moving them adds or removes no
-    /// test. This is certain only in a language whose modules name the files with tests; in other languages, a
-    /// test runner searches certain directories. A moved file is not kept if the second judging would take out
-    /// the whole file at its new path, for example because the new path is that of a test. If two old files have
-    /// the same text, a new file counts as the new place of only one of them.
+    /// Keeps source files that contain tests and that were only moved, because moving them adds or
+    /// removes no test. This is certain only in a language whose modules name the files with tests.
+    /// In other languages, a test runner searches certain directories.
+    ///
+    /// A moved file is not kept if the second judging would take out the whole file at its new
+    /// path, e.g. because that path is a test's. If two old files have the same text, a new file
+    /// counts as the new place of only one of them.
     fn keep_moved(&mut self) {
         let gone = self.changes.iter().filter(|file| file.after.bytes().is_none());
         for gone in gone.filter(|file| tests_are_named_by_modules(&file.path.lossy())) {
@@ -288,9 +293,11 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(())
     }
 
-    /// Marks a changed manifest or lock file to be put back in four cases: tests read it as data; it takes a
-    /// package from a directory of the tree, and the base's file does not; it changes the origin of a package; or
-    /// it drops a package that is then found in a directory of the tree.
+    /// Marks a changed manifest or lock file to be put back in four cases:
+    /// * tests read it as data;
+    /// * it takes a package from a directory of the tree, and the base's file does not;
+    /// * it changes the origin of a package;
+    /// * it drops a package that is then found in a directory of the tree.
     fn put_redirected_back(&mut self) -> Result<()> {
         let Choices { changes, project, .. } = *self;
         let paths: Vec<String> = changes.iter().map(|file| file.path.lossy()).collect();

@@ -1,12 +1,14 @@
-//! Confirms claims. A claim is the result of commands that ran over the base's layers. To confirm it, the
-//! commands run again in a plain directory without build outputs.
+//! Confirms claims. A claim is a result that decides nothing until it is confirmed. There are two
+//! kinds:
+//! * A result over the base's layers. A stale output can make a broken tree pass or a correct tree
+//!   fail. An overlay can make a correct tree fail. To confirm such a result, the commands run
+//!   again in a plain directory without build outputs.
+//! * The pass of a candidate that adds tests, because the added tests could change how other tests
+//!   run. To confirm it, the candidate is judged without its added tests.
 //!
-//! A stale output can make a broken tree pass or a correct tree fail; an overlay can make a correct tree
-//! fail. So claims only decide which tree is judged first, and which results are shown before the
-//! confirmation. Every result on which the recommendation depends is found again without outputs and without
-//! an overlay, so claims never change the recommendation. The pass of a candidate that adds tests is also a
-//! claim, because the added tests could change how other tests run. Such a candidate is judged without its
-//! added tests only if the recommendation depends on its pass.
+//! Claims only decide which tree is judged first, and which results are shown before the
+//! confirmation. Every claim on which the recommendation depends is confirmed, so claims never
+//! change the recommendation.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -49,8 +51,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims whose confirmed results could change the recommendation by these rules, as long
-/// as no claim counts.
+/// The entries with claims that could change the recommendation by these rules once they are
+/// confirmed. Until then, no claim counts.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());
@@ -288,9 +290,9 @@ pub(super) mod tests {
     /// The outcomes of two commands.
     pub type Ends = [Outcome; 2];
 
-    /// A tree that can be judged. In `over_layers` and in `cold`, the first item has the outcomes of the
-    /// commands on the tree itself, and the second item has the outcomes on the tree with the base's tests
-    /// put back.
+    /// A tree that can be judged. `over_layers` and `cold` have two items each. The first has the
+    /// outcomes of the commands on the tree itself. The second has those on the tree with the
+    /// base's tests put back.
     #[derive(Clone, Debug)]
     pub struct Judgeable {
         pub lines: u64,
@@ -495,9 +497,11 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The recommendation is the same as if everything were judged without layers and without added
-        /// tests. It depends neither on outcomes over the base's layers, nor on outcomes of a base over its
-        /// ancestor's layers, nor on candidates that pass only with their added tests.
+        /// The recommendation is the same as if everything were judged without layers and without
+        /// added tests. It does not depend on:
+        /// * outcomes over the base's layers;
+        /// * outcomes of a base over its ancestor's layers;
+        /// * candidates that pass only with their added tests.
         #[test]
         fn claims_never_change_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),

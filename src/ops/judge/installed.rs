@@ -1,6 +1,7 @@
-//! Checks before judging whether dependencies are installed. Without them, the commands would fail on every judged
-//! tree, and no candidate would be the cause: the Python module that a detected command starts (`python3 -m pytest`),
-//! and directories of dependencies that exist only in the user's checkout.
+//! Checks before judging whether dependencies are installed. Without them, the commands would fail
+//! on every judged tree, and no candidate would be the cause. Two kinds are checked:
+//! * the Python module that a detected command starts (`python3 -m pytest`);
+//! * directories of dependencies that exist only in the user's checkout.
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! Overrules passes that do not count. A pass does not count if its report lacks tests of the base or names
-//! failing tests that do not fail on the base, or if a command rewrote a test of the base or a file that decides
-//! which commands run.
+//! Overrules passes that do not count. A pass does not count in these cases:
+//! * its report lacks tests of the base;
+//! * its report names failing tests that do not fail on the base;
+//! * a command rewrote a test of the base, or a file that decides which commands run.
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::put_back::decides_by_being_there;
 use crate::ecosystems::touched::is_test_path;
@@ -35,9 +36,9 @@ pub fn overrule(
     Ok(found)
 }
 
-/// If a command rewrote a test of the commit `base`, or a file of `base` that decides which commands run,
-/// changes the pass in these results to `CannotTell`. A file that was also rewritten when the base was judged
-/// is ignored. Returns true if the results were changed.
+/// Changes the pass in these results to `CannotTell` if a command rewrote a test of the commit
+/// `base`, or a file of `base` that decides which commands run. Ignores a file that was also
+/// rewritten when the base was judged. Returns true if the results were changed.
 pub fn overrule_results(
     repo: &Repo,
     base: &Oid,

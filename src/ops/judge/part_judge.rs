@@ -44,9 +44,10 @@ pub struct PartJudge<'a> {
     pub options: JudgeOptions,
 }
 
-/// Judges only these candidates of a run, and stores their outcomes; if one passed, also that of the base.
-/// Other processes may judge other candidates at the same time. Does not decide; [`super::replay`] does that.
-/// Returns the outcomes as they are after a comparison with the base's results.
+/// Judges only these candidates of a run, and stores their outcomes. If one passed, also judges the
+/// base, unless its results are known. Other processes may judge other candidates at the same time.
+/// Does not decide; [`super::replay`] does that. Returns the outcomes as they are after a
+/// comparison with the base's results.
 pub fn judge_some(
     session: &Session,
     run: &Run,

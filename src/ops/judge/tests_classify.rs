@@ -14,11 +14,13 @@ use crate::model::changed_file::ChangedFile;
 use crate::ops::judge::base_tests::Choices;
 use crate::ops::judge::changed_file::changed_file;
 
-/// Reads revisions of the repository `$CLASSIFY_REPOSITORY` from the file `$CLASSIFY_REVISIONS`, and writes a
-/// line for each to `$CLASSIFY_LINES`. The line has the revision, the number of its changed files, the number
-/// of test files among them, how the revision is judged, and the number of files that are not kept. Then it
-/// has the paths of three kinds of these files: those that are neither source nor tests, those that decide
-/// which commands run, and those that cannot be put back by themselves.
+/// Reads revisions of the repository `$CLASSIFY_REPOSITORY` from the file `$CLASSIFY_REVISIONS`,
+/// and writes a line for each to `$CLASSIFY_LINES`. The line has, in this order:
+/// * the revision, the number of its changed files, and the number of test files among them;
+/// * how the revision is judged, and the number of files that are not kept;
+/// * the paths of those of these files that are neither source nor tests;
+/// * the paths of those that decide which commands run;
+/// * the paths of those that cannot be put back by themselves.
 #[test]
 #[ignore = "it needs a repository of another project: eval/classify.sh"]
 fn commits_of_another_project_are_classified() {

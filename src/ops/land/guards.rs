@@ -48,12 +48,15 @@ pub fn refuse_overwrite(
     .hint(hint))
 }
 
-/// A git hook in the user's checkout, or a link to hooks, that differs between the tree `from` and another. git
-/// would run the attempt's version of the hook with the user's permissions. Hooks are in the checkout if
-/// `core.hooksPath` leads to a directory in it, or if a hook is a link to a file of the checkout. If the
-/// directory is not tracked, a tool such as husky has generated its files, which run hooks in the parent
-/// directory. Then the files of the parent directory are compared. `changes` compares the trees; it is called
-/// only if there are such hooks.
+/// A changed git hook: a hook in the user's checkout, or a link to hooks, that differs between the
+/// tree `from` and another. git would run the attempt's version with the user's permissions.
+///
+/// Hooks are in the checkout if `core.hooksPath` leads to a directory in it, or if a hook is a link
+/// to a file of the checkout. If that directory is not tracked, a tool such as husky has generated
+/// its files, which run hooks in the parent directory. Then the files of the parent directory are
+/// compared.
+///
+/// `changes` compares the trees. It is called only if there are such hooks.
 pub fn changed_hook(
     session: &Session,
     from: &Oid,
@@ -80,9 +83,9 @@ pub fn changed_hook(
     Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
 }
 
-/// The name of a setting of git, and the quoted path of a changed file that it names. The settings are those that
-/// a commit in the user's name with `git` obeys. So those count that only the user's checkout or this process has
-/// (`config.worktree`, `git -c`).
+/// A setting of git that names a changed file: its name, and the quoted path of the file. The
+/// settings are those that `git` obeys when it commits in the user's name. They include settings
+/// that only the user's checkout or this process has (`config.worktree`, `git -c`).
 fn changed_setting(
     session: &Session,
     git: &Git,
@@ -123,9 +126,9 @@ fn is_below(path: &Path, named: &[PathBuf], root: &Path) -> bool {
     named.iter().any(|named| named != root && named.starts_with(root) && path.starts_with(named))
 }
 
-/// Fails if `tree`, which is to be committed in the user's name with `git`, has a file that a setting of git names
-/// in another version than the commit of the user's checkout. Such a commit is made beside the checkout, with the
-/// files of `tree` for hooks: git would start the programs of an attempt there.
+/// Fails if a setting of git names a file that differs between `tree` and the commit of the user's
+/// checkout. `tree` is to be committed in the user's name with `git`, beside the checkout. Hooks
+/// then see the files of `tree`, so git would start the programs of an attempt.
 pub fn refuse_changed_settings(session: &Session, git: &Git, tree: &Oid) -> Result<()> {
     let Some(head) = session.repo.head() else { return Ok(()) };
     let changes = diff::since(&session.repo, &head, tree).changes()?;

@@ -76,7 +76,8 @@ impl Plan {
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
-            // The target may have got the same change to its tests, so its own second judging counts.
+            // The target may have the same change to its tests, so the second judging on the target
+            // counts.
             let flags = verdict.entry(&self.candidate).map(|entry| entry.flags.as_slice());
             let flags = flags.unwrap_or_default();
             let changes_tests = second.as_ref().is_some_and(|second| second.may_drop_tests(flags));
@@ -104,13 +105,16 @@ impl Plan {
         }
     }
 
-    /// Judges a tree that may land on the target, and overrules a pass that does not count. `changes_tests` is
-    /// true if the candidate changes tests and the tree is judged once more, with the target's tests.
+    /// Judges a tree that may land on the target, and overrules a pass that does not count.
+    /// `changes_tests` is true if the candidate changes tests and the tree is judged once more,
+    /// with the target's tests.
     ///
-    /// The target may have tests that the run's base lacks: a change from that base to the target that changes more
-    /// than source would be judged a second time, too. If tests of the run's base are missing, the target may
-    /// also have dropped them. In both cases the target is judged, too, and its tests count instead, if it has a
-    /// report.
+    /// The run's base may not have the same tests as the target. There are two signs:
+    /// * The target has changed more than source since the base. It may have more tests.
+    /// * Tests of the base are missing in the results. The target may have dropped them.
+    ///
+    /// In both cases the target is judged, too. If it has a report, its tests count in place of the
+    /// base's.
     fn judge_on_target(
         &mut self,
         session: &Session,

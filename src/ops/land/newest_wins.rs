@@ -83,9 +83,10 @@ pub const WHY_REFUSED: &str = "newest-file-wins takes no side where both sides r
                                that the other renamed, one renamed a directory, or one has a directory or a link in \
                                the place of a file";
 
-/// Resolves every conflict. Returns the merged tree and the choices; `None` if a conflict is about more than one
-/// path, e.g. because both sides renamed a file, or one side has a file where the other has a directory; or if git
-/// has found a rename that [`names_before_renames`] has not.
+/// Resolves every conflict. Returns the merged tree and the choices. `None` in these cases:
+/// * A conflict is about more than one path. For example, both sides renamed a file, or one side
+///   has a file where the other has a directory.
+/// * git has found a rename that [`names_before_renames`] has not.
 ///
 /// Each conflicted file comes from the tree of one side, never from git's attempt to merge it.
 pub fn resolve(

@@ -181,13 +181,13 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// The merge base of the change and the target: `base`, from which the attempt started, or a newer commit
-    /// of the target, if the attempt has merged it itself.
+    /// The merge base of the change and the target: `base`, from which the attempt started, or a
+    /// newer commit of the target, if the attempt has merged it itself.
     ///
-    /// An attempt can record a merge but leave out changes of the other side. With the newer commit as merge
-    /// base, the landing would then revert these changes. So the newer commit is used only if a merge that
-    /// uses it as merge base has the same result as one that uses `base`, except for the files in which the
-    /// latter has conflicts.
+    /// An attempt can record a merge but leave out changes of the other side. With the newer commit
+    /// as merge base, the landing would then revert these changes. So both merge bases are tried.
+    /// The newer commit is used only if both merges have the same result. Files in which the merge
+    /// with `base` has conflicts are not compared.
     pub fn merge_base(
         &self,
         session: &Session,

@@ -235,9 +235,10 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { candidate: owner, ..target })
     }
 
-    /// Fails if the target's checkout has changed since the target was found, if a command has started in it, or
-    /// if a branch without a checkout has got one. The merged tree may have been judged meanwhile. Until the
-    /// result is dropped, no command starts in the worktree of a candidate.
+    /// Fails if the target has changed since it was found: its checkout has changed, a command
+    /// has started in it, or a branch without a checkout has got one. The merged tree may have been
+    /// judged meanwhile. Until the result is dropped, no command starts in the worktree of a
+    /// candidate.
     pub fn require_unchanged(&self, session: &Session, from: &Position) -> Result<Option<Lock>> {
         let owner = self.candidate.as_ref();
         let owner = owner.map(|(run, name)| session.store.candidate(run, name));

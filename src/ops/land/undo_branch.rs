@@ -112,8 +112,8 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
         .hint("undo it there, or switch to another branch there"))
 }
 
-/// Fails if the commit of the landing is also on a branch of a person, for example after a merge, because the
-/// change would stay on that branch. Once the commit is reverted on that branch, the landing can be undone.
+/// Fails if the commit of the landing is also on a branch of a person, e.g. after a merge. The
+/// change would stay on that branch. Once the commit is reverted there, the landing can be undone.
 pub(super) fn refuse_merged(
     session: &Session,
     candidate: &Candidate,

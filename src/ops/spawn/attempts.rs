@@ -197,8 +197,8 @@ impl Attempts<'_> {
         // Even after an error, the watch reports what has changed, because a changed configuration may be the
         // cause of the error.
         let watched = watch.end(session.integrity(), run);
-        // After an error, if a candidate's record still says that its command runs, the run stays marked as active,
-        // so that the next git-frites command recovers it.
+        // After an error, a candidate's record may still say that its command runs. Then the run
+        // stays marked as active, so that the next git-frites command recovers it.
         let done = if results.is_ok() || !store.candidates(run).any(is_running) {
             store.clear_active(&run.run)
         } else {

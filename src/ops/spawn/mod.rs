@@ -101,9 +101,9 @@ pub struct Start {
 }
 
 impl Start {
-    /// The start at a commit that the user named. If an attempt made this commit or one in its history, and no
-    /// branch, tag or remote-tracking branch of the user reaches what the attempt made, the run becomes a child
-    /// of that attempt, as with [`Start::from`].
+    /// The start at a commit that the user named. An attempt may have made this commit, or one in
+    /// its history. If no branch, tag or remote-tracking branch of the user reaches the attempt's
+    /// commit, the run becomes a child of that attempt, as with [`Start::from`].
     pub fn at(session: &Session, revision: &str) -> Result<Start> {
         let base = session.repo.resolve_commit(revision)?;
         let Some((run, name)) = session.store.maker_of(&base)? else {
@@ -166,8 +166,8 @@ fn child_of(
     })
 }
 
-/// New candidates of a run, which may be new, too. The caller keeps the run locked until their commands have
-/// ended.
+/// The new candidates of a run. The run may be new, too. The caller keeps the run locked until
+/// their commands have ended.
 pub struct SpawnedRun {
     /// The run.
     pub run: Run,
@@ -291,8 +291,8 @@ fn make(
     drop(repository);
     let filled = registered.and_then(|registered| {
         let populate = || populate(session, run, names, &registered, preparation);
-        // A worktree that begins with a change from elsewhere needs no uncommitted changes of the user's
-        // checkout, so the user is not told that it lacks them.
+        // If a worktree begins with a change from elsewhere, it needs no uncommitted changes of the
+        // user's checkout. So the user is not told that it lacks them.
         let prepared = match names.iter().any(|name| run.seed(name).is_some()) {
             false => Preparation::beside_look_at_checkout(session, &run.base, populate)?,
             true => populate()?,

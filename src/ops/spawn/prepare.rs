@@ -46,8 +46,8 @@ pub struct Preparation {
     guard: Option<Guard>,
 }
 
-/// A seed of this age is certainly older than the files of a worktree that is made now, even on a file system
-/// that rounds times to two seconds.
+/// The age of a seed that is certainly older than the files of a worktree that is made now. Some
+/// file systems round times to two seconds.
 const SEED_AGE: Duration = Duration::from_secs(4);
 
 /// The result of preparing one worktree.
@@ -189,8 +189,8 @@ impl Preparation {
             prepared.changed = left.changed;
         }
         prepared.has_more = self.setup.is_some() || !given.is_empty();
-        // The record is written also if it is empty: it replaces that of an earlier worktree, and without a record
-        // the seeds would count as lost.
+        // An empty record is written, too. It replaces the record of an earlier worktree. Without a
+        // record, the seeds would count as lost.
         let files = given.into_iter().map(|path| (path.clone(), path.on_disk(&dir)));
         let placed = PlacedSeeds::read(files, &self.known)?;
         write_toml(&candidate.directory().seeds(), &placed)?;

@@ -12,9 +12,10 @@ use crate::ops::confined_git;
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
 
-/// Replaces the files in the candidate's worktree, if there is one, by the files of the tree `wanted`, and
-/// sets the candidate's state and maker to those in `record`. Captures the worktree before and after. Fails
-/// if this would overwrite files that no capture has. The caller holds the run's lock.
+/// Replaces the files in the candidate's worktree by the files of the tree `wanted`, if there is a
+/// worktree. Sets the candidate's state and maker to those in `record`. Captures the worktree
+/// before and after. Fails if this would overwrite files that no capture has. The caller holds the
+/// run's lock.
 pub fn put_back(
     session: &Session,
     candidate: CandidateRef<'_>,

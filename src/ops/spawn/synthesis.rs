@@ -205,7 +205,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
-/// The first free name of a synthesis: there is one more than candidates.
+/// The first free name of a synthesis. One name more than the run has candidates is tried, so one
+/// of them is free.
 fn next_name(run: &Run) -> Result<Name> {
     let mut names = (1..=run.candidates.len() + 1)
         .map(|n| format!("synthesis-{n}").parse::<Name>().expect("the name is valid"));

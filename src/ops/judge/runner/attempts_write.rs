@@ -16,9 +16,9 @@ use crate::oracle::sealed::SealedCheckouts;
 use crate::oracle::sealed::machine_paths::TEMPORARY;
 use crate::store::records::read_toml;
 
-/// The paths that the run's attempts could write to, and that the commands can read or get copies of. The
-/// commands get copies of these seeds. In the world of `sealed`, they see only a part of the machine; `None`
-/// if they run in another world, where they see everything.
+/// The paths that the run's attempts could write to, and that the commands can read or get copies
+/// of. The commands get copies of `seeds`. In the world of `sealed`, they see only a part of the
+/// machine. With `None`, they run in another world, where they see everything.
 pub(super) fn attempts_write(
     session: &Session,
     run: &Run,

@@ -181,8 +181,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// If a command could not write to a directory or could not see a hidden file, prints a hint that tells
-    /// the user how to allow that. Prints only one hint per path.
+    /// If a command could not write to a directory, or could not see a hidden file, prints a hint
+    /// how to allow that. Prints only one hint per path.
     fn hint_at_obstacle(&self, result: &StageResult) {
         let (path, hint) = match &result.obstacle {
             Some(Obstacle::Write { directory }) => {

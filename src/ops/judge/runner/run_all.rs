@@ -105,8 +105,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// If the settings ask for it, takes the tests of the candidates that passed, and judges them on the
-    /// other candidates and on the base, or on the base alone.
+    /// Judges the tests of the candidates that passed, if the settings ask for it: on the other
+    /// candidates and on the base, or on the base alone.
     fn judge_their_tests(
         &self,
         entries: &mut [Entry],
@@ -170,9 +170,9 @@ impl OracleRunner<'_> {
         Ok(Some(base))
     }
 
-    /// If the base passes now, but its layers are from a judging in which it failed or had more tests, drops these
-    /// layers: while they exist, no new ones are kept. Also forgets the pass, so that the next judging judges the
-    /// base again and keeps new layers.
+    /// Drops the base's layers if the base passes now, but failed or had more tests in the judging
+    /// that wrote them. While these layers exist, no new ones are kept. Also forgets the pass, so
+    /// that the next judging judges the base again and keeps new layers.
     fn drop_old_layers(&self, tree: &Oid, results: &Results) -> Result<()> {
         let Some(layered) = &self.layered else { return Ok(()) };
         let Some(layers) = layered.layers() else { return Ok(()) };
@@ -269,8 +269,8 @@ impl OracleRunner<'_> {
         self.layers().is_some_and(|layers| layers.has_traces())
     }
 
-    /// Runs the oracle without the base's layers on the entries with claims on which the recommendation
-    /// depends, and on entries that probably failed because of the overlay.
+    /// Runs the oracle without the base's layers on two kinds of entries: those with claims on
+    /// which the recommendation depends, and those that probably failed because of the overlay.
     fn confirm(
         &self,
         entries: &mut [Entry],

@@ -138,8 +138,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Checks the tree out, unless it was checked out when it was prepared. If it was checked out over the
-    /// base's outputs, and it has turned out since then that outputs do not save time, checks it out again
+    /// Checks the tree out, unless it was checked out when it was prepared. If it was checked out
+    /// over the base's outputs, but outputs have turned out to save no time, checks it out again
     /// without them.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;

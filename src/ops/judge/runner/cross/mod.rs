@@ -1,5 +1,5 @@
-//! Takes the tests of each candidate that passed, and judges them on the other candidates and on the base. Or only on
-//! the base, where they should fail (red to green).
+//! Judges the tests of each candidate that passed: on the other candidates and on the base, or only
+//! on the base, where they should fail (red to green).
 mod matrix;
 mod overlay;
 
@@ -184,9 +184,10 @@ impl Crossing<'_, '_> {
         })
     }
 
-    /// Marks the authors whose files cannot be combined with those of others: another author has a different
-    /// file with the same path or a test with the same name, both change test files of the base, or a file
-    /// decides how all tests run.
+    /// Marks the authors whose files cannot be combined with those of others:
+    /// * another author has a different file with the same path, or a test with the same name;
+    /// * both change test files of the base;
+    /// * a file decides how all tests run.
     fn set_apart(&self, authors: &mut [Author]) -> Result<()> {
         let OracleRunner { session, run, terms, .. } = self.runner;
         let source = &terms.settings.source;
