@@ -79,8 +79,8 @@ pub struct BaseTestsResult {
     pub results: Results,
 }
 
-/// A tree with the source of a candidate, and in addition some of its files that are not source, or that
-/// decide which commands run.
+/// A tree with the source of a candidate, and some of its other files: files that are not source,
+/// or that decide which commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
     /// The paths of the files that are added to the source, separated by `, `.

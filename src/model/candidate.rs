@@ -151,7 +151,6 @@ pub struct Candidate {
     pub landing_commit: Option<Oid>,
     /// The branch of `landing_commit`.
     pub landing_branch: Option<RefName>,
-    /// The end of the command.
     #[serde(flatten)]
     pub end: CommandEnd,
     /// The reason why the command could not start, or a description of `state`.

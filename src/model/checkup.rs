@@ -36,7 +36,6 @@ pub struct Finding {
 /// A command that would judge, and the programs it needs that are not installed.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
-    /// The command.
     #[serde(flatten)]
     pub command: OracleCommand,
     /// The missing programs, and the missing module of an interpreter: `python3 -m pytest`.
@@ -65,7 +64,6 @@ impl StartOutputs {
 /// The findings about a repository.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectCheckup {
-    /// The findings.
     pub findings: Vec<Finding>,
     /// The kind of world in which commands would run, i.e. how they would be confined; `None` if the system
     /// cannot make the configured world.

@@ -193,9 +193,9 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     words
 }
 
-/// An author, and the names of those of its tests that fail on the base, pass on the author, and
-/// fail on this candidate. Returns the first author that has such tests. They may show that the
-/// candidate leaves out a part of the change, even if no third candidate passes them.
+/// The first author with tests that fail on the base, pass on the author, and fail on this
+/// candidate. Also returns the names of these tests. They may show that the candidate leaves out a
+/// part of the change, even if no third candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
     let name = judged_as(of, entries);
     let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));

@@ -999,8 +999,8 @@ mod tests {
             }
         }
 
-        /// A candidate that `undecided` leaves out could not have been recommended, in whatever
-        /// order the commands end and however many run at once.
+        /// A candidate that `undecided` leaves out could not have been recommended. The order in
+        /// which the commands end, and how many run at once, make no difference.
         #[test]
         fn stopping_early_recommends_what_a_full_run_does(
             raw in prop::collection::vec(

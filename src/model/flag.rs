@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::count::some_of;
 use crate::model::path::quoted;
 
-/// A change that a reviewer should look at: a change to the commands or tests by which the candidate is
-/// judged, or a change that a patch does not show well.
+/// A change that a reviewer should look at. It changes the commands or tests by which the candidate
+/// is judged, or a patch does not show it well.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flag {
     /// The kind of change.
@@ -36,7 +36,7 @@ pub enum FlagKind {
     TestsRewritten,
     /// The candidate adds a file that git ignores, such as build output, or an ignored directory.
     IgnoredAdded,
-    /// The candidate has a link that leads out of the checkout, to files that are not in the tree
+    /// The candidate has a link that leads out of the checkout. The files there are not in the tree
     /// and do not land.
     LinksOutside,
     /// The candidate adds a file that git counts as binary.

@@ -164,9 +164,10 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
 /// count: the tests of a test runner print failures that are none. The failures in a report file do
 /// not count here either, because they count where the file is read.
 ///
-/// Tests that also pass do not count, because they may have run again. There is one exception. If
-/// the base has several tests of one name, the pass may be that of another test. Then only as many
-/// are left out as ran more often than the names of the base tell, even in a report file.
+/// Tests that also pass do not count, because they may have run again. There is one exception, even
+/// for a report file. If the base has several tests of one name, the pass may be that of another
+/// test. Then only the tests that ran again are left out. Their number is the number of repeats
+/// that the base does not have.
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
     if of_base.is_none() && !base.results.passed() {

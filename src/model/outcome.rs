@@ -179,8 +179,8 @@ pub enum Obstacle {
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
-    /// A command rewrote a test of the base, or a file that decides which commands run, but did not do so
-    /// on the base.
+    /// A command rewrote a test of the base, or a file that decides which commands run. It did not
+    /// do so on the base.
     Rewritten {
         /// The file's path.
         file: String,
@@ -398,9 +398,9 @@ impl Results {
         self.passed() && self.0.iter().all(|result| result.earlier.is_empty())
     }
 
-    /// True for a pass that depended only on the tree, so that a later judging may use it. If in an earlier
-    /// try a program was missing, or the command was killed or exceeded a time limit, the machine may have
-    /// been the cause.
+    /// True for a pass that depended only on the tree, so that a later judging may use it. The
+    /// machine may have been the cause of an earlier failed try: a program was missing, or the
+    /// command was killed or exceeded a time limit. Then the pass is not used later.
     pub fn is_lasting_pass(&self) -> bool {
         let mut earlier = self.0.iter().flat_map(|r| &r.earlier).map(|attempt| &attempt.outcome);
         self.0.iter().all(|r| r.outcome.passed())

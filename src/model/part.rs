@@ -47,7 +47,6 @@ impl FromStr for Part {
 pub struct SharedTerms {
     /// The record's format.
     pub version: u32,
-    /// The run.
     pub run: Name,
     /// The run's base.
     pub base: Oid,
@@ -57,9 +56,7 @@ pub struct SharedTerms {
     pub round: u32,
     /// The time limit of each command, in milliseconds.
     pub timeout_ms: u64,
-    /// The seeds.
     pub seeds: SharedSeeds,
-    /// The settings.
     #[serde(rename = "terms")]
     pub settings: JudgeSettings,
     /// The commands, in order.
@@ -154,7 +151,6 @@ pub struct Machine {
 pub struct PartOutcome {
     /// The record's format.
     pub version: u32,
-    /// The run.
     pub run: Name,
     /// The run's base.
     pub base: Oid,
@@ -176,7 +172,6 @@ pub struct PartOutcome {
 }
 
 impl PartOutcome {
-    /// The part.
     pub fn part(&self) -> Part {
         self.candidate.as_ref().map_or(Part::Base, |entry| Part::Candidate(entry.candidate.clone()))
     }

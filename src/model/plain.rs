@@ -34,8 +34,8 @@ pub fn cut(line: &str, most: usize) -> String {
     }
 }
 
-/// A line as a terminal would finally show it. A carriage return begins the line again, a tab becomes
-/// blanks, and escape sequences, other control characters and hidden characters are left out.
+/// A line as a terminal would finally show it. A carriage return begins the line again, and a tab
+/// becomes blanks. Escape sequences, other control characters and hidden characters are left out.
 pub fn line(text: &str) -> String {
     let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
     let mut plain = String::new();

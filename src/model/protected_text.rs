@@ -5,8 +5,8 @@ use std::collections::HashSet;
 /// lines are too common.
 const SHORTEST_LINE: usize = 8;
 
-/// If a line of a log and a line of a file share this number of characters in a row, the log shows
-/// text of the file. Spaces do not count. A shorter line of a file is searched for as a whole.
+/// A line of a log shows text of a file if it shares this number of characters in a row with a line
+/// of the file. Spaces do not count. A shorter line of a file is searched for as a whole.
 const RUN: usize = 16;
 
 /// For each line of a log: true if it shows distinctive text of these files. Test runners indent, number,

@@ -148,14 +148,13 @@ impl<'a> MakerCounts<'a> {
 }
 
 /// The usable candidates, best first:
-/// 1. Those that passed. Those that also pass with the base's tests come before those that pass
-///    only with their own. Next, those that leave out no tests come first; then clean passes come
-///    before flaky ones.
-/// 2. Those whose test report contradicts an exit code of 0.
-/// 3. Those that were skipped.
-/// 4. Those that failed. Those that got furthest come first. Of these, the ones that leave out no
-///    tests come first, then those with the fewest failing tests.
-/// 5. Those that were not run.
+/// 1. Candidates that passed. They are compared by three facts, in this order: they also pass with
+///    the base's tests, they leave out no tests, their pass is clean and not flaky.
+/// 2. Candidates whose test report contradicts an exit code of 0.
+/// 3. Candidates that were skipped.
+/// 4. Candidates that failed. They are compared by how far they got, then by whether they leave out
+///    no tests, then by the number of their failing tests.
+/// 5. Candidates that were not run.
 pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);

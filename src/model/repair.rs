@@ -45,7 +45,6 @@ pub enum RepairEnd {
 pub struct RepairRound {
     /// The round, from 1.
     pub round: u32,
-    /// The candidate.
     pub candidate: Name,
     /// The iteration that the round made; the previous iteration if the round changed nothing.
     pub iteration: Option<u32>,
@@ -142,8 +141,8 @@ fn progress(entry: &Entry) -> (bool, bool, usize, Reverse<usize>) {
     (entry.usable(), entry.results.passed(), passed, Reverse(failing))
 }
 
-/// The stage whose log shows why a candidate failed, and true if the log is of the second judging, with the
-/// base's tests; `None` if the candidate cannot be repaired.
+/// The stage whose log shows why a candidate failed. The flag is true if the log is of the second
+/// judging, with the base's tests. `None` if the candidate cannot be repaired.
 pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
     if entry.usable() && !entry.skipped() { failure(entry) } else { None }
 }

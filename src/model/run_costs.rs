@@ -1,5 +1,5 @@
-//! The times that a run of the commands takes with the base's build outputs and without them, and
-//! the way that is expected to cost less.
+//! The times that a run of the commands takes, with and without the base's build outputs, and the
+//! choice of the way that is expected to cost less.
 use serde::{Deserialize, Serialize};
 
 /// The times, in seconds, of the first two runs of the commands (with outputs and without) that ended at the

@@ -86,7 +86,6 @@ pub fn programs(line: &str) -> Vec<String> {
 /// A word of a command, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Its text.
     pub text: String,
     /// True if the shell expands the word, so that its value is not `text`.
     pub is_expanded: bool,
@@ -278,8 +277,8 @@ pub fn may_leave_commands_out(line: &str) -> bool {
     false
 }
 
-/// If the tokens begin with an exit that fails (`exit 1`), or with a group in braces that contains one,
-/// returns the number of its tokens.
+/// The number of tokens of an exit that fails (`exit 1`), or of a group in braces that contains
+/// one, if the tokens begin with it.
 fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     let is_word = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.is(text));
     let end = match tokens.first() {

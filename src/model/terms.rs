@@ -20,7 +20,6 @@ use crate::model::world::WorldKind;
 pub struct Terms {
     /// A digest of the seeds; `None` if nothing ran.
     pub seeds: Option<String>,
-    /// The settings.
     #[serde(rename = "terms")]
     pub settings: JudgeSettings,
     /// The commands, in order; empty if there are none to run.
@@ -48,7 +47,6 @@ pub struct JudgeSettings {
     /// The patterns of `oracle.source`, for files that are declared to be source, or not to be.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
-    /// The settings of the commands.
     #[serde(flatten)]
     pub commands: CommandSettings,
     /// True if a renamed file counts as one file, with the lines that differ. Otherwise it
@@ -181,9 +179,10 @@ impl Terms {
         format!("git frites judge {run}{more}{named}{retries}{protected}")
     }
 
-    /// The first difference between these terms and `ours` that matters to a verdict, as a clause about these
-    /// terms. Differences in the ranking, the doubts and the way of counting lines do not matter, because the
-    /// decision takes them into account, or records them. Seeds matter if both are known.
+    /// The first difference between these terms and `ours` that matters to a verdict, as a clause
+    /// about these terms. Differences in the ranking, the doubts and the way of counting lines do
+    /// not matter: the decision takes them into account, or records them. Seeds matter if both are
+    /// known.
     pub fn first_difference(&self, ours: &Terms) -> Option<String> {
         self.different_world(ours)
             .or_else(|| self.different_command(ours))
@@ -274,9 +273,9 @@ impl JudgeSettings {
         ]
     }
 
-    /// The settings that differ from `ours`: their keys, their values here, and their values in `ours`. If
-    /// the candidates were judged in place, nothing could be put back, so settings about putting back do not
-    /// count as a difference.
+    /// The settings that differ from `ours`: their keys, their values here, and their values in
+    /// `ours`. If the candidates were judged in place, nothing could be put back. Then settings
+    /// about putting back do not count as a difference.
     fn differences(&self, ours: &JudgeSettings) -> Vec<(&'static str, String, String)> {
         let puts_back = ["oracle.protect", "oracle.base-tests", "oracle.source"];
         let pairs = self.by_key().into_iter().zip(ours.by_key());

@@ -90,8 +90,8 @@ pub fn body(message: &str) -> Option<&str> {
     Some(body.trim()).filter(|body| !body.is_empty())
 }
 
-/// The paragraphs of a message that git-frites did not write, without its trailers, without lines that look
-/// like our trailers, and without control characters; empty if nothing is left.
+/// The paragraphs of a message that git-frites did not write; empty if nothing is left. The
+/// trailers, lines that look like our trailers, and control characters are left out.
 pub fn paragraphs_without_trailers(message: &str) -> Vec<String> {
     let lines = message.lines().map(plain::line);
     let lines = lines.filter(|line| !line.trim_start().starts_with("Frites-"));

@@ -68,7 +68,6 @@ impl DecisionKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Entry {
-    /// The candidate.
     pub candidate: Name,
     /// The candidate's position in spawn order, the last tie-break.
     pub index: u32,
@@ -116,9 +115,8 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
-    /// The difference between the results over the layers of the base's commands and those in a
-    /// plain directory, and its cause, in words; `None` if there is none. The results in the plain
-    /// directory count.
+    /// If the results over the layers of the base's commands differ from those in a plain
+    /// directory: the difference and its cause, in words. The results in the plain directory count.
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
@@ -275,8 +273,8 @@ impl Entry {
 pub struct Baseline {
     /// The results of the commands, in order.
     pub results: Results,
-    /// True if the results were found with build outputs of an earlier judging, of the base or of its
-    /// ancestor, and not confirmed without them.
+    /// True if the results were found with build outputs of an earlier judging, and not confirmed
+    /// without them. The outputs can be those of the base or of its ancestor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherited: bool,
 }
@@ -303,8 +301,9 @@ impl Baseline {
             && (cold_tests > own || entries.iter().any(|e| e.results.reported_tests() > own))
     }
 
-    /// The command that could not be started on the base, nor on any of the candidates that got as far as
-    /// this command: its outcomes say nothing about the candidates. `None` if no candidate got that far.
+    /// The command that could not be started on the base, nor on any candidate that got as far as
+    /// this command. Its outcomes say nothing about the candidates. `None` if no candidate got that
+    /// far.
     pub fn starts_nowhere(&self, entries: &[Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at().filter(|r| r.outcome.could_not_start())?;
         let all = entries.iter().flat_map(|entry| &entry.results.0);
@@ -327,9 +326,10 @@ impl Baseline {
         candidates.iter().all(|entry| stage(entry) == Some(stopped.stage)).then_some(stopped)
     }
 
-    /// The test command, if it fails on the base and on each of these candidates with the same error line,
-    /// and no test passed anywhere. Unless it timed out or an obstacle is known, that line must name something
-    /// missing. Then the base or the machine is at fault, not the candidates.
+    /// The test command, if the base or the machine is at fault for its failures, not the
+    /// candidates. The command fails on the base and on each of these candidates with the same
+    /// error line, and no test passed anywhere. Unless it timed out or an obstacle is known, that
+    /// line must name something missing.
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;
         let tells = stopped.obstacle.is_some() || stopped.outcome == Outcome::TimedOut;
@@ -368,7 +368,6 @@ impl fmt::Display for OtherPick {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decision {
-    /// The kind of decision.
     pub decision: DecisionKind,
     /// By the kind of decision, the winner, or the closest, the smallest or the best candidate so far; `None`
     /// only for [`DecisionKind::None`].
@@ -446,14 +445,14 @@ pub fn doubt_about_attempts<'a>(
 pub struct Verdict {
     /// The record's format.
     pub version: u32,
-    /// The run.
     pub run: Name,
     /// The run's base.
     pub base: Oid,
     /// The time of the judging.
     pub judged: jiff::Timestamp,
-    /// The number of times that the whole run was judged. Clocks of machines differ, so this number and not
-    /// the time shows which stored outcomes came after the last judging of the whole run.
+    /// The number of times that the whole run was judged. It shows which stored outcomes came after
+    /// the last judging of the whole run. The time cannot show this, because clocks of machines
+    /// differ.
     #[serde(default)]
     pub round: u32,
     /// The terms of the judging. If they have no command, there was nothing to run.
@@ -489,7 +488,6 @@ impl Verdict {
         doubt_about_attempts(&self.candidates)
     }
 
-    /// The entry of a candidate.
     pub fn entry(&self, candidate: &Name) -> Option<&Entry> {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }

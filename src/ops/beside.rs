@@ -9,9 +9,7 @@ use crate::process::work_queue::WorkQueue;
 /// A command that is to run in a candidate's worktree.
 #[derive(Clone)]
 pub struct NextAttempt {
-    /// The candidate.
     pub candidate: Name,
-    /// The candidate's command.
     pub command: CandidateCommand,
     /// True if the command continues the work that earlier commands left in the worktree.
     pub is_further_round: bool,

@@ -243,8 +243,8 @@ pub fn empty_trash(session: &Session, root: &Path) {
     }
 }
 
-/// Takes the run's lock, which cleaning needs, reads the run again, and removes ref locks that a killed git left
-/// on the run's branches. Fails if the run is still at work.
+/// Takes the run's lock, which cleaning needs, and reads the run again. Removes ref locks that a
+/// killed git left on the run's branches. Fails if the run is still at work.
 pub fn lock(session: &Session, run: &Run) -> Result<(Lock, Run)> {
     let locked = session.store.lock_and_read(&run.run)?;
     let branches = format!("{}{run}", refs::ATTEMPT_BRANCHES);

@@ -18,8 +18,8 @@ pub fn confine_filters(repo: &Repo) {
     });
 }
 
-/// A world for our own git process that writes to a worktree where an attempt's command has run,
-/// and to the directory of the index. Its filters write to their stores.
+/// A world for our own git process in a worktree where an attempt's command has run. git can write
+/// to the worktree and to the directory of the index. Its filters can write to their stores.
 ///
 /// `None` if no world can be made on this system. The world is then not needed, because attempts
 /// run under Landlock. Landlock keeps an attempt out of another worktree, even if the attempt has

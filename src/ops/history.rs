@@ -19,7 +19,6 @@ use crate::store::records::{read_toml, write_toml};
 
 /// One capture of a candidate.
 pub struct Iteration {
-    /// The capture.
     pub capture: Capture,
     /// The time of the capture, in seconds since 1970.
     pub time: i64,

@@ -1,6 +1,6 @@
-//! Keeps commits alive while they are judged, by a ref that each judging process makes for a run. No other
-//! ref reaches these commits yet, so without this ref `git repack -ad` or `git gc --prune=now` would delete
-//! them during the judging.
+//! Keeps commits alive while they are judged. For each run, the judging process makes a ref that
+//! reaches these commits. No other ref reaches them yet. So without this ref, `git repack -ad` or
+//! `git gc --prune=now` would delete them during the judging.
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;

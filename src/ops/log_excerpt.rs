@@ -1,5 +1,5 @@
-//! The part of a failed command's output that tells why the command failed. It is shown under the line about
-//! the failure, in reports, and in the prompt of an agent that is to repair the failure.
+//! The part of a failed command's output that tells why the command failed. It is shown under the
+//! line about the failure, in reports, and in the prompt of an agent that is to repair it.
 use std::path::Path;
 
 use crate::model::chatter::last_telling;

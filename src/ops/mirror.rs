@@ -149,8 +149,8 @@ pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
         .collect()
 }
 
-/// True if the mirror is for attempts and contains files or refs of git-frites, so that it may have a capture
-/// or a worktree.
+/// True if the mirror is for attempts and contains files or refs of git-frites. It may then have a
+/// capture or a worktree.
 fn may_hold_attempts(mirror: &Path) -> bool {
     let is_for_attempts = mirror.parent().is_some_and(|directory| {
         tree::path_bytes(directory).ends_with(MirrorUse::Attempts.suffix().as_bytes())

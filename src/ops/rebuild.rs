@@ -65,8 +65,9 @@ fn captures_of(events: &[Event], name: &Name) -> Vec<Oid> {
     captured.collect()
 }
 
-/// Sets a candidate's ref to the newest of these commits whose objects all exist and whose message
-/// says that it is a capture of this candidate. True if the candidate has a capture afterwards.
+/// Sets a candidate's ref to the newest of these commits that is a whole capture of this candidate.
+/// All its objects must exist, and its message must say that it is such a capture. True if the
+/// candidate has a capture afterwards.
 fn restore_capture(store: &Store, candidate: CandidateRef<'_>, commits: &[Oid]) -> Result<bool> {
     let repo = store.repo();
     let name = candidate.capture_ref();

@@ -47,8 +47,8 @@ pub struct Recovery {
     pub refs: Option<RefsOfRuns>,
 }
 
-/// Recovers landings, refs and runs. If there is nothing to recover, only lists the directory and the refs of
-/// runs, and checks for each run whether a process works on it.
+/// Recovers landings, refs and runs. If there is nothing to recover, does only two things: lists
+/// the directory and the refs of runs, and checks for each run whether a process works on it.
 pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // This list is read once: if a run is killed later, the next command recovers it.

@@ -327,9 +327,9 @@ fn with_prompt(
     Ok(command)
 }
 
-/// The command of a round that a person asked for (`git frites retry`). Its prompt has the prompt of
-/// `command`, then why the candidate failed, if that is known, and then the person's words in `more`. If
-/// `command` has no prompt, `more` takes its place.
+/// The command of a round that a person asked for (`git frites retry`). Its prompt has three parts:
+/// the prompt of `command`; why the candidate failed, if that is known; and the person's words in
+/// `more`. If `command` has no prompt, `more` takes its place.
 pub fn by_hand(
     session: &Session,
     candidate: CandidateRef<'_>,

@@ -262,9 +262,9 @@ pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> 
     variables.map(|variable| variable.name).collect()
 }
 
-/// Removes the logins of a candidate's attempt after its command has ended. If an agent has refreshed a login,
-/// and the user's login has not changed since it was copied, puts the new tokens into the user's login. A failure
-/// is only a warning.
+/// Removes the logins of a candidate's attempt after its command has ended. If an agent has
+/// refreshed a login, puts the new tokens into the user's login, unless the user's login has changed
+/// since it was copied. A failure is only a warning.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     match candidate.lock() {
         Ok(_lock) => settle_all(session, candidate, &[Owner::Attempt]),

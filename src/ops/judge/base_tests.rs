@@ -52,10 +52,10 @@ pub fn plan(
 ) -> Result<Option<BaseTestsResult>> {
     let choices = Choices::of(changes, project, mode)?;
     let others = choices.paths(PutBack::is_unknown);
-    // Judge the doubtful files in all combinations. A doubtful file may hide that another doubtful file is
-    // broken, and the base's version of a doubtful file may hide that the source is broken. No line of the base
-    // names a new setting, but a test may find one when it walks a directory. So up to two further trees have
-    // all new settings: one has no doubtful file, and one has all of them.
+    // Judge the doubtful files in all combinations. A doubtful file may hide that another one is
+    // broken. The base's version of a doubtful file may hide that the source is broken. No line of
+    // the base names a new setting, but a test may find one when it walks a directory. So up to two
+    // further trees have all new settings: one has no doubtful file, and one has all of them.
     let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
     let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
@@ -333,8 +333,9 @@ impl<'c, 'p> Choices<'c, 'p> {
         matching.filter(|file| self.all.get(&file.path) == Some(&PutBack::Keep)).collect()
     }
 
-    /// The new files of unknown kind that can only be settings of tools: no line of the base can read them, and
-    /// among the other changed files, only documents and files of this kind may name them.
+    /// The new files of unknown kind that can only be settings of tools. No line of the base can
+    /// read them. Among the other changed files, only documents and files of this kind may name
+    /// them.
     fn new_settings(&self) -> Result<BTreeSet<&'c TreePath>> {
         let Choices { changes, project, .. } = *self;
         let mut found = BTreeSet::new();

@@ -24,8 +24,8 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ContentKind {
     Text,
-    /// git treats the file as binary, because of a NUL or of its attributes, but a compiler or a package
-    /// manager reads it as text.
+    /// git treats the file as binary, because of a NUL or of its attributes. But a compiler or a
+    /// package manager reads it as text.
     BinaryThatToolsRead,
     NotRead,
 }

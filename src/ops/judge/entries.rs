@@ -315,7 +315,7 @@ pub fn set_agreement_of_judged(session: &Session, run: &Run, entries: &mut [Entr
     Ok(())
 }
 
-/// Gives each entry without results the results of an entry with the same tree, because each tree is judged
+/// Gives each entry without results the results of an entry with the same tree. Each tree is judged
 /// only under the name of one candidate.
 pub fn share_equal_trees(entries: &mut [Entry]) {
     let judged: Vec<Entry> =

@@ -49,7 +49,6 @@ use crate::process::processor_share::ProcessorShare;
 
 /// Judges one run several times, e.g. after each round of repair, but each tree only once.
 pub struct RepeatedJudging<'a> {
-    /// The session.
     pub session: &'a Session,
     options: JudgeOptions,
     memory: Memory,

@@ -23,7 +23,6 @@ pub struct NextStep {
 /// How candidates are judged while attempts work.
 #[derive(Clone, Copy, Debug)]
 pub struct StepRules {
-    /// The rules of the ranking.
     pub ranking: Rules,
     /// Whether candidates are judged with the base's outputs first.
     pub warmth: Warmth,
@@ -216,9 +215,9 @@ mod tests {
     }
 
     proptest! {
-        /// The recommendation is the same as if the same captures were judged afterwards, and commands do not
-        /// run again on a tree that passed. This holds for any order of ended attempts, further rounds, steps
-        /// and kills, and even if some trees fail only for lack of time.
+        /// The recommendation is the same as if the same captures were judged afterwards. Commands
+        /// do not run again on a tree that passed. This holds for any order of ended attempts,
+        /// further rounds, steps and kills. It also holds if some trees fail only for lack of time.
         #[test]
         fn judging_ahead_never_changes_the_recommendation(
             trees in prop::collection::vec(judgeable(), 1..6),

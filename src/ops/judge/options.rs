@@ -56,7 +56,6 @@ impl JudgeOptions {
         Ok(oracle)
     }
 
-    /// The seeds for a base.
     pub fn seeds(&self, session: &Session, base: &Oid) -> Result<Seeds> {
         match &self.seeds {
             Some((copy, link)) => session.seeds_by(copy, link, base),

@@ -36,8 +36,8 @@ pub fn overrule(
     Ok(found)
 }
 
-/// Changes the pass in these results to `CannotTell` if a command rewrote a test of the commit
-/// `base`, or a file of `base` that decides which commands run. Ignores a file that was also
+/// Changes the pass in these results to `CannotTell` if a command rewrote one of these files of the
+/// commit `base`: a test, or a file that decides which commands run. Ignores a file that was also
 /// rewritten when the base was judged. Returns true if the results were changed.
 pub fn overrule_results(
     repo: &Repo,

@@ -32,9 +32,7 @@ use crate::store::select::check_candidate;
 
 /// Judges parts of one run, and returns their outcomes without storing them.
 pub struct PartJudge<'a> {
-    /// The session.
     pub session: &'a Session,
-    /// The run.
     pub run: &'a Run,
     /// The terms, including the world on this machine.
     pub terms: Terms,
@@ -131,8 +129,8 @@ impl PartJudge<'_> {
         };
         let mut found = Vec::new();
         for mut entry in entries {
-            // If several candidates have the same tree, the commands ran only for the first of them, so the
-            // logs are in the first one's directory.
+            // If several candidates have the same tree, the commands ran only for the first of
+            // them. So the logs are in the first one's directory.
             let judged = entry.same_as.as_ref().unwrap_or(&entry.candidate);
             let directory = session.store.candidate_dir(&run.run, judged);
             let logs = last_of_logs(directory.path(), &entry.results);
@@ -168,7 +166,6 @@ impl PartJudge<'_> {
         Ok(Baseline { results: found.on_base, inherited: false })
     }
 
-    /// Judges the base.
     pub fn judge_base(&self) -> Result<NewOutcome> {
         let (judged, outcome) =
             self.judged_by(|runner| runner.judge_base(&Cancel::default(), &|_| ()))?;

@@ -15,7 +15,6 @@ use crate::ui::Ui;
 pub struct PartStorage<'s> {
     /// The store of this repository.
     pub store: &'s Store,
-    /// The run.
     pub run: &'s Name,
     /// The other repository whose fetched refs are read; `None` to read the refs of this repository.
     pub remote: Option<&'s Remote<'s>>,
@@ -55,7 +54,7 @@ impl PartStorage<'_> {
         }
     }
 
-    /// Gives up to two warnings: that an outcome disagrees with a later one of the same part, and that the
+    /// Gives up to two warnings: an outcome disagrees with a later one of the same part; and the
     /// machines that found the outcomes differ in more than their names.
     pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
         let run = self.run;

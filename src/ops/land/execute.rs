@@ -23,7 +23,6 @@ use crate::store::events::MoveDetails;
 pub enum LandedAs<'a> {
     /// The branch is at a commit that was made before the branch moves.
     At {
-        /// The commit.
         commit: Oid,
         /// The message for the reflogs.
         why: &'a str,

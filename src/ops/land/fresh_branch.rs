@@ -42,7 +42,6 @@ pub struct FreshBranchOptions {
 pub struct LandedBranch {
     /// The plan of the landing.
     pub plan: Plan,
-    /// The branch.
     pub branch: RefName,
     /// The commit at which the fresh branch was created.
     pub from: Oid,

@@ -139,8 +139,8 @@ pub fn refuse_changed_settings(session: &Session, git: &Git, tree: &Oid) -> Resu
     .hint("read that file, and make the commit yourself; `git frites apply` without `-m` stages a change"))
 }
 
-/// The changes between the trees `from` and `to` with which git would run an attempt's version of a program in
-/// the user's checkout.
+/// The changes between the trees `from` and `to` because of which git would run an attempt's
+/// version of a program in the user's checkout.
 pub struct ChangedPrograms {
     /// A sentence about a changed file that a setting of git names.
     pub setting: Option<String>,

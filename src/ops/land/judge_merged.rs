@@ -40,10 +40,12 @@ fn warn_of_other_commands(session: &Session, target: &ResolvedTarget, terms: &Te
 }
 
 impl Plan {
-    /// Judges the merged tree, and then judges it again with the tests of the target put back. If merging has
-    /// not changed the judged tree, does only the second judging, because the target may have other tests
-    /// than the base. Does nothing if the plan is unverified anyway, or if the tree lands unchanged on the
-    /// base by which the run was judged. Fails if a command fails on the merged tree.
+    /// Judges the merged tree, and then judges it again with the tests of the target put back. If
+    /// merging has not changed the judged tree, does only the second judging, because the target
+    /// may have other tests than the base. Fails if a command fails on the merged tree.
+    ///
+    /// Does nothing if the plan is unverified anyway. Also does nothing if the tree lands unchanged
+    /// on the base by which the run was judged.
     pub(super) fn judge_merged(
         &mut self,
         session: &Session,

@@ -134,9 +134,10 @@ fn merge_plan(
     Ok((commit, landed))
 }
 
-/// The message of the commit that is merged. Its trailer has the judged tree. If the user gave a subject,
-/// this commit and the merge commit would have the same subject. So the candidate's address is added to the
-/// subject of this commit, at the end, because projects often have rules for the beginning of a subject.
+/// The message of the commit that is merged. Its trailer has the judged tree. If the user gave a
+/// subject, this commit and the merge commit would have the same subject. So the candidate's
+/// address is added to the subject of this commit. It is added at the end, because projects often
+/// have rules for the beginning of a subject.
 fn merged_message(plan: &Plan, options: &LandOptions, message: &CommitMessage) -> CommitMessage {
     let mut own = message.clone();
     for trailer in &mut own.trailers {

@@ -53,9 +53,7 @@ pub struct LandOptions {
 pub struct Plan {
     /// The candidate's run.
     pub run: Run,
-    /// The candidate.
     pub candidate: Name,
-    /// The capture.
     pub capture: Capture,
     /// The state that was judged and lands: the capture without its changes to protected paths.
     pub judged: JudgedState,
@@ -195,9 +193,9 @@ impl Plan {
         base: &Oid,
     ) -> Result<Oid> {
         let repo = &session.repo;
-        // If changes to protected paths were dropped, the judged tree has these paths as in the base, not as
-        // in the commit that the attempt merged. With that commit as merge base, landing would revert these
-        // paths.
+        // If changes to protected paths were dropped, the judged tree has these paths as in the
+        // base. The commit that the attempt merged may have other versions. With that commit as
+        // merge base, landing would revert these paths.
         if self.judged.tree != self.capture.tree {
             return Ok(*base);
         }
@@ -264,8 +262,8 @@ impl Plan {
                 }
             }
         }
-        // If the target's side has won every file, the merge changes no file, but it is still made, because
-        // it records which files lost.
+        // If the target's side has won every file, the merge changes no file. It is still made,
+        // because it records which files lost.
         if self.choices.is_empty() && repo.commit(ours)?.tree == self.tree {
             return Err(Error::no(format!(
                 "{} changes nothing that {} does not hold already",

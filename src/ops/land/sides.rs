@@ -60,7 +60,6 @@ impl<T> BySide<T> {
 
 /// The sides of a merge with conflicts, and their merge base.
 pub struct Sides<'a> {
-    /// The session.
     pub session: &'a Session,
     /// The candidate that lands.
     pub candidate: CandidateRef<'a>,

@@ -11,7 +11,6 @@ use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::select::Selection;
 
-/// An undone landing.
 pub struct UndoneLanding {
     /// The candidate that had landed.
     pub candidate: Candidate,

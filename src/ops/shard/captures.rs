@@ -19,7 +19,7 @@ impl Exchange<'_> {
         self.fetch_refs([format!("*{name}")])
     }
 
-    /// The newest capture that the remote had of a candidate when it was last fetched, and the attempt's
+    /// The newest capture that the remote had of a candidate at the last fetch, and the attempt's
     /// state according to this capture.
     pub fn capture_there(&self, name: &Name) -> Result<Option<(Oid, State)>> {
         let repo = &self.session.repo;

@@ -20,9 +20,7 @@ use crate::store::parts::NewOutcome;
 
 /// Judges parts of an opened run. The outcomes are stored in this repository, unless a remote is given.
 pub struct ShardJudge<'s, 'a> {
-    /// The session.
     pub session: &'s Session,
-    /// The run.
     pub run: &'s Run,
     /// The terms of the run.
     pub terms: &'s SharedTerms,

@@ -1,5 +1,6 @@
-//! Makes and judges the attempts of one run on several machines. All machines share the run's terms, each
-//! machine makes or judges some parts of the run, and their outcomes are exchanged between repositories.
+//! Makes and judges the attempts of one run on several machines. All machines share the run's
+//! terms. Each machine makes or judges some parts of the run. Their outcomes are exchanged between
+//! repositories.
 mod captures;
 mod decide;
 mod exchange;

@@ -17,11 +17,12 @@ use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 
-/// Captures a run, decides the terms and stores them. With a remote, first takes over the remote's captures,
-/// and at the end pushes the run. If there is no tree to judge, stores nothing.
+/// Captures a run, decides the terms and stores them. With a remote, first takes over the remote's
+/// captures, and at the end pushes the run. If there is no tree to judge, stores nothing.
 ///
-/// If the new terms differ from the stored ones in nothing that affects outcomes, they get the same round, so
-/// that stored outcomes stay valid. With `options.no_cache`, a new round begins in any case.
+/// If no difference between the new terms and the stored ones affects outcomes, the round stays the
+/// same, so that stored outcomes stay valid. With `options.no_cache`, a new round begins in any
+/// case.
 pub fn open(
     session: &Session,
     run: &Run,

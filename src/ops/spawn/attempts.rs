@@ -72,9 +72,7 @@ pub struct AttemptReport {
 
 /// The attempts of a run whose commands run, and the work that is done beside them.
 pub struct Attempts<'a> {
-    /// The session.
     pub session: &'a Session,
-    /// The run.
     pub run: &'a Run,
     /// How the commands run.
     pub options: &'a AttemptOptions,

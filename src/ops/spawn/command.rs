@@ -79,8 +79,8 @@ impl CandidateCommand {
         Ok(run.has_command(name).then(|| CandidateCommand::typed(&argv, prompt)))
     }
 
-    /// Fails if the command needs a prompt and has none, or if its prompt is to be an argument and cannot be
-    /// one, e.g. because it is too long.
+    /// Fails if the command needs a prompt and has none. Also fails if the prompt is to be an
+    /// argument and cannot be one, e.g. because it is too long.
     pub fn require_prompt(&self) -> Result<()> {
         let Some(prompt) = self.prompt_text() else { return self.require_no_prompt() };
         // The length of the longest argument, including its text around the prompt.
@@ -178,13 +178,11 @@ pub fn is_exact(word: &str) -> bool {
 /// The values that a command gets through placeholders in its arguments and through environment variables
 /// (git-frites-spawn(1)).
 pub struct CommandContext<'a> {
-    /// The run.
     pub run: &'a Run,
     /// The candidate's record.
     pub candidate: &'a Candidate,
     /// The candidate's worktree.
     pub dir: &'a Path,
-    /// The prompt.
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,

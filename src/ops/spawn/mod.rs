@@ -169,7 +169,6 @@ fn child_of(
 /// The new candidates of a run. The run may be new, too. The caller keeps the run locked until
 /// their commands have ended.
 pub struct SpawnedRun {
-    /// The run.
     pub run: Run,
     /// The new candidates, in spawn order.
     pub names: Vec<Name>,
@@ -440,9 +439,10 @@ fn prepare_candidate(
         true => tree::disk_usage(&path),
         false => capture::size_of_new_worktree(&candidate.directory().index()),
     };
-    // If the worktree is made again, the new record takes three things from the old one: whether a person wants
-    // to review the worktree, the agents' usage so far, and the access that earlier commands had outside of the
-    // worktree.
+    // If the worktree is made again, the new record takes three things from the old one:
+    // * whether a person wants to review the worktree;
+    // * the agents' usage so far;
+    // * the access that earlier commands had outside of the worktree.
     let before = candidate.record()?;
     (record.kept, record.usage, record.access) = (before.kept, before.usage, before.access);
     if let Some(failure) = &prepared.failure {

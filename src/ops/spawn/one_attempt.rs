@@ -169,7 +169,7 @@ impl OneAttempt<'_> {
         let clock = Instant::now();
         let end = self.run_guarded(job);
         let seconds = clock.elapsed().as_secs_f64();
-        // Whatever has failed, no copy of the user's login stays.
+        // No copy of the user's login stays, even after a failure.
         agent_state::settle(session, candidate);
         let end = end?;
         self.heal_after(&end)?;

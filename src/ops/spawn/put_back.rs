@@ -50,13 +50,13 @@ pub fn put_back(
     Ok(())
 }
 
-/// Replaces the files of tree `now` by the files of tree `wanted`. Uses a separate index, so that the
-/// attempt's index and the settings for sparse checkouts have no effect. git fails rather than overwrite
-/// other files.
+/// Replaces the files of tree `now` by the files of tree `wanted`. Uses a separate index, so that
+/// the attempt's index and the settings for sparse checkouts have no effect. git fails rather than
+/// overwrite other files.
 ///
-/// git runs in a world in which it can write only to this worktree and to the index: another attempt may have
-/// an open descriptor of a directory in the worktree, and could meanwhile replace directories by links to
-/// other places.
+/// git runs in a world in which it can write only to this worktree and to the index. Otherwise,
+/// another attempt with an open descriptor of a directory in the worktree could replace directories
+/// by links to other places.
 fn write_files(session: &Session, worktree: &Path, now: &Oid, wanted: &Oid) -> Result<()> {
     let index = ScratchIndex::from_tree(&session.repo.git().work_tree(worktree), now)?;
     // Refresh the index, so that git does not write unchanged files again.

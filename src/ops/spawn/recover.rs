@@ -89,8 +89,8 @@ fn interrupted(run: &Run) -> String {
     message
 }
 
-/// Removes the directory of a run whose process was killed before it wrote the first record, or after it
-/// deleted the last one.
+/// Removes the directory of a run that has no record. Its process was killed before it wrote the
+/// first record, or after it deleted the last one.
 fn remove_stub(store: &Store, run: &Name) -> Result<()> {
     let intent = store.run_dir(run).record();
     if intent.exists() {
@@ -182,8 +182,8 @@ pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// The administrative entry that a killed git left when it made the worktree of `name`, and that does not name
-/// the worktree yet.
+/// The administrative entry of an incomplete worktree of `name`, which a killed git left. The entry
+/// does not name the worktree yet.
 fn half_made_entry(repo: &Repo, name: &Name) -> Result<Option<PathBuf>> {
     Ok(worktree::entries(repo)?.into_iter().find(|admin| {
         let file = admin.file_name().and_then(|file| file.to_str());

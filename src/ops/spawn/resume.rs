@@ -37,12 +37,14 @@ pub fn to_start(
     Ok(pending)
 }
 
-/// Runs again the commands of candidates that are `cancelled` (a signal ended them, or git-frites was killed)
-/// or `limited` (their agent could not go on).
+/// Runs again the commands of candidates that are `cancelled` or `limited`. A `cancelled` command
+/// was ended by a signal, or git-frites was killed. The agent of a `limited` command could not go
+/// on.
 ///
-/// Each of these candidates gets a fresh worktree, so that the command starts from the base and not from
-/// half-finished work. The old worktree is captured first, and stays an iteration. A later round is not run
-/// again, but taken back. `beside` does its work while the commands run. The caller holds the run's lock.
+/// Each of these candidates gets a fresh worktree, so that the command starts from the base and not
+/// from half-finished work. The old worktree is captured first, and stays an iteration. A later
+/// round is not run again, but taken back. `beside` does its work while the commands run. The
+/// caller holds the run's lock.
 pub fn resume(
     attempts: &Attempts<'_>,
     commands: &[(Name, CandidateCommand)],

@@ -1,6 +1,6 @@
-//! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the recommended
-//! candidate's files, its prompt has the patches of the others, and it is judged like any other candidate
-//! (git-frites-run(1)).
+//! Synthesis: one more candidate, which integrates the candidates that passed. It begins with the
+//! recommended candidate's files, and its prompt has the patches of the others. It is judged like
+//! any other candidate (git-frites-run(1)).
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -291,8 +291,8 @@ pub fn judge_commit(
     let mut terms = verdict.terms.clone();
     (terms.settings.commands.world, terms.settings.in_place) = (world, false);
     let leads = back_leads(session, &terms.settings, &seeds, known)?;
-    // If the candidates, too, were judged with seeds that lead back to a checkout, the landing is unverified
-    // anyway, and the user has been told.
+    // If the candidates were also judged with seeds that lead back to a checkout, the landing is
+    // unverified anyway. The user has then been told.
     if verdict.terms.settings.doubts.leads_back.is_empty()
         && let Some(lead) = leads.first_in_words()
     {

@@ -29,8 +29,8 @@ use crate::ui::{comparison, next_steps};
 /// Judges trees by running the oracle, unless the ledger has their outcomes.
 pub(super) struct TreeJudge<'r, 'a> {
     runner: &'r OracleRunner<'a>,
-    /// True if no other candidate is judged at the same time, so that every change outside of the checkout is
-    /// the work of this candidate's commands.
+    /// True if no other candidate is judged at the same time. Every change outside of the checkout
+    /// is then the work of this candidate's commands.
     alone: bool,
     /// Whether candidates are judged with the base's outputs.
     warmth: Warmth,
@@ -138,9 +138,9 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Checks the tree out, unless it was checked out when it was prepared. If it was checked out
-    /// over the base's outputs, but outputs have turned out to save no time, checks it out again
-    /// without them.
+    /// Checks the tree out, unless it was checked out when it was prepared. That checkout may be
+    /// over the base's outputs. If outputs have turned out to save no time since then, checks the
+    /// tree out again without them.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
         match prepared {

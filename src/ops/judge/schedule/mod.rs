@@ -55,7 +55,6 @@ pub struct BaseToJudge {
 pub struct Schedule<'c> {
     /// When the scheduler stops.
     pub stop: StopWhen,
-    /// The phase.
     pub phase: JudgePhase<'c>,
     /// True if each candidate is judged in its own worktree, even if several have the same tree.
     pub in_place: bool,
@@ -103,7 +102,6 @@ pub enum Subject {
 pub struct Work {
     /// For whom the tree is judged.
     pub of: Subject,
-    /// The tree.
     pub tree: Oid,
     place: Place,
     group: Group,

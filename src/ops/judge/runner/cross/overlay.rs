@@ -61,7 +61,6 @@ impl TestFiles {
     }
 }
 
-/// Lays these files over a tree.
 pub fn lay_over(repo: &Repo, tree: &Oid, files: &[&Change]) -> Result<Oid> {
     let mut edits = IndexEdits::default();
     for file in files {
