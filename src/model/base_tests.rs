@@ -56,12 +56,13 @@ pub struct BaseTestsResult {
     /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// The entries of `put_back` and `taken_out` that are neither source nor, by their names, tests
-    /// or files that decide which commands run. A submodule has [`SUBMODULE`] before its path.
+    /// The entries of `put_back` and `taken_out` that are of unknown kind: they are not source, and
+    /// their names are neither those of tests nor of files that decide which commands run. A
+    /// submodule has [`SUBMODULE`] before its path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_source: Vec<String>,
-    /// The trees that are judged after the first, in order. Each has the candidate's source, and in addition
-    /// some of its files that are not source, or that decide which commands run.
+    /// The trees that are judged after the first, in order. Each has the candidate's source, and
+    /// some of its other files: files that are not source, or that decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if the candidate only adds tests. It is then judged a second time only if it would be
@@ -163,8 +164,8 @@ impl BaseTestsResult {
         self.alone.get(tree).map(|beside| beside.path.as_str())
     }
 
-    /// The files beside the source ([`TreeBeside::path`]) in the tree that did not pass; `None` if that was
-    /// the first tree, which has only the source, or if every tree passed.
+    /// The files beside the source ([`TreeBeside::path`]) in the tree that did not pass. `None` if
+    /// that was the first tree, which has only the source. Also `None` if every tree passed.
     pub fn failed_beside(&self) -> Option<&str> {
         let failed = self.results.iter().position(|result| !result.outcome.passed())?;
         self.beside(failed)

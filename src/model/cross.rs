@@ -56,8 +56,8 @@ impl Cell {
 pub struct CrossTest {
     /// The name of the test. For tests that are not reported by name, this is the names of their files.
     pub name: String,
-    /// How the test ended on the base. If the test fails there, it is a proof; if it passes there, a pin; if
-    /// it does not build there, a weak proof.
+    /// How the test ended on the base. A test that fails there is a proof. A test that passes there
+    /// is a pin. A test that does not build there is a weak proof.
     pub base: Cell,
     /// The candidates that pass it.
     pub passes: Vec<Name>,

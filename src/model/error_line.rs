@@ -33,8 +33,8 @@ const MISSING: [&str; 16] = [
 /// The ends of lines that name a test that failed: of Rust and unittest.
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
-/// The beginnings of lines in which a tool only says that a command that it started has failed: of make, npm,
-/// pnpm, cargo, just and bun.
+/// The beginnings of lines that only say that another command has failed, which the tool had
+/// started: of make, npm, pnpm, cargo, just and bun.
 const ABOUT_OTHERS: [&str; 13] = [
     "make: ***",
     "make: Target",

@@ -101,8 +101,8 @@ pub enum Outcome {
 pub const CANNOT_TELL: i32 = 125;
 
 impl Outcome {
-    /// True if the next command may run. Every end other than exit code 0 stops the oracle, and so does an
-    /// exit code 0 that the tests' report contradicts: a partial result is never a pass.
+    /// True if the next command may run. Every exit code other than 0 stops the oracle. So does an
+    /// exit code 0 that the tests' report contradicts. A partial result is never a pass.
     pub fn passed(&self) -> bool {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
@@ -265,8 +265,8 @@ impl StageResult {
         StageResult { stage, seconds, outcome, ..StageResult::default() }
     }
 
-    /// True if no tree can be judged by a command that ends like this on the base: it cannot start, it was
-    /// refused a write, or it is a setup that failed for another reason than a download.
+    /// True if a command that ends like this on the base can judge no tree. It cannot start, or it
+    /// was refused a write. Or it is a setup that failed, and not because of a download.
     pub fn is_unjudgeable(&self) -> bool {
         let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;

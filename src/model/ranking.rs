@@ -206,9 +206,11 @@ pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
     entries.iter().filter(|e| e.passed()).collect()
 }
 
-/// True for a synthesis that passed and is out of the ranking: it is above its ceiling, made the same tree as
-/// another candidate, or passes only with its own tests. The verdict is then made as if there were only the
-/// originals.
+/// True for a synthesis that passed and is out of the ranking. The verdict is then made as if there
+/// were only the originals. A synthesis is out of the ranking in these cases:
+/// * it is above its ceiling;
+/// * it made the same tree as another candidate;
+/// * it passes only with its own tests.
 pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
     let passing = all_passing(entries);
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)

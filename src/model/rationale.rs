@@ -542,8 +542,8 @@ pub fn without_own_tests(entry: &Entry) -> String {
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
-/// The words for a candidate that was judged more than once because it changes files that are not known to be
-/// source; `None` if it changes no such file.
+/// The words for a candidate that was judged more than once, because it changes files that may not
+/// be source. `None` if it changes no such file.
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };
     let files = Some(&second.no_source).filter(|files| !files.is_empty())?;

@@ -2,8 +2,8 @@
 //! choice of the way that is expected to cost less.
 use serde::{Deserialize, Serialize};
 
-/// The times, in seconds, of the first two runs of the commands (with outputs and without) that ended at the
-/// same command; `None` if there was no such run.
+/// The times, in seconds, of two runs of the commands: the first run with outputs and the first run
+/// without them that ended at the same command. `None` if there was no such run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunCosts {

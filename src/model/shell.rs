@@ -1,8 +1,8 @@
-//! Shell command lines, as far as they can be read without running them: the programs without which a line
-//! cannot exit 0, and the simple commands of a line.
+//! Shell command lines, as far as they can be read without running them. Finds the programs without
+//! which a line cannot exit 0, and the simple commands of a line.
 //!
-//! If a line cannot be read for certain, no program is returned for it. A program that is missing is then
-//! noticed only when the line runs.
+//! If a line cannot be read for certain, no program is returned for it. A program that is missing
+//! is then noticed only when the line runs.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -43,8 +43,9 @@ const UNREADABLE: [&str; 20] = [
 
 /// The programs without which this line cannot exit 0, in their order, each once.
 ///
-/// They are the first words of the simple commands whose failure makes the line fail: after the last `;`, the
-/// commands that `&&` joins, and of a pipeline only the last command.
+/// They are the first words of the simple commands whose failure makes the line fail. Only commands
+/// after the last `;` count. Commands that `&&` joins all count. Of a pipeline, only the last
+/// command counts.
 pub fn programs(line: &str) -> Vec<String> {
     let Some(tokens) = tokens(line) else { return Vec::new() };
     let mut needed: Vec<String> = Vec::new();

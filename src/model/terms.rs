@@ -90,9 +90,9 @@ pub struct CommandSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Doubts {
-    /// True if git's configuration or an `info/` file changed, and commands ended after that:
-    /// candidates were judged under different conditions, and one may have made another fail or
-    /// pass. Records call this `disturbed`.
+    /// True if git's configuration or an `info/` file changed, and commands ended after that.
+    /// Candidates were then judged under different conditions, and one may have made another fail
+    /// or pass. Records call this `disturbed`.
     #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
     /// Seeds that lead back to a checkout of the repository: commands may have used that checkout's files in
@@ -163,9 +163,9 @@ impl Terms {
         terms
     }
 
-    /// The command that judges a run on these terms, with the options `more`. It repeats the terms that options may
-    /// have named, because nothing else records them: retries, protected paths, and the commands that came from
-    /// options, except those that `more` replaces.
+    /// The command that judges a run on these terms, with the options `more`. It repeats the terms
+    /// that options may have named, because nothing else records them. These are retries, protected
+    /// paths, and the commands that came from options. Commands that `more` replaces are left out.
     pub fn judge_command(&self, run: &Name, more: &str) -> String {
         let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
         let named = as_options(self.oracle.iter().filter(named));

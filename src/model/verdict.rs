@@ -206,8 +206,8 @@ impl Entry {
         self.usable() && self.results.passed() && self.skipped_with_base_tests().is_none()
     }
 
-    /// True if the candidate passed, but perhaps only because of its own tests or commands: it failed with
-    /// the base's tests and commands, or these could not be put back.
+    /// True if the candidate passed, but perhaps only because of its own tests or commands. Either
+    /// it failed with the base's tests and commands, or these could not be put back.
     pub fn passed_own_tests_only(&self) -> bool {
         let second = self.base_tests.as_ref();
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
@@ -232,8 +232,9 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
-    /// True if any result was found over the layers of the base's commands, and not confirmed without them;
-    /// or if the candidate passed, and was not judged without its added tests yet.
+    /// True if any result was found over the layers of the base's commands, and not confirmed
+    /// without them. Also true if the candidate passed, and was not judged without its added tests
+    /// yet.
     pub fn is_claim(&self) -> bool {
         let mut second = self.base_tests.iter();
         self.is_pending()
@@ -482,8 +483,8 @@ impl Verdict {
         if self.verified() { self.decision.recommended.as_ref() } else { None }
     }
 
-    /// The doubt to name in the verdict if attempts could change files that the commands read; `None` if it
-    /// is not known that they could.
+    /// The doubt to name in the verdict if attempts could change files that the commands read.
+    /// `None` if no such possibility is known.
     pub fn doubt_about_attempts(&self) -> Option<&'static str> {
         doubt_about_attempts(&self.candidates)
     }

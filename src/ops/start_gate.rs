@@ -32,9 +32,9 @@ impl StartGate {
         self.open();
     }
 
-    /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not started, and
-    /// returns the candidate. Returns `None` if the candidate's command may start. Also returns `None`, at once, if the
-    /// setup of its worktree failed, because then no command waits.
+    /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not
+    /// started, and returns the candidate. Returns `None` if the candidate's command may start. If
+    /// the setup of its worktree failed, returns `None` at once, because no command waits.
     pub fn refuse(
         &self,
         session: &Session,

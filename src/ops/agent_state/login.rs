@@ -143,9 +143,12 @@ fn digest(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
-/// The user's login with the tokens of `other`; `None` if the tokens are the same, or if `users` or `other`
-/// is not JSON. Takes nothing but tokens from `other`, because an attempt can write to `other`: another value
-/// could, for example, name a server from which the user's agent would get its configuration.
+/// The user's login with the tokens of `other`. `None` if the tokens are the same, or if `users` or
+/// `other` is not JSON.
+///
+/// Takes nothing but tokens from `other`, because an attempt can write to `other`. Another value
+/// could be harmful: for example, it could name a server from which the user's agent would get its
+/// configuration.
 fn with_tokens(users: &[u8], other: &[u8], tokens: &[&str]) -> Option<Vec<u8>> {
     let mut login: Value = serde_json::from_slice(users).ok()?;
     let other: Value = serde_json::from_slice(other).ok()?;

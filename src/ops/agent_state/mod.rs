@@ -263,8 +263,8 @@ pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> 
 }
 
 /// Removes the logins of a candidate's attempt after its command has ended. If an agent has
-/// refreshed a login, puts the new tokens into the user's login, unless the user's login has changed
-/// since it was copied. A failure is only a warning.
+/// refreshed a login, puts the new tokens into the user's login. Does not do so if the user's login
+/// has changed since it was copied. A failure is only a warning.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     match candidate.lock() {
         Ok(_lock) => settle_all(session, candidate, &[Owner::Attempt]),

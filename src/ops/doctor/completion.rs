@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::model::checkup::Finding;
 
-/// A shell that git-frites has a completion script for: the script's usual paths below a data directory and
-/// below HOME, and the startup file that may source the script.
+/// The places of one shell's completion script: its usual paths below a data directory and below
+/// HOME, and the startup file that may source it.
 struct ShellPlaces {
     name: &'static str,
     in_data: &'static [&'static str],

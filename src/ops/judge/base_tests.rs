@@ -36,8 +36,8 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
-/// At most this many new files count as settings of tools. If a candidate adds more files that can only be
-/// settings, none of them counts: it would take too long to search for each name in all other changed files.
+/// At most this many new files count as settings of tools. If a candidate adds more such files,
+/// none of them counts. It would take too long to search for each name in all other changed files.
 const MOST_SETTINGS: usize = 64;
 
 /// The second judging that a tree needs, without results; `None` if the tree needs no second judging.

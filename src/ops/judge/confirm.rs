@@ -59,8 +59,9 @@ pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     open
 }
 
-/// The entries that have to be judged for a recommendation by these rules, if the leader's pass is confirmed:
-/// first the leader, and then each entry that has claims or no results and could rank before the leader.
+/// The entries that have to be judged for a recommendation by these rules, if the leader's pass is
+/// confirmed. The leader comes first. Then comes each entry that could rank before the leader and
+/// has claims or no results.
 pub fn decisive(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let leader = leaders(entries, rules).first().copied();
     let mut presumed = without_claims(entries);
@@ -558,8 +559,8 @@ pub(super) mod tests {
             prop_assert!(recommended.is_none_or(|e| !e.is_claim()));
         }
 
-        /// If all claims are true and a candidate is verified, the following trees are judged cold, and no
-        /// others: all trees of the winner, and for each smaller candidate one tree that fails.
+        /// If all claims are true and a candidate is verified, only these trees are judged cold:
+        /// all trees of the winner, and for each smaller candidate one tree that fails.
         #[test]
         fn true_claims_cost_no_more_than_the_proof_of_the_winner(
             trees in prop::collection::vec(judgeable(), 1..6),

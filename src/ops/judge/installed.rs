@@ -65,8 +65,10 @@ pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     Some(shell_words::quote(&line).into_owned())
 }
 
-/// The first command whose module is not installed, and this module. `None` if there is none, if a setup
-/// command or seeds may bring the module, or if the interpreter is not installed or does not answer.
+/// The first command whose module is not installed, and this module. `None` in these cases:
+/// * every module is installed;
+/// * a setup command or seeds may bring the module;
+/// * the interpreter is not installed, or does not answer.
 pub fn missing<'o>(
     session: &Session,
     base: &Oid,

@@ -1,5 +1,6 @@
-//! Chooses the next trees to judge while attempts are at work: first the trees of ended attempts, beginning
-//! with the attempt that would win if its tree passed; then the trees on which the ranking depends.
+//! Chooses the next trees to judge while attempts are at work. The trees of ended attempts come
+//! first, beginning with the attempt that would win if its tree passed. Then come the trees on
+//! which the ranking depends.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;

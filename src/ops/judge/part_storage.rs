@@ -54,8 +54,9 @@ impl PartStorage<'_> {
         }
     }
 
-    /// Gives up to two warnings: an outcome disagrees with a later one of the same part; and the
-    /// machines that found the outcomes differ in more than their names.
+    /// Gives up to two warnings:
+    /// * an outcome disagrees with a later one of the same part;
+    /// * the machines that found the outcomes differ in more than their names.
     pub fn tell_machines(&self, ui: &Ui, used: &[PartOutcome]) -> Result<()> {
         let run = self.run;
         let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();

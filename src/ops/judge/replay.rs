@@ -239,8 +239,8 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why an outcome cannot be used: it says nothing about the candidate's present state, or it was
-/// found on other terms than those of the opened run. `None` if it can be used.
+/// The reason why an outcome cannot be used; `None` if it can be used. It may say nothing about the
+/// candidate's present state. Or it was found on other terms than those of the opened run.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,

@@ -1,5 +1,6 @@
-//! Records landings that a person finishes after `apply --conflicts`: the person resolves the conflicts on
-//! the fresh branch, commits the result, and perhaps merges the fresh branch into another one.
+//! Records landings that a person finishes after `apply --conflicts`. The person resolves the
+//! conflicts on the fresh branch and commits the result. The person may also merge the fresh branch
+//! into another one.
 use std::iter;
 
 use serde_json::Value;

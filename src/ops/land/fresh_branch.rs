@@ -66,10 +66,10 @@ pub fn land(
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
     let _kept = KeptCommits { session, run: &run };
-    // The order of these checks decides which error is shown. `Plan::new` comes first, because a candidate
-    // that did not pass cannot land on any branch. The branch name is checked before the checkout: if two
-    // landings race, the second one finds the branch and the staged change of the first one, and "branch
-    // exists" is the more useful error.
+    // The order of these checks decides which error is shown. `Plan::new` comes first, because a
+    // candidate that did not pass cannot land on any branch. The branch name is checked before the
+    // checkout. If two landings race, the second one finds the branch and the staged change of the
+    // first one. Then "branch exists" is the more useful error.
     let mut plan = Plan::new(session, selection, options)?;
     let branch = free_branch(session, fresh.branch.as_deref(), &run)?;
     if !fresh.no_switch {

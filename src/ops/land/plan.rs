@@ -179,8 +179,8 @@ impl Plan {
         format!("{}/{}", self.run.run, self.candidate)
     }
 
-    /// The merge base of the change and the target: `base`, from which the attempt started, or a
-    /// newer commit of the target, if the attempt has merged it itself.
+    /// The merge base of the change and the target. This is `base`, from which the attempt started,
+    /// or a newer commit of the target that the attempt has merged itself.
     ///
     /// An attempt can record a merge but leave out changes of the other side. With the newer commit
     /// as merge base, the landing would then revert these changes. So both merge bases are tried.
@@ -335,8 +335,9 @@ impl Plan {
             })
     }
 
-    /// The message of the commit that puts the change on a branch: the user's message, else the message of
-    /// the attempt's last commit, else the first line of the attempt's prompt.
+    /// The message of the commit that puts the change on a branch. This is the first of the
+    /// following that exists: the user's message, the message of the attempt's last commit, the
+    /// first line of the attempt's prompt.
     pub fn commit_message(
         &self,
         session: &Session,

@@ -84,8 +84,8 @@ impl Sides<'_> {
     }
 }
 
-/// The times at which both sides of a merge wrote their files; `None` for a target that is a branch, where the
-/// times of its commits are used.
+/// The times at which both sides of a merge wrote their files. `None` for a target that is a
+/// branch: the times of its commits are used.
 pub struct SideTimes(BySide<Option<WriteTimes>>);
 
 impl SideTimes {
@@ -146,10 +146,10 @@ impl WriteTimes {
         Ok(WriteTimes { base: run.base, heads, captures, written })
     }
 
-    /// The time at which the attempt wrote the content that a path has in the newest capture: the time of the
-    /// attempt's own commit with this content, else the file's modification time. An attempt can set both to any
-    /// time, so the time is at most that of the first capture with this content. A deleted file that no commit
-    /// deleted has the time of that capture.
+    /// The time at which the attempt wrote the content that a path has in the newest capture. This
+    /// is the time of the attempt's own commit with this content, or else the file's modification
+    /// time. An attempt can set both to any time. So the time is at most that of the first capture
+    /// with this content. A deleted file that no commit deleted has the time of that capture.
     fn of_path(&self, repo: &Repo, path: &TreePath) -> Result<Option<i64>> {
         let Some((newest, _)) = self.captures.first() else { return Ok(None) };
         let entry = merge::entry(repo, newest, path)?;

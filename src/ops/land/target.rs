@@ -56,8 +56,8 @@ fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
         .hint(format!("wait for it to end; `git frites status {run}` shows how far it is")))
 }
 
-/// Fails if the branch is checked out somewhere: the files there would stay when the branch moves, and would then
-/// count as a change that takes the landing back.
+/// Fails if the branch is checked out somewhere. The files there would stay when the branch moves.
+/// They would then count as a change that takes the landing back.
 fn refuse_checked_out(session: &Session, branch: &RefName) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, None)? else { return Ok(()) };
     let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());
@@ -102,10 +102,10 @@ impl ResolvedTarget {
         ResolvedTarget { exists: false, ..ResolvedTarget::new(branch, tip, None) }
     }
 
-    /// Finds the target of a merge: the value of `--into`, which is the word `parent`, the address of a candidate of
-    /// an existing run, or else a branch; without a value, the current branch. `landing` is the run whose candidate
-    /// lands. Fails if a merge must not change the target now, e.g. because commands still run in a candidate's
-    /// worktree.
+    /// Finds the target of a merge by the value of `--into`. The value is the word `parent`, the
+    /// address of a candidate of an existing run, or else a branch. Without a value, the target is
+    /// the current branch. `landing` is the run whose candidate lands. Fails if a merge must not
+    /// change the target now, e.g. because commands still run in a candidate's worktree.
     pub fn find(session: &Session, into: Option<&str>, landing: &Run) -> Result<ResolvedTarget> {
         let Some(text) = into else { return ResolvedTarget::current(session) };
         if text == PARENT {
@@ -235,10 +235,10 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { candidate: owner, ..target })
     }
 
-    /// Fails if the target has changed since it was found: its checkout has changed, a command
-    /// has started in it, or a branch without a checkout has got one. The merged tree may have been
-    /// judged meanwhile. Until the result is dropped, no command starts in the worktree of a
-    /// candidate.
+    /// Fails if the target has changed since it was found, e.g. while the merged tree was judged.
+    /// Its checkout may have changed, a command may have started in it, or a branch without a
+    /// checkout may have got one. Until the result is dropped, no command starts in the worktree of
+    /// a candidate.
     pub fn require_unchanged(&self, session: &Session, from: &Position) -> Result<Option<Lock>> {
         let owner = self.candidate.as_ref();
         let owner = owner.map(|(run, name)| session.store.candidate(run, name));

@@ -280,9 +280,9 @@ impl<'a> Exchange<'a> {
         Ok(Stays { side: ExchangeSide::Here, disagrees: false })
     }
 
-    /// Pushes an outcome to the ref of its part, and stores it here. If the remote already has an outcome on
-    /// the same terms, that one stays: if both agree, the new one is dropped, otherwise it becomes a parent
-    /// of the pushed commit.
+    /// Pushes an outcome to the ref of its part, and stores it here. If the remote already has an
+    /// outcome on the same terms, that one stays. If both agree, the new one is dropped. Otherwise,
+    /// the new one becomes a parent of the pushed commit.
     pub fn share(&self, terms: &SharedTerms, new: &NewOutcome) -> Result<()> {
         let Exchange { session, remote, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);

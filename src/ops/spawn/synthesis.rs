@@ -142,8 +142,8 @@ pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) ->
     Ok(())
 }
 
-/// The candidates that a synthesis integrates, the best first: those that passed, except if they passed only
-/// with their own tests. Of candidates with the same tree, only the best is taken. Earlier syntheses are left
+/// The candidates that a synthesis integrates, the best first. They passed, and not only with their
+/// own tests. Of candidates with the same tree, only the best is taken. Earlier syntheses are left
 /// out.
 fn distinct(verdict: &Verdict) -> Vec<&Entry> {
     let mut found: Vec<&Entry> = Vec::new();

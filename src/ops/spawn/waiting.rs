@@ -17,9 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest time between two checks of the output.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Runs a job to its end. Treats output that only says that the agent waits for the network as silence: after
-/// the job's idle limit, or after [`PATIENCE`] without one, the command is ended and its outcome is a
-/// timeout. Calls `tell` once, when the agent begins to wait. `stop` ends the command as well.
+/// Runs a job to its end. If output only says that the agent waits for the network, treats it as
+/// silence. After the job's idle limit, or after [`PATIENCE`] without one, the command is ended,
+/// and its outcome is a timeout. Calls `tell` once, when the agent begins to wait. `stop` ends the
+/// command as well.
 pub(super) fn run(
     job: &Job<'_>,
     patterns: &StopPatterns,

@@ -1,4 +1,4 @@
-//! Finds the paths that a run's attempts could write to and from which the commands that judge get files.
+//! Finds paths that a run's attempts could write to, and from which the judging commands get files.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

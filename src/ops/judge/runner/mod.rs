@@ -187,11 +187,11 @@ impl<'a> OracleRunner<'a> {
         self.terms.settings.commands.world
     }
 
-    /// Ends the work of this runner, even if the work failed: reports the changes that the commands made
-    /// outside of their checkouts, and removes cached outcomes that may be wrong.
+    /// Ends the work of this runner, even if the work failed. Reports the changes that the commands
+    /// made outside of their checkouts. Removes cached outcomes that may be wrong.
     ///
-    /// Returns the value of `work`, and the doubts about its outcomes. If the work failed, returns its error;
-    /// an error of the watch is then only a warning.
+    /// Returns the value of `work`, and the doubts about its outcomes. If the work failed, returns
+    /// its error; an error of the watch is then only a warning.
     pub fn end<T>(self, work: Result<T>) -> Result<(T, Doubts)> {
         let OracleRunner { session, ledger, tamper, terms, .. } = self;
         let tainted = tamper.end().and_then(|end| {

@@ -208,9 +208,9 @@ impl Judge for TreeJudge<'_, '_> {
         }
         let judged = runner.judged(work)?;
         let warmth = self.warmth_of(work)?;
-        // The candidates in this process need the outputs of the base's commands. If this process waited for
-        // another one that judges the base, it would get these outputs only when that process ends. So no
-        // lock is taken for the base.
+        // No lock is taken for the base if the candidates in this process need the outputs of its
+        // commands. If this process waited for another one that judges the base, it would get these
+        // outputs only when that process ends.
         let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
         let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
         let turn = match turn {
@@ -459,8 +459,10 @@ fn nobody_waits() -> Error {
     Error::no("judging was ended, because nobody waits for it any more")
 }
 
-/// Warns if a command ends on the base in a way that affects candidates: it would prevent judging them, it
-/// fails before the tests, or it reports failed tests but exits with 0.
+/// Warns if a command ends on the base in a way that affects candidates:
+/// * it would prevent judging them;
+/// * it fails before the tests;
+/// * it reports failed tests but exits with 0.
 fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     let Some(result) = results.stopped_at() else { return };
     let StageResult { stage, outcome, .. } = result;

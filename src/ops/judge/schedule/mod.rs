@@ -428,8 +428,8 @@ impl Shared<'_> {
 
     /// The progress of judging an entry; `None` if the entry had results before.
     ///
-    /// If there is a claim that the entry's own tree passes, the trees of the second judging come first: if
-    /// one of them fails, the own tree matters only if no other candidate passes.
+    /// If there is a claim that the entry's own tree passes, the trees of the second judging come
+    /// first. If one of them fails, the own tree matters only if no other candidate passes.
     fn progress(&self, entry: &Entry) -> Option<Progress> {
         let phase = self.schedule.phase;
         let group = *self.groups.get(&entry.index)?;

@@ -86,8 +86,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// The results of a passing candidate's tests on the base; `None` if no test can be moved to the base, or
-    /// if the commands do not tell how the tests ended.
+    /// The results of a passing candidate's tests on the base. `None` if no test can be moved to
+    /// the base, or if the commands do not tell how the tests ended.
     pub(super) fn proof_of(&self, entry: &Entry, baseline: &Baseline) -> Result<Option<Proof>> {
         let Some(capture) = &entry.tree else { return Ok(None) };
         let repo = &self.session.repo;

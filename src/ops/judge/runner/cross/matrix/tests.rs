@@ -131,9 +131,11 @@ fn only_results_that_the_union_does_not_give_are_judged_in_pairs() {
         vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
     let world = TestWorld { on, base: vec![None, None, None], names: true };
     let (rows, trees) = world.rows(false);
-    // Four trees with the files of all other authors; three trees with each author's files on the base; two
-    // trees with the second and third author's files on the first candidate; and one for the failure on the
-    // third candidate.
+    // The judged trees, in this order:
+    // * four trees with the files of all other authors;
+    // * three trees with each author's files on the base;
+    // * two trees with the second and third author's files on the first candidate;
+    // * one tree for the failure on the third candidate.
     assert_eq!(trees, 4 + 3 + 2 + 1);
     assert_eq!(rows[0][0].cells, [Cell::Pass, Cell::Pass, Cell::Fail]);
     assert_eq!(rows[1][0].cells, [Cell::Unknown, Cell::Pass, Cell::Pass]);
