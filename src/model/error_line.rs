@@ -33,8 +33,8 @@ const MISSING: [&str; 16] = [
 /// The ends of lines that name a test that failed: of Rust and unittest.
 const TEST_THAT_FAILED: [&str; 3] = [" ... FAILED", " ... FAIL", " ... ERROR"];
 
-/// The beginnings of lines that only say that another command has failed, which the tool had
-/// started: of make, npm, pnpm, cargo, just and bun.
+/// make, npm, pnpm, cargo, just and bun print lines that only say: a command that the tool started
+/// has failed. These are the beginnings of such lines.
 const ABOUT_OTHERS: [&str; 13] = [
     "make: ***",
     "make: Target",

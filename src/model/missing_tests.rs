@@ -161,13 +161,12 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
 
 /// The number of tests that fail by a report, and do not fail on the base. A command that runs
 /// several suites can lose the failure of an earlier suite. Names that also fail on the base do not
-/// count: the tests of a test runner print failures that are none. The failures in a report file do
-/// not count here either, because they count where the file is read.
+/// count: a test runner's own tests print failures that are not real. The failures in a report file
+/// do not count here either, because they count where the file is read.
 ///
-/// Tests that also pass do not count, because they may have run again. There is one exception, even
-/// for a report file. If the base has several tests of one name, the pass may be that of another
-/// test. Then only the tests that ran again are left out. Their number is the number of repeats
-/// that the base does not have.
+/// Tests that also pass do not count, because they may have run again. There is one exception: the
+/// base has several tests of one name. Then the pass may be that of another test, even in a report
+/// file. So only as many tests are left out as ran again: the repeats that the base does not have.
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
     if of_base.is_none() && !base.results.passed() {

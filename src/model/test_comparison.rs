@@ -117,8 +117,8 @@ pub struct FewerTests {
 }
 
 impl FewerTests {
-    /// `None` if the candidate does not pass, if as many tests ran as on the base, or if the reports do not
-    /// show it.
+    /// Compares the numbers of tests. `None` if as many ran as on the base, or if the reports do
+    /// not show it. Also `None` if the candidate does not pass.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<FewerTests> {
         let own = entry.results.report();
         let is_of_other_kind = reports(base, entry).is_none() && own.is_some();

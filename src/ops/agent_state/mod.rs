@@ -246,8 +246,8 @@ impl StateDirectories<'_> {
     }
 }
 
-/// A candidate's state directories, with links resolved. Commands of the attempt can write to these, and not to
-/// the directory around them, in which git-frites makes new ones.
+/// A candidate's state directories, with links resolved. Commands of the attempt can write to
+/// these. They cannot write to the directory around them, in which git-frites makes new ones.
 pub fn directories(session: &Session, candidate: CandidateRef<'_>) -> Vec<PathBuf> {
     let root = candidate.directory().agent_state();
     let all = variables(session, candidate).into_iter().map(|name| root.join(name));

@@ -310,9 +310,10 @@ fn landlocked_confinement(
     Ok((Confinement::Landlock(restriction), own))
 }
 
-/// The user's directories for which each candidate gets layers of its own, without directories that
-/// `spawn.write` opens and those in a protected path. Empty if the configuration or the system allows no
-/// layers. If the system allows none, also returns the reason.
+/// The user's directories for which each candidate gets layers of its own. Directories that
+/// `spawn.write` opens, and directories in a protected path, are left out. Empty if the
+/// configuration or the system allows no layers. If the system allows none, also returns the
+/// reason.
 fn private_directories(
     session: &Session,
     opened: &[PathBuf],

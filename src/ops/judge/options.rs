@@ -16,8 +16,8 @@ use crate::ops::judge::{installed, worlds};
 use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
 
-/// The options of one judging. What the options leave open is decided by the configuration or by the base's
-/// files.
+/// The options of one judging. The configuration or the base's files decide everything that the
+/// options leave open.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
     /// The commands that flags name. An empty one leaves its stage out.

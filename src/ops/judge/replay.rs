@@ -199,8 +199,8 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
     .hint(format!("judge them: `{}`", verdict.terms.judge_command(&verdict.run, " --rank cross"))))
 }
 
-/// Fails if the ranking differs from the ranking of the stored verdict, and depends on claims: only the
-/// claims on which the stored verdict depends were confirmed.
+/// Fails if the ranking differs from the ranking of the stored verdict, and depends on claims. Only
+/// the claims on which the stored verdict depends were confirmed.
 fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Result<()> {
     let open = confirm::open_claims(entries, rules);
     if open.is_empty() || rules.rank == stored.terms.settings.rank {
@@ -319,8 +319,9 @@ pub struct OwnTerms {
 }
 
 impl OwnTerms {
-    /// The terms that the options name. What the options leave open is taken from the verdict if this clone
-    /// recorded it, or else from the configuration and the base's files.
+    /// The terms that the options name. If the options leave terms open, these are taken from the
+    /// verdict, if this clone recorded it. Otherwise they are taken from the configuration and the
+    /// base's files.
     pub fn of(
         session: &Session,
         run: &Run,

@@ -112,8 +112,9 @@ pub fn land(
     Ok(LandedBranch { plan, branch, from: from.commit, commit, conflicts })
 }
 
-/// Fails if the landing would overwrite files in the user's checkout, or if git would run another program of the
-/// attempt. Returns true if a commit there would run an attempt's version of a hook.
+/// Fails if the landing would overwrite files in the user's checkout. Also fails if a commit there
+/// would run a program or a hook of the attempt. With `--no-verify`, a changed hook is no failure.
+/// Then returns true, and the commit must run no hook at all.
 fn check_checkout(
     session: &Session,
     plan: &Plan,

@@ -78,8 +78,8 @@ impl Plan {
             let logs = store.landing_logs(&self.run.run).judging(None);
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
-            // The target may have the same change to its tests, so the second judging on the target
-            // counts.
+            // `second` is planned for the target, which may already have the candidate's change to
+            // its tests. So `second` decides whether the tree changes tests there.
             let flags = verdict.entry(&self.candidate).map(|entry| entry.flags.as_slice());
             let flags = flags.unwrap_or_default();
             let changes_tests = second.as_ref().is_some_and(|second| second.may_drop_tests(flags));
