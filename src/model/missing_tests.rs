@@ -38,8 +38,8 @@ pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettin
 /// becomes [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
 ///
 /// A tree that changes tests itself may drop some, but not all. So only a missing report, or a
-/// report without tests, counts against it. Such a tree is judged once more with the base's tests,
-/// and then its report is always compared.
+/// report without tests, counts against it. The tree is judged once more with the base's tests, and
+/// then its report is always compared.
 pub fn contradict_tree(
     results: &mut Results,
     base: &Baseline,

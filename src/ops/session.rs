@@ -204,7 +204,8 @@ impl Session {
         IntegrityContext { store, home: home.as_deref(), ui, includes }
     }
 
-    /// Records an event of a run. Only warns if that fails, because what the event is about exists by now.
+    /// Records an event of a run. Only warns if that fails, because the subject of the event exists
+    /// by now.
     pub fn record_or_warn(&self, run: &Name, event: &Event) {
         if let Err(error) = self.store.record_event(run, event) {
             self.ui.warn(&error.message);

@@ -397,8 +397,9 @@ fn access_mounts<'a>(
     mounts
 }
 
-/// The writable directories above the read-only paths of `all` and above the `replaced` paths. Directories
-/// inside a replaced one are left out, because what is mounted there is not the user's directory.
+/// The writable directories above the read-only paths of `all` and above the `replaced` paths.
+/// Directories inside a replaced one are left out, because the mount there is not the user's
+/// directory.
 fn pinned<'a>(all: &BTreeMap<&'a Path, bool>, replaced: &[&'a Path]) -> BTreeSet<&'a Path> {
     let can_write = |path: &Path| {
         path.ancestors()

@@ -69,8 +69,8 @@ pub fn resume(
     start_again(attempts, &pending)
 }
 
-/// Takes back an interrupted later round: restores the files of the candidate's newest capture that can be
-/// judged. What the round has changed stays an iteration.
+/// Takes back an interrupted later round: restores the files of the candidate's newest capture that
+/// can be judged. The changes of the round stay an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
     let (Some((capture, state)), true) =
