@@ -1,5 +1,5 @@
-//! The times that a run of the commands takes, with and without the base's build outputs, and the
-//! choice of the way that is expected to cost less.
+//! Compares the time of running the commands with the base's build outputs and without them, and
+//! chooses the way that is expected to cost less.
 use serde::{Deserialize, Serialize};
 
 /// The times, in seconds, of two runs of the commands: the first run with outputs and the first run

@@ -278,8 +278,8 @@ pub fn may_leave_commands_out(line: &str) -> bool {
     false
 }
 
-/// The number of tokens of an exit that fails (`exit 1`), or of a group in braces that contains
-/// one, if the tokens begin with it.
+/// If the tokens begin with an exit that fails (`exit 1`), the number of its tokens. The exit may
+/// be in a group in braces; then the number of the group's tokens.
 fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     let is_word = |token: &Token, text: &str| matches!(token, Token::Word(word) if word.is(text));
     let end = match tokens.first() {

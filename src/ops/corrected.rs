@@ -1,7 +1,7 @@
 //! Corrected attempts: attempts that failed, and whose files a person has changed since.
 //!
-//! A failed attempt is not judged. If a person corrects its files and then captures it by name (`git frites
-//! capture c2`), its state becomes `open`, so the next judging includes it.
+//! A failed attempt is not judged. A person can correct its files and then capture it by name (`git
+//! frites capture c2`). Its state then becomes `open`, so the next judging includes it.
 use crate::error::Result;
 use crate::model::candidate::{CommandEnd, State};
 use crate::model::oid::Oid;

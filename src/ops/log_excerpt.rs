@@ -7,8 +7,8 @@ use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
 use crate::process::{first_line, last_lines, last_words};
 
-/// At most this many lines at the end of a log are skipped because they are about the tool itself or about
-/// tests that passed.
+/// At most this many lines at the end of a log are skipped. Such lines are about the tool itself or
+/// about tests that passed.
 const MOST_SKIPPED: usize = 500;
 
 /// Stands for the lines between the first error and the last lines.

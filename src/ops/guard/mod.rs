@@ -285,12 +285,12 @@ fn process_ids(candidate: CandidateRef<'_>) -> u8 {
     Sha256::digest(run.run.as_str())[0].wrapping_add(place as u8)
 }
 
-/// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the worktree.
-/// `open` are the paths that the command can write to in addition to the worktree, the candidate's own git
-/// directory and the command's temporary directories.
+/// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the
+/// worktree. `open` are more paths that the command can write to. It can always write to the
+/// worktree, to the candidate's own git directory and to its temporary directories.
 ///
-/// After this call, the worktree's `.git` points to the candidate's own git directory. A capture connects the
-/// worktree with the repository again.
+/// After this call, the worktree's `.git` points to the candidate's own git directory. A capture
+/// connects the worktree with the repository again.
 fn landlocked_confinement(
     session: &Session,
     candidate: CandidateRef<'_>,

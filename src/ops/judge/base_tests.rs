@@ -380,8 +380,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         })
     }
 
-    /// Makes a copy of the tree in which each changed path is put back as the choices say, except the paths for
-    /// which `keeps` is true.
+    /// Makes a copy of the tree in which each changed path is put back as the choices say. Paths
+    /// for which `keeps` is true stay.
     fn restore(
         &self,
         repo: &Repo,

@@ -203,8 +203,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
         let cause = causes.get(&confirmed.index).filter(|_| entry.is_claim());
         let stale = cause.and_then(|cause| contradiction(entry, &confirmed, *cause));
         let stale = stale.or(entry.stale.take());
-        // A pass that is not a claim stays as this judging has found it, because the confirmation only has a
-        // copy of it from the cache.
+        // A pass that is not a claim stays as this judging has found it. The confirmation only has
+        // a copy of it from the cache.
         let is_final = entry.results.passed()
             && !entry.results.is_claim()
             && (confirmed.results.passed() || !entry.is_pending());

@@ -332,7 +332,7 @@ impl OwnTerms {
         let own = stored.map(|verdict| &verdict.terms);
         let own = if was_recorded_here(session, run) { own } else { None };
         let resolved = match own {
-            // The commands are taken from the verdict and not resolved again, so that an error in the
+            // The commands are taken from the verdict and not resolved again. So an error in the
             // configuration or the base cannot prevent a decision.
             Some(own) if options.flags.is_empty() => {
                 ResolvedOracle { commands: own.oracle.clone(), ..ResolvedOracle::default() }

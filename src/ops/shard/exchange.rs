@@ -172,8 +172,9 @@ impl<'a> Exchange<'a> {
         self.take(&name)
     }
 
-    /// Takes over the remote's value of a ref, if the ref does not exist here or its value here is
-    /// an ancestor of the remote's. In a mirror, takes it over in any case.
+    /// Takes over the remote's value of a ref that does not exist here, or whose value here is an
+    /// ancestor of the remote's. Leaves any other ref as it is. In a mirror, takes it over in any
+    /// case.
     pub fn take(&self, name: &RefName) -> Result<()> {
         let repo = &self.session.repo;
         let Some(theirs) = repo.read_ref(&self.fetched(name))? else { return Ok(()) };
