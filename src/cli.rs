@@ -78,10 +78,10 @@ fn with_grouped_help() -> clap::Command {
 impl Cli {
     /// Reads the command line of this process. A request for help is an error, too.
     pub fn read() -> Result<Cli, clap::Error> {
-        // Dropping the description of the command line would take a tenth of the time of a start.
+        // Dropping the description of the command line would take a tenth of the start-up time.
         let mut command = ManuallyDrop::new(Cli::command());
         let matches = match command.try_get_matches_from_mut(std::env::args_os()) {
-            // Making the groups takes a third of the time of a start: only help needs them.
+            // Building the groups takes a third of the start-up time, and only help needs them.
             Err(e) if HELP.contains(&e.kind()) => with_grouped_help().try_get_matches()?,
             matches => matches?,
         };
@@ -105,8 +105,9 @@ fn is_quiet(matches: &ArgMatches) -> bool {
     given == Some(&true) || matches.subcommand().is_some_and(|(_, inner)| is_quiet(inner))
 }
 
-// With `defer`, clap builds only the arguments of the command that was typed. It adds them after it has set
-// the command's description, so a doc comment on the struct of the arguments would replace that description.
+// With `defer`, clap builds the arguments of one command only: the command that was typed. It adds
+// them after it has set that command's description. A doc comment on the struct of the arguments
+// would replace this description, so these structs have none.
 /// The commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -30,8 +30,8 @@ use crate::ui::table;
 /// The variable that the scripts in completions/ set to the name of the shell.
 const VARIABLE: &str = "FRITES_COMPLETE";
 
-/// Answers a completion request of a shell; `None` if this is an ordinary call. `command` builds the
-/// command line.
+/// Answers a completion request of a shell; `None` if this is an ordinary call. `command` builds
+/// the command line.
 pub fn answer(command: fn() -> Command) -> Option<ExitCode> {
     let here = std::env::current_dir().ok();
     let completion = CompleteEnv::with_factory(|| {
@@ -61,8 +61,8 @@ pub fn registration(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// Hides all options of the command line: the engine offers hidden arguments only if there is nothing else to
-/// offer, for instance after a `-`. git's own completion does the same.
+/// Hides all options of the command line. The engine offers hidden arguments only if there is
+/// nothing else to offer, for instance after a `-`. git's own completion does the same.
 fn with_hidden_options(command: Command) -> Command {
     let hide = |arg: Arg| if arg.is_positional() { arg } else { arg.hide(true) };
     command.mut_args(hide).mut_subcommands(with_hidden_options)
@@ -71,8 +71,8 @@ fn with_hidden_options(command: Command) -> Command {
 /// The offers for a word.
 pub type Offers = Vec<CompletionCandidate>;
 
-/// Completes an argument by one of the functions below. The function gets the text that was typed so far, and
-/// returns `None` if it cannot read what it needs.
+/// Completes an argument by one of the functions below. The function gets the text that was typed
+/// so far, and returns `None` if it cannot read what it needs.
 pub fn by(offers: fn(&str) -> Option<Offers>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| typed.to_str().and_then(offers).unwrap_or_default())
 }
@@ -91,8 +91,8 @@ pub fn begun(words: impl IntoIterator<Item = String>, typed: &str) -> Offers {
 /// offered by name alone.
 const DESCRIBED: usize = 16;
 
-/// The names that begin with what was typed, each with `before` in front of it. The first ones have a
-/// description.
+/// The names that begin with what was typed, each with `before` in front of it. The first ones have
+/// a description.
 fn begun_names(
     names: &[Name],
     before: &str,
@@ -128,7 +128,7 @@ impl Runs {
         self.store.run(name).ok()?
     }
 
-    /// The run with that name, or the only run whose name begins with it.
+    /// The run called `word`, or else the only run whose name begins with it.
     fn called(&self, word: &str) -> Option<Run> {
         match matching_names(&self.names, &word.parse().ok()?).as_slice() {
             [one] => self.read(one),
@@ -136,8 +136,8 @@ impl Runs {
         }
     }
 
-    /// The newest run. Only the run with the highest number and the named runs are read, because no other run
-    /// can be the newest.
+    /// The newest run. Only the run with the highest number and the named runs are read, because no
+    /// other run can be the newest.
     fn newest(&self) -> Option<Run> {
         let (numbers, named): (Vec<&Name>, Vec<&Name>) =
             self.names.iter().partition(|name| name.number().is_some());
@@ -160,8 +160,8 @@ impl Runs {
         all.map(|task| format!("{before}{task}")).collect()
     }
 
-    /// The candidates of the run that was typed, or else of the first runs whose names begin with what was
-    /// typed, each as `RUN/CAND`.
+    /// Offers candidates as `RUN/CAND`. If a run was typed, offers its candidates. Otherwise,
+    /// offers the candidates of the first runs whose names begin with the typed text.
     fn pairs(&self, typed: &str) -> Option<Offers> {
         let offer = |run: Run, rest: &str| self.offer_candidates(&run, &format!("{run}/"), rest);
         if let Some((run, rest)) = typed.split_once('/') {
@@ -185,7 +185,6 @@ fn repository() -> Option<Repo> {
     Repo::discover(&std::env::current_dir().ok()?).ok()
 }
 
-/// All runs.
 pub fn runs(typed: &str) -> Option<Offers> {
     Some(Runs::here()?.offer(typed))
 }
@@ -195,16 +194,16 @@ pub fn tasks(typed: &str) -> Option<Offers> {
     Some(begun(Runs::here()?.tasks(""), typed))
 }
 
-/// Completes an address that may name what `scope` allows. The scope is the one with which the command resolves
-/// the address.
+/// Completes an address that may name what `scope` allows. The scope is the one with which the
+/// command resolves the address.
 pub fn address(scope: Scope) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         typed.to_str().and_then(|typed| addresses(scope, typed)).unwrap_or_default()
     })
 }
 
-/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`. A candidate of the newest run is offered without its run,
-/// too.
+/// Addresses: `RUN`, `RUN/CAND` or `RUN/CAND@N`. A candidate of the newest run is offered without
+/// its run, too.
 fn addresses(scope: Scope, typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     if typed.starts_with(TASK) {
@@ -266,7 +265,8 @@ fn with_base(offers: Option<Offers>, typed: &str) -> Option<Offers> {
     Some(offers)
 }
 
-/// The candidates of one run: of the last run that the words before this one name, or else of the newest run.
+/// The candidates of one run: of the last run that the words before this one name, or else of the
+/// newest run.
 pub fn candidates(typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     let words = std::env::args().skip_while(|arg| arg != "--").skip(2);
@@ -327,7 +327,8 @@ pub fn agents(typed: &str) -> Option<Offers> {
     Some(begun(agent_names(), typed))
 }
 
-/// The names of the agents. This starts git to read the configuration, as no other completer does.
+/// The names of the agents. No other completer starts git. This one does, to read the
+/// configuration.
 fn agent_names() -> Vec<String> {
     agents::names(&configuration().unwrap_or_default())
 }

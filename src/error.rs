@@ -18,8 +18,7 @@ pub mod exit {
     pub const UNUSABLE: u8 = 4;
     /// Fatal, as in git.
     pub const FATAL: u8 = 128;
-    /// The reader of standard output went away: 128 + SIGPIPE, the code that a shell shows for git in this
-    /// case.
+    /// The reader of standard output went away: 128 + SIGPIPE, as a shell reports it for git.
     pub const PIPE: u8 = 128 + 13;
 
     /// The meaning of each code, for the manual.
@@ -83,8 +82,8 @@ impl ErrorKind {
     }
 }
 
-/// The reason for an error, as far as other code depends on it: to try again, or to add a hint with the
-/// command to type next.
+/// The reason for an error, if other code depends on it. Such code tries again, or adds a hint that
+/// names the next command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Cause {
     /// git failed, and its message names none of the reasons below.
@@ -135,7 +134,6 @@ pub struct Error {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// The result of an operation that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {

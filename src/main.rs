@@ -1,4 +1,4 @@
-//! The `git-frites` program: everything lives in the library.
+//! The `git-frites` program. All of its code is in the library.
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

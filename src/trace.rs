@@ -1,9 +1,9 @@
-//! Tracing, for finding faults. It is switched on by `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and git's own
-//! `GIT_TRACE*`.
+//! Tracing, for finding faults. It is switched on by `FRITES_LOG`, `FRITES_LOG_FILE`, `-v`, and
+//! git's own `GIT_TRACE*`.
 //!
-//! Events go to standard error through [`Ui`], above the progress lines, or to a file. Standard output never
-//! changes. If none of these four is given, the process has no subscriber, and an event costs next to
-//! nothing.
+//! Events go to a file, or to standard error through [`Ui`], above the progress lines. Standard
+//! output never changes. If none of these is set, the process has no subscriber, and an event costs
+//! almost nothing.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,12 +21,12 @@ use crate::git::{cli, trace_file};
 use crate::process::environment::{LOG, LOG_FILE};
 use crate::ui::Ui;
 
-/// Starts tracing if the environment or `-v` asks for it. Fails if `FRITES_LOG` is not a valid filter, or if
-/// the file that `FRITES_LOG_FILE` names cannot be written.
+/// Starts tracing if the environment or `-v` asks for it. Fails if `FRITES_LOG` is not a valid
+/// filter, or if the file that `FRITES_LOG_FILE` names cannot be written.
 pub fn start(verbose: bool, ui: &Ui) -> Result<()> {
     let file = std::env::var_os(LOG_FILE).filter(|path| !path.is_empty());
     let filter = std::env::var(LOG).ok().filter(|text| !text.is_empty());
-    // Whoever names a log file wants a log, even without a filter.
+    // If a log file is named, a log is wanted even without a filter.
     let filter = filter.or_else(|| file.is_some().then(|| "debug".to_owned()));
     let traces = trace_file::traces_to_stderr();
     if filter.is_none() && !verbose && !traces {
@@ -55,8 +55,8 @@ where
             Error::usage(format!("{LOG} is not a valid filter: {e}"))
                 .hint(format!("try `{LOG}=debug`, or `{LOG}=git_frites::git=debug`"))
         })?
-        // git's own traces are not part of the log. If they are asked for, `start` prints them as git writes
-        // them.
+        // git's own traces are not part of the log. If they are asked for, `start` prints them as
+        // git writes them.
         .with_target(trace_file::TRACES, LevelFilter::OFF);
     let writer = match file {
         Some(path) => Destination::File(Arc::new(
@@ -71,7 +71,7 @@ where
     Ok(fmt::layer().with_ansi(false).with_writer(writer).with_filter(filter))
 }
 
-/// Lines on standard error for one target, nothing but each event's message and fields.
+/// A layer that prints the events of one target to standard error: their messages and fields alone.
 fn bare_lines<S>(ui: &Ui, target: &str, level: LevelFilter) -> impl Layer<S> + use<S>
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,

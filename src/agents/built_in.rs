@@ -1,5 +1,5 @@
-//! The agents that are built in, each described once: how it is started, what it prints when it cannot go on,
-//! where it reports its usage, and where it keeps its state.
+//! The agents that are built in, each described once: how it is started, what it prints when it
+//! cannot go on, where it reports its usage, and where it keeps its state.
 use crate::model::agent_stop::AgentFault;
 use crate::model::run::CODEX_SANDBOX;
 
@@ -7,18 +7,19 @@ use crate::model::run::CODEX_SANDBOX;
 pub struct BuiltInAgent {
     /// The name for `--agent`.
     pub name: &'static str,
-    /// The program and the options that run the agent non-interactively, from `--help` of the version that
-    /// the comment on the agent names. `git config frites.agents.NAME.command` replaces them.
+    /// The program and the options that run the agent non-interactively, from `--help` of the
+    /// version that the comment on the agent names. `git config frites.agents.NAME.command`
+    /// replaces them.
     pub command: &'static [&'static str],
-    /// Patterns of what the agent prints when its account has reached a limit, as reported in its issue
-    /// tracker.
+    /// Patterns of what the agent prints when its account has reached a limit, as reported in its
+    /// issue tracker.
     pub limit: &'static [&'static str],
-    /// The words that the agent prints when a fault of its environment keeps it from working.
+    /// The words that the agent prints if a fault of its environment keeps it from working.
     pub faults: &'static [FaultWording],
     /// The variable that lets the agent run as root; `None` if it needs none for that.
     pub root_variable: Option<&'static str>,
-    /// The names of variables, any one of which takes the place of a login. Empty if the agent may work
-    /// without a login.
+    /// The names of variables, any one of which takes the place of a login. Empty if the agent may
+    /// work without a login.
     pub login_variables: &'static str,
     /// The format in which `command` reports its usage; `None` if it does not report it.
     pub usage: Option<&'static str>,
@@ -42,27 +43,29 @@ pub struct StateDirectory {
     pub variable: &'static str,
     /// The directory below HOME that is used if the variable is not set; empty for HOME itself.
     pub default: &'static str,
-    /// If other programs use the variable, too: the agent's own subdirectory. For the other programs, an
-    /// attempt's directory has links to the user's other entries.
+    /// The agent's own subdirectory, if other programs use the variable, too. An attempt's
+    /// directory has links to the user's other entries, for these programs.
     pub own: Option<&'static str>,
-    /// The files with the user's logins, each with the JSON keys of the tokens that the agent refreshes.
-    /// There are no keys if the tokens in a file cannot be recognized. An attempt gets copies of the logins
-    /// and settings.
+    /// The files with the user's logins, each with the JSON keys of the tokens that the agent
+    /// refreshes. There are no keys if the tokens in a file cannot be recognized. An attempt gets
+    /// copies of the logins and settings.
     pub logins: &'static [(&'static str, &'static [&'static str])],
-    /// Files and directories of settings, which the agent runs or obeys, with blanks between them.
+    /// The files and directories of settings that the agent runs or obeys, separated by blanks.
     pub settings: &'static str,
     /// Settings that are in HOME itself if the variable is not set.
     pub settings_in_home: &'static str,
-    /// Patterns for the files of conversations; a `*` stands for any characters of one name. A person who
-    /// goes on with an attempt's conversation gets copies of these files, and the user's settings. So no
-    /// pattern matches a file that the agent obeys, or that leads it to other files.
+    /// Patterns for the files of conversations; a `*` stands for any characters of one name. If a
+    /// person goes on with an attempt's conversation, that person gets copies of these files, and
+    /// the user's settings. So no pattern matches a file that the agent obeys, or that leads it to
+    /// other files.
     pub conversations: &'static [&'static str],
-    /// The place of conversations that a person does not get, because it also holds data that the agent
-    /// obeys; `None` if there is none.
+    /// The place of conversations that a person does not get, because it also holds data that the
+    /// agent obeys; `None` if there is none.
     pub conversations_left: Option<&'static str>,
 }
 
-/// The directory that `variable` names, or else `default` below HOME, with nothing in it that is known.
+/// A directory about whose content nothing is known: the one that `variable` names, or else
+/// `default` below HOME.
 const fn directory(variable: &'static str, default: &'static str) -> StateDirectory {
     StateDirectory {
         variable,
@@ -119,12 +122,13 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
         CLAUDE_CODE_USE_BEDROCK CLAUDE_CODE_USE_VERTEX",
     usage: Some("claude"),
     state: if cfg!(target_os = "macos") {
-        // The name of Claude's login in the keychain depends on this directory, so the directory must stay.
+        // The name of Claude's login in the keychain depends on this directory, so the directory
+        // must stay.
         &[]
     } else {
         &[StateDirectory {
             logins: &[(".credentials.json", CAMEL_CASE)],
-            // Claude reads the plugins themselves from the places that the last two lists name.
+            // The last two files name the places from which Claude reads the plugins themselves.
             settings: "settings.json settings.local.json CLAUDE.md rules agents commands skills
                 hooks output-styles plugins/installed_plugins.json plugins/known_marketplaces.json",
             // Account, onboarding, MCP servers, and Claude's data about projects.
@@ -175,7 +179,8 @@ const CODEX: BuiltInAgent = BuiltInAgent {
     }],
 };
 
-/// Gemini CLI 0.61.0: an empty `-p` makes Gemini read standard input, and exit when the task is done.
+/// Gemini CLI 0.61.0: an empty `-p` makes Gemini read standard input, and exit when the task is
+/// done.
 const GEMINI: BuiltInAgent = BuiltInAgent {
     name: "gemini",
     command: &[
@@ -221,8 +226,8 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
         settings: ".gemini/google_accounts.json .gemini/settings.json .gemini/trustedFolders.json
             .gemini/GEMINI.md .gemini/agents .gemini/commands .gemini/extensions .gemini/policies
             .gemini/skills",
-        // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again. A copy
-        // could lead it to any directory.
+        // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again.
+        // A copy could lead it to any directory.
         conversations: &[
             ".gemini/tmp/*/chats/*.json",
             ".gemini/tmp/*/chats/*.jsonl",
@@ -280,17 +285,20 @@ const OPENCODE: BuiltInAgent = BuiltInAgent {
     root_variable: None,
     login_variables: "",
     usage: Some("opencode"),
-    // OpenCode has no variable of its own that moves all of its state, so these general variables are used.
+    // OpenCode has no variable of its own that moves all of its state, so these general variables
+    // are used.
     state: &[
         StateDirectory { settings: "opencode", ..xdg("XDG_CONFIG_HOME", ".config") },
         StateDirectory {
             logins: &[
-                // An entry of the type `wellknown` names a server whose configuration OpenCode obeys.
+                // An entry of the type `wellknown` names a server whose configuration OpenCode
+                // obeys.
                 ("opencode/auth.json", &["access", "refresh", "expires"]),
                 ("opencode/mcp-auth.json", CAMEL_CASE),
             ],
-            // The database also has accounts, permissions and commands, and can have triggers. In the files of
-            // older versions (`storage/session`), each conversation has permissions, too.
+            // The database also has accounts, permissions and commands, and can have triggers. In
+            // the files of older versions (`storage/session`), each conversation has permissions,
+            // too.
             conversations_left: Some("opencode"),
             ..xdg("XDG_DATA_HOME", ".local/share")
         },

@@ -17,7 +17,6 @@ const OFF: &str = "off";
 
 /// A variable that names a directory for an agent's state.
 pub struct StateVariable {
-    /// The variable.
     pub name: String,
     /// The built-in description of the directory; `None` if the user configured the variable.
     pub known: Option<&'static StateDirectory>,
@@ -58,9 +57,9 @@ pub fn assign(config: &Config, name: &Name, number: usize) -> Result<Assignment>
     })
 }
 
-/// The patterns that show in an agent's output that the agent cannot go on. The patterns for limits are the
-/// configured patterns, or else the built-in agent's of this name. The patterns for faults are always the
-/// built-in agent's.
+/// The patterns by which an agent's output shows that the agent cannot go on. If patterns for
+/// limits are configured, these are used; otherwise the patterns of the built-in agent of this
+/// name. The patterns for faults always come from the built-in agent.
 pub fn stop_patterns(config: &Config, name: &Name) -> StopPatterns {
     let agent = built_in(name.as_str());
     let limits = config
@@ -77,15 +76,14 @@ pub fn remedy(name: &Name, fault: AgentFault) -> Option<&'static str> {
 }
 
 impl BuiltInAgent {
-    /// The remedy for a fault of this agent's environment; `None` if none is known.
     pub fn remedy(&self, fault: AgentFault) -> Option<&'static str> {
         let known = |known: &&FaultWording| known.fault == fault;
         Some(self.faults.iter().find(known)?.remedy)
     }
 }
 
-/// Where an agent's output reports its usage: as configured, or else as for the built-in agent of this name.
-/// `None` if that is not known or switched off.
+/// Where an agent's output reports its usage: as configured, or else as for the built-in agent of
+/// this name. `None` if that is unknown or switched off.
 pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     let format = config
         .get_for(keys::AGENT_USAGE, name.as_str())
@@ -93,9 +91,9 @@ pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
     format.filter(|format| *format != UsageFormat::Off)
 }
 
-/// The variables that name the directories of an agent's state: the configured variables, or the variables of
-/// the built-in agent that the configuration names. Without configuration, the variables of the built-in
-/// agent called `name`; other agents have none.
+/// The variables that name the directories of an agent's state. The configuration lists them, or
+/// names a built-in agent whose variables they are. Without configuration, they are the variables
+/// of the built-in agent called `name`; other agents have none.
 pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     let known = |agent: Option<&'static BuiltInAgent>| {
         let directories = agent.map_or(&[][..], |agent| agent.state).iter();
@@ -113,9 +111,9 @@ pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     }
 }
 
-/// The JSON keys of the tokens in a login, and the state directory that contains the login. `variable` names
-/// that directory, and `path` is the path of the login in it. `None` if no agent refreshes tokens in this
-/// file.
+/// The JSON keys of the tokens in a login, and the state directory that contains the login.
+/// `variable` names that directory, and `path` is the path of the login in it. `None` if no agent
+/// refreshes tokens in this file.
 pub fn tokens(
     variable: &str,
     path: &str,

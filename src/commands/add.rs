@@ -15,7 +15,6 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::ops::spawn::synthesis;
 use crate::store::select::{Matching, Scope};
 
-// `git frites add`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Adds one candidate, or as many as -n, -c or --agent say. Each starts at the base of the run, and is \
@@ -63,7 +62,6 @@ pub struct AddArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs `git frites add`.
 pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     let options = args.attempts.options(session, args.jobs, GivenLimits::default())?;
     let run = session.store.select(Some(&args.run), Scope::Run, Matching::Prefix)?.run;
@@ -80,8 +78,8 @@ pub fn run(session: &Session, args: &AddArgs) -> Result<u8> {
     run_new(session, made, &options, &args.answer)
 }
 
-/// The new candidates and their commands, as the options describe them. All options are checked before any
-/// effect.
+/// The new candidates and their commands, as the options describe them. All options are checked
+/// before any effect.
 fn request(
     session: &Session,
     args: &AddArgs,
@@ -116,7 +114,8 @@ fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
     Ok(ChangeSource::Patch(bytes, name))
 }
 
-/// The agent or command that makes the synthesis: the one that the options name, or else `synthesis.agent`.
+/// The agent or command that makes the synthesis: the one that the options name, or else
+/// `synthesis.agent`.
 fn maker(session: &Session, args: &AddArgs) -> Result<Assignment> {
     if !args.command.command.is_empty() {
         return Ok(CandidateCommand::to_assignment(&args.command.command));

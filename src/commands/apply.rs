@@ -21,7 +21,6 @@ use crate::ops::session::Session;
 use crate::store::select::{Matching, Scope};
 use crate::ui::json;
 
-// `git frites apply`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Lands on a fresh branch frites/apply/RUN and switches to it, with the change staged; with \
@@ -104,13 +103,13 @@ pub struct ApplyArgs {
 pub enum Strategy {
     /// Conflicts end the merge, and nothing changes
     None,
-    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the candidate,
-    /// unless merge.tie says otherwise
+    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the
+    /// candidate, unless merge.tie says otherwise
     NewestFileWins,
 }
 
-/// The side that wins ties, if conflicts are to be resolved by `newest-file-wins`; `None` if they are not to
-/// be resolved. The option decides, or else the configuration.
+/// The side that wins ties, if conflicts are to be resolved by `newest-file-wins`; `None` if they
+/// are not to be resolved. The option decides, or else the configuration.
 pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option<Tie> {
     let config = &session.config;
     let is_wanted = match strategy {
@@ -120,7 +119,6 @@ pub fn newest_file_wins(session: &Session, strategy: Option<Strategy>) -> Option
     is_wanted.then(|| config.get(keys::MERGE_TIE))
 }
 
-/// Runs `git frites apply`.
 pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
     let (scope, matching) = match args.undo {
         true => (Scope::Candidate, Matching::Exact),
@@ -153,7 +151,8 @@ pub fn run(session: &Session, args: &ApplyArgs) -> Result<u8> {
         no_switch: args.no_switch,
         conflicts: args.conflicts,
     };
-    // If HEAD was detached, git's `-` names a commit, and `git switch` needs `--detach` to go back to it.
+    // If HEAD was detached, git's `-` names a commit, and `git switch` needs `--detach` to go back
+    // to it.
     let back = match session.repo.head_branch() {
         Some(_) => "git switch -",
         None => "git switch --detach -",
@@ -187,15 +186,16 @@ fn as_json(plan: &Plan, branch: &RefName, commit: Option<&Oid>) -> Value {
     })
 }
 
-/// Runs the hook `landed` for a candidate that has landed. `commit` is `None` if the change is only staged.
+/// Runs the hook `landed` for a candidate that has landed. `commit` is `None` if the change is only
+/// staged.
 pub fn tell_landed(session: &Session, plan: &Plan, branch: &RefName, commit: Option<&Oid>) {
     let document = as_json(plan, branch, commit);
     let Plan { run, candidate, .. } = plan;
     hooks::tell(session, keys::HOOKS_LANDED, &run.run, Some(candidate), document);
 }
 
-/// Prints the result of a landing on a fresh branch. `back` is the git command that switches back to the
-/// previous branch.
+/// Prints the result of a landing on a fresh branch. `back` is the git command that switches back
+/// to the previous branch.
 fn print_landed(
     session: &Session,
     args: &ApplyArgs,
@@ -255,7 +255,8 @@ fn print_landed(
     Ok(())
 }
 
-/// The addition to the output about a landed candidate that is not verified; empty if it is verified.
+/// The addition to the output about a landed candidate that is not verified; empty if it is
+/// verified.
 fn reservation(plan: &Plan) -> &'static str {
     if plan.verified { "" } else { ", unverified" }
 }

@@ -1,5 +1,5 @@
-//! The code that `spawn`, `add` and `retry` share at their end: runs the commands of attempts, and prints the
-//! candidates.
+//! The code that `spawn`, `add` and `retry` share at their end: runs the commands of attempts, and
+//! prints the candidates.
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::json;
@@ -27,9 +27,7 @@ pub struct AnswerArgs {
 
 /// The answer about candidates: new ones, or one that had another round.
 pub struct RoundAnswer<'a> {
-    /// The run.
     pub run: &'a Run,
-    /// The candidates.
     pub candidates: &'a [Name],
     /// The results of the candidates' commands.
     pub report: &'a AttemptReport,
@@ -38,8 +36,8 @@ pub struct RoundAnswer<'a> {
 }
 
 impl RoundAnswer<'_> {
-    /// Prints each candidate with the path of its worktree. If the options ask for it, prints the JSON
-    /// document or the run's id instead.
+    /// Prints each candidate with the path of its worktree. If the options ask for it, prints the
+    /// JSON document or the run's id instead.
     pub fn print(&self, session: &Session, args: &AnswerArgs) -> Result<()> {
         if args.json {
             session.ui.answer_json(self.as_json(session)?);
@@ -59,8 +57,8 @@ impl RoundAnswer<'_> {
         Ok(())
     }
 
-    /// Prints the candidates, and a hint for the next step. Returns the exit code. `go_on` is the hint if
-    /// git-frites was interrupted.
+    /// Prints the candidates, and a hint for the next step. Returns the exit code. `go_on` is the
+    /// hint if git-frites was interrupted.
     pub fn conclude(&self, session: &Session, args: &AnswerArgs, go_on: &str) -> Result<u8> {
         self.print(session, args)?;
         let ui = &session.ui;

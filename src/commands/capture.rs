@@ -13,7 +13,6 @@ use crate::process::environment::caller;
 use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Scope, Selection};
 
-// `git frites capture`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit status: 0 if every candidate could be captured, 1 otherwise.")]
 pub struct CaptureArgs {
@@ -31,8 +30,8 @@ pub struct CaptureArgs {
     pub quiet: bool,
 }
 
-/// Parses a paragraph of a message. Fails if a line could be mistaken for a trailer that git-frites adds to
-/// the message of a capture or a landing.
+/// Parses a paragraph of a message. Fails if a line could be mistaken for a trailer that git-frites
+/// adds to the message of a capture or a landing.
 pub(super) fn paragraph(text: &str) -> Result<String> {
     if text.trim().is_empty() {
         return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
@@ -44,7 +43,6 @@ pub(super) fn paragraph(text: &str) -> Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Runs `git frites capture`.
 pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     let Selection { run, candidate: selected, .. } = selection(session, args)?;
     let message = args.message.join("\n\n");
@@ -95,8 +93,8 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// The candidates to capture. Inside a candidate's worktree, without an address, this is that candidate, so
-/// that an attempt can make a checkpoint without knowing its own name.
+/// The candidates to capture. Inside a candidate's worktree, without an address, this is that
+/// candidate, so that an attempt can make a checkpoint without knowing its own name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

@@ -1,4 +1,5 @@
-//! `git frites clean`: captures the work in worktrees, and then removes the worktrees and their branches.
+//! `git frites clean`: captures the work in worktrees, and then removes the worktrees and their
+//! branches.
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +22,6 @@ use crate::oracle::pool;
 use crate::store::select::{Matching, Scope};
 use crate::ui::table;
 
-// `git frites clean`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Captures unsaved work first. Work that cannot be captured is never removed without \
@@ -89,7 +89,6 @@ struct Removal {
     error: Option<Error>,
 }
 
-/// Runs `git frites clean`.
 pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     session.warn_of_undeleted();
     if args.cache {
@@ -118,8 +117,8 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
                 removals.extend(some);
             }
             Err(error) if alone => return Err(error),
-            // If this run cannot be cleaned, e.g. because its commands still run, other runs are cleaned all
-            // the same.
+            // If this run cannot be cleaned, e.g. because its commands still run, other runs are
+            // cleaned all the same.
             Err(error) => removals.push(Removal {
                 address: run.to_string(),
                 bytes: None,
@@ -176,8 +175,8 @@ fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     Ok(())
 }
 
-/// Hints at the kept build outputs of this repository if they are large. Their sizes are recorded, so nothing
-/// is measured.
+/// Hints at the kept build outputs of this repository if they are large. Their sizes are recorded,
+/// so nothing is measured.
 fn hint_at_layers(session: &Session) -> Result<()> {
     let bytes = UserCache::of(&session.repo)?.layers();
     if bytes >= LARGE_LAYERS {
@@ -210,8 +209,8 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Removes cached outcomes, and those kept build outputs and mirrors that are not in use. With `--dry-run`,
-/// only prints their size.
+/// Removes cached outcomes, and those kept build outputs and mirrors that are not in use. With
+/// `--dry-run`, only prints their size.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let own = pool::home(&session.repo)?;
     let cache = match args.all {
@@ -272,8 +271,8 @@ fn keep(session: &Session, args: &CleanArgs, targets: &[Target]) -> Result<u8> {
 }
 
 fn clean_run(session: &Session, target: &Target, args: &CleanArgs) -> Result<Option<Vec<Removal>>> {
-    // Another command may have changed the run since the targets were read, e.g. while those before it were
-    // removed.
+    // Another command may have changed the run since the targets were read, e.g. while earlier
+    // targets were removed.
     let locked = clean::lock(session, &target.run);
     if locked.is_err() && session.store.run(&target.run.run)?.is_none() {
         return Ok(None);
@@ -352,8 +351,10 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
     Ok(found)
 }
 
-/// The candidates of a target that are to be removed from `run`, the run as it is now: those that have expired,
-/// or all that are not marked as kept. Fails if the run is to be forgotten and candidates of it would be left.
+/// The candidates of a target to remove. `run` is the present state of the target's run. With
+/// `--expired`, these are the candidates that have expired. Otherwise, these are the candidates
+/// that are named themselves or not marked as kept. Fails if the run is to be forgotten and
+/// candidates of it would be left.
 fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) -> Result<Vec<Name>> {
     let mut names = Vec::new();
     for name in in_order(run, &target.names) {

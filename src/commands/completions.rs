@@ -9,7 +9,6 @@ use crate::fs::atomic;
 use crate::ops::doctor::completion;
 use crate::ui::Ui;
 
-// `git frites completions`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "`make install` installs the scripts where shells look for them. Otherwise --install \
@@ -25,7 +24,7 @@ pub struct CompletionsArgs {
     pub install: bool,
 }
 
-/// Runs `git frites completions`, which needs no repository.
+/// Needs no repository.
 pub fn run(ui: &Ui, args: &CompletionsArgs) -> Result<u8> {
     match args.shell {
         _ if args.install => install(ui, args.shell)?,

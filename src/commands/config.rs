@@ -1,4 +1,5 @@
-//! `git frites config`: shows the effective configuration, or writes a `.frites.toml` to start with.
+//! `git frites config`: shows the effective configuration, or writes a `.frites.toml` to start
+//! with.
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
@@ -15,7 +16,6 @@ use crate::ops::session::Session;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 
-// `git frites config`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Shows each key with its value and where the value comes from: .frites.toml in the root of \
@@ -45,7 +45,6 @@ struct Row {
     place: Option<String>,
 }
 
-/// Runs `git frites config`.
 pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     if args.init {
         return init(session);
@@ -71,8 +70,8 @@ pub fn run(session: &Session, args: &ConfigArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The rows of all keys, in the order of `keys::ALL`. A key with a `*`, e.g. `agents.*.framing`, has one row
-/// for each name that is in use.
+/// The rows of all keys, in the order of `keys::ALL`. A key with a `*`, e.g. `agents.*.framing`,
+/// has one row for each name that is in use.
 fn rows(session: &Session) -> Vec<Row> {
     let set = session.config.all();
     let mut rows = Vec::new();

@@ -17,7 +17,6 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::{Matching, Scope, Selection, check_candidate};
 use crate::ui::{comparison, json, table};
 
-// `git frites diff`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "RUN/CAND prints the patch. RUN prints one line per candidate; with a format option, it \
@@ -76,8 +75,8 @@ pub struct DiffSides {
     second: Option<Address>,
 }
 
-/// Parses an address or a range, e.g. `RUN/CAND@1..@3` or `RUN/CAND@1..RUN/CAND2`. The range `RUN/CAND@1..`
-/// ends at the candidate's present state.
+/// Parses an address or a range, e.g. `RUN/CAND@1..@3` or `RUN/CAND@1..RUN/CAND2`. The range
+/// `RUN/CAND@1..` ends at the candidate's present state.
 fn parse_sides(text: &str) -> Result<DiffSides> {
     let Some((first, end)) = text.split_once("..") else {
         return Ok(DiffSides { first: values::address(text)?, second: None });
@@ -104,7 +103,6 @@ struct View {
     state: String,
 }
 
-/// Runs `git frites diff`.
 pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     let first = args.address.as_ref().map(|sides| &sides.first);
     let other = match (args.address.as_ref().and_then(|sides| sides.second.as_ref()), &args.other) {
@@ -157,7 +155,8 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
     Ok(if args.exit_code && differs { exit::NO } else { exit::OK })
 }
 
-/// Shows the tests that one of two candidates passes and the other fails, according to the run's verdict.
+/// Shows the tests that one of two candidates passes and the other fails, according to the run's
+/// verdict.
 fn tests(
     session: &Session,
     run: &Run,

@@ -1,4 +1,5 @@
-//! `git frites doctor`: shows what this machine can do, and how a run in this repository would be set up.
+//! `git frites doctor`: shows what this machine can do, and how a run in this repository would be
+//! set up.
 use serde_json::{Value, json};
 
 use crate::error::{Result, exit};
@@ -9,7 +10,6 @@ use crate::ui::Ui;
 use crate::ui::style::Tone;
 use crate::ui::table::{self, Grid};
 
-// `git frites doctor`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and layers that a run from \
@@ -22,7 +22,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// Runs `git frites doctor`, which needs no repository.
+/// Needs no repository.
 pub fn run(ui: &Ui, args: &DoctorArgs) -> Result<u8> {
     let checkup = check_up(ui)?;
     if args.json {

@@ -12,7 +12,6 @@ use crate::ops::spawn::command::{CandidateCommand, CommandContext};
 use crate::process;
 use crate::store::select::{Matching, Scope};
 
-// `git frites exec`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without a command, it starts your shell ($SHELL) in the worktree; its prompt can show $FRITES_CANDIDATE.\n\n\
@@ -51,8 +50,8 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     };
     let argv = context.argv(&command);
     let mut variables = context.variables();
-    // These variables name the attempt's state directories, so that e.g. `claude --resume` continues the
-    // attempt's conversation.
+    // These variables name the attempt's state directories, so that e.g. `claude --resume`
+    // continues the attempt's conversation.
     variables.extend(agent_state::prepare_for_person(session, candidate)?);
     let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();

@@ -15,7 +15,6 @@ use crate::oracle;
 use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::{explanation, table};
 
-// `git frites explain`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Runs nothing and changes nothing: it reads the last verdict. `git frites judge --explain` prints the \
@@ -28,7 +27,6 @@ pub struct ExplainArgs {
     pub address: Option<Address>,
 }
 
-/// Runs `git frites explain`.
 pub fn run(session: &Session, args: &ExplainArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
         session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;

@@ -1,5 +1,5 @@
-//! Adds hints to errors according to their cause. The hints name commands and options, which only the modules
-//! of commands know.
+//! Adds hints to errors according to their cause. The hints name commands and options, which only
+//! the modules of commands know.
 use crate::error::{Cause, Error};
 use crate::model::env;
 

@@ -18,7 +18,6 @@ use crate::oracle::ResolvedOracle;
 use crate::store::select::{Matching, Scope};
 use crate::ui::{comparison, json};
 
-/// Runs `git frites judge`.
 pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     args.require_rankable()?;
     preflight::require_writable(session, "--junit", args.show.output.junit.as_deref())?;
@@ -62,7 +61,8 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Shows candidates that were judged singly, in a comparison table without a decision. Returns the exit code.
+/// Shows candidates that were judged singly, in a comparison table without a decision. Returns the
+/// exit code.
 fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &JudgeArgs) -> u8 {
     let ui = &session.ui;
     let entries = || parts.iter().filter_map(|part| part.candidate.as_ref());
@@ -107,8 +107,8 @@ fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &Judg
     code
 }
 
-/// Shows a verdict in the form that the options ask for. Returns the exit code. `remote` is the repository
-/// that has outcomes of the run, if any.
+/// Shows a verdict in the form that the options ask for. Returns the exit code. `remote` is the
+/// repository that has outcomes of the run, if any.
 pub fn show_verdict(
     session: &Session,
     run: &Run,

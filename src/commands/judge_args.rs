@@ -17,7 +17,6 @@ use crate::ops::session::Session;
 use crate::oracle::named_by_flags;
 use crate::store::select::Scope;
 
-// `git frites judge`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A candidate is one attempt of a run. Its tree is the files that git-frites captured from its worktree. \
@@ -196,8 +195,8 @@ pub struct VerdictOutputArgs {
 }
 
 impl TermsArgs {
-    /// The options of judging that these arguments set. The command adds the number of jobs and the time
-    /// limit.
+    /// The options of judging that these arguments set. The command adds the number of jobs and the
+    /// time limit.
     pub fn options(&self) -> JudgeOptions {
         JudgeOptions {
             flags: named_by_flags([&self.build, &self.lint, &self.test]),
@@ -211,8 +210,8 @@ impl TermsArgs {
 }
 
 impl SharedJudgeArgs {
-    /// The options of judging that these arguments set. The command adds the number of jobs and the time
-    /// limit.
+    /// The options of judging that these arguments set. The command adds the number of jobs and the
+    /// time limit.
     pub fn options(&self) -> JudgeOptions {
         let DecisionArgs { until_pass, rank } = self.decision;
         JudgeOptions { rank, cross: self.cross, until_pass, ..self.terms.options() }

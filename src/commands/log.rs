@@ -16,7 +16,6 @@ use crate::store::events;
 use crate::store::select::{Scope, several_runs, unknown_run};
 use crate::ui::{local_time, table};
 
-// `git frites log`
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
     /// Run or task whose events are shown  [default: all]
@@ -27,7 +26,6 @@ pub struct LogArgs {
     pub json: bool,
 }
 
-/// Runs `git frites log`.
 pub fn run(session: &ReadSession, args: &LogArgs) -> Result<u8> {
     let mut events = events::read(&session.store.dir().events())?;
     let has_none = events.is_empty();
@@ -66,8 +64,8 @@ fn run_of(event: &Map<String, Value>) -> Option<Name> {
     event.get("run")?.as_str()?.parse().ok()
 }
 
-/// The name of the run that is called `word`, or whose name begins with it. The run may be forgotten, so that
-/// it has events but no refs.
+/// The name of the run that is called `word`, or whose name begins with it. The run may be
+/// forgotten, so that it has events but no refs.
 fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
     let names: BTreeSet<Name> = events.iter().filter_map(run_of).collect();
     match matching_names(&names, word).as_slice() {
@@ -82,8 +80,8 @@ fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
     }
 }
 
-/// True for an event that names the task `id`, and for any event of a run or candidate in `bound`, which are bound
-/// to the task now.
+/// True for an event that names the task `id`, and for any event of a run or candidate in `bound`,
+/// which are bound to the task now.
 fn is_of_task(event: &Map<String, Value>, id: &str, bound: &[(Run, Option<Name>)]) -> bool {
     let text = |key: &str| event.get(key).and_then(Value::as_str);
     text("task") == Some(id)
@@ -94,7 +92,8 @@ fn is_of_task(event: &Map<String, Value>, id: &str, bound: &[(Run, Option<Name>)
         })
 }
 
-/// The first failing tests of each candidate, and how many more there are: `c1: a, b and 3 more; c2: a`.
+/// The first failing tests of each candidate, and how many more there are:
+/// `c1: a, b and 3 more; c2: a`.
 fn failing_tests(of_candidates: &Map<String, Value>) -> String {
     let mut words = Vec::new();
     for (candidate, tests) in of_candidates {

@@ -10,7 +10,6 @@ use crate::manual::{self, Page};
 use crate::model::nearest::nearest;
 use crate::process;
 
-// `git frites man`
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
     /// Command, or `tutorial`  [default: the overview]
@@ -23,7 +22,7 @@ pub struct ManArgs {
 
 const ELSEWHERE: &str = "write the pages to a directory with `git frites man --write DIR` and read them with another program";
 
-/// Runs `git frites man`, which needs no repository. `cli` is the whole command line.
+/// Needs no repository. `cli` is the whole command line.
 pub fn run(args: &ManArgs, cli: clap::Command) -> Result<u8> {
     let pages = manual::pages(cli);
     if let Some(directory) = &args.write {

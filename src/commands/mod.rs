@@ -1,5 +1,5 @@
-//! The commands of git-frites. The file of a command has its arguments, calls the operation that does the
-//! work, and prints the answer.
+//! The commands of git-frites. The file of a command has its arguments, calls the operation that
+//! does the work, and prints the answer.
 pub mod add;
 pub mod apply;
 mod attempts;
@@ -58,8 +58,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::select::Selection;
 use crate::ui::Ui;
 
-/// Fails if `jobs` commands at once are more than `limits.jobs` allows. `option` is the option with which the
-/// user set the number.
+/// Fails if `jobs` commands at once are more than `limits.jobs` allows. `option` is the option with
+/// which the user set the number.
 fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Result<()> {
     let limit = session.config.get(keys::LIMITS_JOBS);
     if jobs <= limit {
@@ -69,8 +69,8 @@ fn require_jobs_within_limit(session: &Session, jobs: usize, option: &str) -> Re
         .hint(format!("lower `{option}`, or raise the limit: `git config frites.limits.jobs N`")))
 }
 
-/// Tells the user which detected commands do not run because options or the configuration name other
-/// commands.
+/// Tells the user which detected commands do not run because options or the configuration name
+/// other commands.
 fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     let commands: Vec<String> =
         oracle.left_out.iter().map(|c| format!("{} `{}`", c.stage, c.command)).collect();
@@ -89,14 +89,15 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
     }
 }
 
-/// Tells the user which detected commands do not run, and which installed dependencies the judged trees lack.
+/// Tells the user which detected commands do not run, and which installed dependencies the judged
+/// trees lack.
 fn note_lacks(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     note_left_out(&session.ui, oracle);
     installed::hint_at_unseeded(session, base, &oracle.commands)
 }
 
-/// The candidate that the user named, or else the only candidate of the run. Fails if the run has several and
-/// none is named.
+/// The candidate that the user named, or else the only candidate of the run. Fails if the run has
+/// several and none is named.
 fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<CandidateRef<'a>> {
     let run = &selection.run;
     match (&selection.candidate, run.candidates.as_slice()) {
@@ -112,7 +113,8 @@ fn one_candidate<'a>(store: &'a Store, selection: &'a Selection) -> Result<Candi
     }
 }
 
-/// Prints the answer. On a terminal, shows it in git's pager, or without control characters if there is none.
+/// Prints the answer. On a terminal, shows it in git's pager, or without control characters if
+/// there is none.
 fn answer_paged(ui: &Ui, repo: &Repo, text: &[u8]) -> Result<()> {
     if ui.on_terminal() && !text.is_empty() {
         let pager = match repo.overrides().setting("core.pager") {

@@ -8,8 +8,8 @@ use crate::ops::session::Session;
 use crate::ops::shard::Exchange;
 use crate::store::select::{Matching, Scope};
 
-/// The run of this name, and the exchange with the remote if `remote` is given. With a remote, first fetches
-/// the run's record and terms.
+/// The run of this name, and the exchange with the remote if `remote` is given. With a remote,
+/// first fetches the run's record and terms.
 pub fn find<'a>(
     session: &'a Session,
     name: &Name,
@@ -27,7 +27,8 @@ pub fn find<'a>(
     Ok((run, Some(exchange)))
 }
 
-/// The hint to judge the missing parts of an opened run; `None` if they could not change the decision.
+/// The hint to judge the missing parts of an opened run; `None` if they could not change the
+/// decision.
 pub fn hint_on_missing(
     session: &Session,
     verdict: &Verdict,
@@ -45,8 +46,8 @@ pub fn hint_on_missing(
     )))
 }
 
-/// Fails if the run was opened for judging in parts: its candidates must then be judged as parts, on the
-/// terms of the run.
+/// Fails if the run was opened for judging in parts: its candidates must then be judged as parts,
+/// on the terms of the run.
 pub fn require_unopened(session: &Session, run: &Run, candidates: &[Name]) -> Result<()> {
     if session.store.terms(&run.run)?.is_none() {
         return Ok(());

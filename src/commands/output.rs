@@ -18,7 +18,6 @@ use crate::process::{Follower, running};
 use crate::store::logs::{self, LogPlace};
 use crate::store::select::{Matching, Scope, Selection};
 
-// `git frites output`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without a command, the most telling output is shown: that of the last command that judged the candidate, or \
@@ -87,7 +86,6 @@ struct Shown {
     path: PathBuf,
 }
 
-/// Runs `git frites output`.
 pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     let (place, command) = interpreted_arguments(session, args)?;
     let shown = match place {
@@ -102,8 +100,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     match (args.follow, shown.as_slice()) {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
-        // A command runs on the tree with the base's tests only after it has passed on the candidate's own
-        // tree, so only the second log still grows.
+        // A command runs on the tree with the base's tests only after it has passed on the
+        // candidate's own tree, so only the second log still grows.
         (true, [first, second])
             if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
         {
@@ -117,8 +115,8 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The place and the command that the arguments mean. If there is only one word, and it names a command but
-/// neither a run nor a candidate, it is the command.
+/// The place and the command that the arguments mean. If there is only one word, and it names a
+/// command but neither a run nor a candidate, it is the command.
 fn interpreted_arguments(
     session: &ReadSession,
     args: &OutputArgs,
@@ -175,9 +173,9 @@ fn of_address(
     Ok(all)
 }
 
-/// The newest log of a command in `place`. Without a command, the log of the running command, or else of the
-/// command whose log tells most. If the command also ran on the tree with the base's tests, that log is
-/// added, because the command may have failed only there.
+/// The newest log of a command in `place`. Without a command, the log of the running command, or
+/// else of the command whose log tells most. If the command also ran on the tree with the base's
+/// tests, that log is added, because the command may have failed only there.
 fn choose(
     session: &ReadSession,
     title: &str,
@@ -250,12 +248,13 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
     let mut waiting: Vec<u8> = Vec::new();
     let mut tail = tail;
     loop {
-        // Check whether the command has ended before reading, so that the last read gets everything.
+        // Check whether the command has ended before reading, so that the last read gets
+        // everything.
         let is_written = running::is_written(&one.path);
         let new = log.read().context(|| could_not_read(one))?;
         waiting.extend_from_slice(last_lines(&new, tail.take()));
-        // On a terminal, show a line only when it is complete: until then, escape sequences and carriage
-        // returns may change it.
+        // On a terminal, show a line only when it is complete: until then, escape sequences and
+        // carriage returns may change it.
         let whole = match session.ui.on_terminal() && is_written {
             true => waiting.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
             false => waiting.len(),

@@ -11,7 +11,6 @@ use crate::ops::session::ReadSession;
 use crate::store::select::{Matching, Scope};
 use crate::ui::json;
 
-// `git frites path`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A shell function that goes there: fcd() { cd \"$(git frites path \"$@\")\"; }"
@@ -25,7 +24,6 @@ pub struct PathArgs {
     pub json: bool,
 }
 
-/// Runs `git frites path`.
 pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
     let selection =
         session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;

@@ -62,7 +62,8 @@ pub fn write(session: &Session, option: &str, file: &Path, text: impl AsRef<[u8]
 pub struct JudgingPlan {
     base: Oid,
     oracle: ResolvedOracle,
-    /// The reason why no attempt is judged before all have ended; `None` if attempts are judged as they end.
+    /// The reason why no attempt is judged before all have ended; `None` if attempts are judged as
+    /// they end.
     pub late: Option<String>,
 }
 
@@ -134,8 +135,8 @@ impl JudgingPlan {
     }
 }
 
-/// Warns, once for each agent, of faults that would stop the agent. Only agents that run their own program
-/// are checked.
+/// Warns, once for each agent, of faults that would stop the agent. Only agents that run their own
+/// program are checked.
 fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     let state = UsersState::of(session);
     let agents: BTreeSet<&str> = commands
@@ -179,8 +180,8 @@ fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, Strin
     agents.collect()
 }
 
-/// Tells the user in one line how many commands detection did not choose, with one example. If CI runs one of
-/// these commands, that command is the example.
+/// Tells the user in one line how many commands detection did not choose, with one example. If CI
+/// runs one of these commands, that command is the example.
 fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
     let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);
@@ -193,8 +194,9 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     ));
 }
 
-/// Warns if the first command begins with a script that the base does not have. This is not an error, because
-/// the task of the attempts may be to write the script. After `cd`, the path is not one from the root.
+/// Warns if the first command begins with a script that the base does not have. This is no error,
+/// because the attempts may have the task to write the script. If a command changes the directory
+/// (`cd`), nothing is checked, because the path of the script does not begin at the root.
 fn warn_of_new_scripts(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some(first) = oracle.commands.first() else { return Ok(()) };
     let tree = session.repo.commit(base)?.tree;

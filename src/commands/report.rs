@@ -15,7 +15,6 @@ use crate::process;
 use crate::store::select::{Matching, Scope};
 use crate::ui::report as page;
 
-// `git frites report`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints the path of the file. It needs no network, and no script to be read. Nothing is captured \
@@ -37,7 +36,6 @@ pub struct ReportArgs {
     pub markdown: bool,
 }
 
-/// Runs `git frites report`.
 pub fn run(session: &Session, args: &ReportArgs) -> Result<u8> {
     let run = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix)?.run;
     let is_stdout = args.output.as_ref().is_some_and(|file| file.as_os_str() == "-");

@@ -14,7 +14,6 @@ use crate::ops::spawn::attempts::Attempts;
 use crate::ops::spawn::command::CandidateCommand;
 use crate::store::candidate::CandidateRef;
 
-// `git frites retry`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Runs the candidate's own command again, or another one, and captures the result as the next \
@@ -48,7 +47,6 @@ pub struct RetryArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs `git frites retry`.
 pub fn run(session: &Session, args: &RetryArgs) -> Result<u8> {
     let (run, name) = existing(session, "retry", &args.candidate)?;
     let options = args.attempts.options(session, None, run.given_limits(&name))?;

@@ -49,7 +49,6 @@ use crate::process::interrupt;
 use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::comparison;
 
-// `git frites run`
 #[derive(Debug, clap::Args)]
 #[command(
     args_override_self = true,
@@ -113,7 +112,7 @@ pub struct RunArgs {
 /// Parses the words of a command line, beginning with `run`; `None` if they are invalid.
 type ParseRun = fn(&[String]) -> Option<RunArgs>;
 
-/// Runs `git frites run`. `parse` reads the options with which an interrupted run was started.
+/// Begins or resumes a run. `parse` reads the options with which an interrupted run was started.
 pub fn run(session: &Session, args: &RunArgs, parse: ParseRun) -> Result<u8> {
     match &args.resume {
         None => begin(session, args),
@@ -202,16 +201,17 @@ fn resume(session: &Session, args: &RunArgs, address: &Address, parse: ParseRun)
     })
 }
 
-/// The words after `run` on the command line. Bytes that are not UTF-8 are replaced, because a record cannot
-/// contain them.
+/// The words after `run` on the command line. Bytes that are not UTF-8 are replaced, because a
+/// record cannot contain them.
 fn typed() -> Vec<String> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let verb = words.iter().position(|word| word == "run");
     verb.map_or_else(Vec::new, |verb| command::words(&words[verb + 1..]))
 }
 
-/// The options with which a run was started, overridden by the options that are typed now; `None` if another
-/// command made the run. Fails if these options cannot be read, because the run would be judged by others.
+/// The options with which a run was started, overridden by the options that are typed now; `None`
+/// if another command made the run. Fails if these options cannot be read, because the run would
+/// then be judged with other options.
 fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
     let Run { arguments, command, .. } = run;
     if arguments.is_empty() {
@@ -226,9 +226,10 @@ fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
             _ => added.push(word),
         }
     }
-    // The options typed now are put after the recorded options, so that they override the recorded ones, and
-    // before the `--` of the command. An earlier `--` may be a prompt, and there may be no command after the
-    // last one. So the right place is the one that leaves the command as it is.
+    // The options that are typed now stand after the recorded options, so that they override these.
+    // They stand before the `--` of the command. It is not obvious which `--` that is: an earlier
+    // `--` may be a prompt, and there may be no command after the last one. So the right place is
+    // the one that leaves the command unchanged.
     let words_of_command = command.len() + usize::from(!command.is_empty());
     for after in [words_of_command, 1] {
         let Some(end) = arguments.len().checked_sub(after) else { continue };
@@ -263,8 +264,8 @@ impl<'a> PlannedRun<'a> {
         Ok(PlannedRun { args, options, judging, merge_into })
     }
 
-    /// Resolves and shows everything that a run from `base` needs. Fails if judging with these options is not
-    /// possible here.
+    /// Resolves and shows everything that a run from `base` needs. Fails if judging with these
+    /// options is not possible here.
     fn check(&self, base: &Oid, commands: &[(Name, CandidateCommand)]) -> Result<()> {
         let session = self.judging.session;
         let judging = judge_options(self.args);
@@ -281,8 +282,8 @@ impl<'a> PlannedRun<'a> {
         }
     }
 
-    /// Lets `attempts` run the commands of the candidates in `starting`, and judges them meanwhile. Then
-    /// concludes the run. `lock` is the run's lock.
+    /// Lets `attempts` run the commands of the candidates in `starting`, and judges them meanwhile.
+    /// Then concludes the run. `lock` is the run's lock.
     fn finish(
         &self,
         run: &Run,
@@ -299,8 +300,8 @@ impl<'a> PlannedRun<'a> {
         self.conclude(&rounds, run, &report)
     }
 
-    /// Judges the candidates, makes a synthesis if that can help, and prints the verdict. `rounds` decides which
-    /// candidates get further rounds. Merges a verified winner if that is planned.
+    /// Judges the candidates, makes a synthesis if that can help, and prints the verdict. `rounds`
+    /// decides which candidates get further rounds. Merges a verified winner if that is planned.
     fn conclude(&self, rounds: &Rounds<'_>, run: &Run, report: &AttemptReport) -> Result<u8> {
         let PlannedRun { args, options, judging, merge_into } = self;
         let session = judging.session;
@@ -364,8 +365,8 @@ fn stop_if_interrupted(run: &Run) -> Result<()> {
     }
 }
 
-/// Judges a run as it is now. If `affects_outcomes` is true, commands of its attempts may have changed
-/// something on which outcomes depend, so no earlier outcome is used.
+/// Judges a run as it is now. If `affects_outcomes` is true, commands of its attempts may have
+/// changed something on which outcomes depend, so no earlier outcome is used.
 fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Result<Verdict> {
     trust::require_trust(judging.session.integrity(), Some(run))?;
     if affects_outcomes {
@@ -377,8 +378,8 @@ fn judge(judging: &RepeatedJudging<'_>, run: &Run, affects_outcomes: bool) -> Re
     })
 }
 
-/// If a synthesis can help, makes one, and judges the run again for a new verdict. Returns the run with the
-/// new candidate; `None` if no synthesis was made.
+/// If a synthesis can help, makes one, and judges the run again for a new verdict. Returns the run
+/// with the new candidate; `None` if no synthesis was made.
 fn integrate(
     judging: &RepeatedJudging<'_>,
     mode: Option<SynthesisMode>,
@@ -417,8 +418,8 @@ fn integrate(
     }
 }
 
-/// Records why no synthesis is made. If the run has several candidates, and a prompt or `synthesis.agent`,
-/// the user may expect a synthesis, so also tells the user why.
+/// Records why no synthesis is made. The user may expect a synthesis if the run has several
+/// candidates, and a prompt or `synthesis.agent`. In this case, also tells the user why.
 fn skip_synthesis(
     session: &Session,
     run: &Run,
@@ -449,7 +450,7 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
             .hint(format!("read the change, `git frites diff {address}`"))
             .hint(format!("then {land} {address}`")))
     };
-    // It may change how the next run is judged.
+    // The change may decide how the next run is judged.
     let changed = changed_deciders(session, run, &verdict.terms, tree)?;
     if !changed.is_empty() {
         let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
@@ -457,17 +458,17 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
         let what = "it changes what decides how the next run is judged";
         return refuse(format!("{address} was not merged, because {what}: {files}"), BY_MERGE);
     }
-    // git may run a program in another version than before the merge.
+    // A merge may change the programs that git runs.
     let programs = ChangedPrograms::find(session, run.root(), tree, &address)?;
     if let Some(reason) = programs.setting {
-        // A merge would be refused, too.
+        // `apply --merge` would be refused, too.
         let land = "land it without a commit, and make that yourself: `git frites apply";
         return refuse(format!("{reason}, so it was not merged"), land);
     }
     if let Some(reason) = programs.hook {
         return refuse(format!("{reason}, so it was not merged"), BY_MERGE);
     }
-    // It passed with the base's tests, but its own tests may leave out some of them.
+    // The winner passed with the base's tests, but its own tests may leave out some of them.
     let mut flags = entry.flags.clone();
     flags.retain(Flag::leaves_out_tests);
     let left_out = verdict.baseline.as_ref().map(|base| left_out(base, entry));
@@ -476,8 +477,8 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
         let clauses = and(&clauses);
         return refuse(format!("{address} was not merged, because it {clauses}"), BY_MERGE);
     }
-    // The commit may obey a hook or a setting that an attempt has changed, and nobody would read a warning in
-    // time.
+    // The commit may obey a hook or a setting that an attempt has changed, and nobody would read a
+    // warning in time.
     let planted = trust::planted_for_commit(session.integrity());
     match planted.iter().find(|suspect| !suspect.is_harmless()) {
         Some(Suspect { moment, words, .. }) => Err(Error::no(format!(
@@ -489,8 +490,8 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
     }
 }
 
-/// Merges the winner into `branch`, which was checked out when the run began. Fails if the checkout is on
-/// another branch now.
+/// Merges the winner into `branch`, which was checked out when the run began. Fails if the checkout
+/// is on another branch now.
 fn merge(session: &Session, run: &Run, branch: &RefName) -> Result<MergedCandidate> {
     if session.repo.head_branch().as_ref() != Some(branch) {
         let branch = branch.short();

@@ -6,7 +6,6 @@ use crate::model::run::GivenLimits;
 use crate::ops::session::Session;
 use crate::ops::spawn;
 
-// `git frites spawn`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A candidate is one attempt: a worktree and a branch. For each candidate, spawn prints \
@@ -25,7 +24,6 @@ pub struct SpawnArgs {
     pub answer: AnswerArgs,
 }
 
-/// Runs `git frites spawn`.
 pub fn run(session: &Session, args: &SpawnArgs) -> Result<u8> {
     let options =
         args.shared.attempts.options(session, args.shared.jobs, GivenLimits::default())?;

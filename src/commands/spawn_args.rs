@@ -79,8 +79,8 @@ pub struct NewRunArgs {
 }
 
 impl NewRunArgs {
-    /// The new run that the options describe, with these time limits. Checks all options before it changes
-    /// anything.
+    /// The new run that the options describe, with these time limits. Checks all options before it
+    /// changes anything.
     pub fn request(&self, session: &Session, limits: GivenLimits) -> Result<Request> {
         let new = self.candidates.with_command(session, &[], 2, &self.command)?;
         let start = match &self.from {
@@ -131,9 +131,9 @@ pub struct CandidateArgs {
 }
 
 impl CandidateArgs {
-    /// The names of the new candidates, in order, and the agents of those that have one. For `claude=2`, the
-    /// names are `claude-1` and `claude-2`; if names in `taken` have such numbers, the next two numbers are
-    /// used.
+    /// The names of the new candidates, in order, and the agents of those that have one. For
+    /// `claude=2`, the names are `claude-1` and `claude-2`; if names in `taken` have such numbers,
+    /// the next two numbers are used.
     pub fn resolve(
         &self,
         session: &Session,
@@ -168,7 +168,8 @@ impl CandidateArgs {
         Ok((names, agents))
     }
 
-    /// The candidates that [`CandidateArgs::resolve`] names, with their command and prompt, and without time limits.
+    /// The candidates that [`CandidateArgs::resolve`] names, with their command and prompt, and
+    /// without time limits.
     pub fn with_command(
         &self,
         session: &Session,
@@ -210,7 +211,8 @@ impl CommandArgs {
             || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")
     }
 
-    /// The prompt, byte for byte. Reads it from standard input or from a file if the options say so.
+    /// The prompt, byte for byte. Reads it from standard input or from a file if the options say
+    /// so.
     pub fn prompt(&self) -> Result<Option<Arc<[u8]>>> {
         let bytes = match (&self.prompt, &self.prompt_file) {
             (None, None) => return Ok(None),
@@ -228,8 +230,8 @@ impl CommandArgs {
     }
 }
 
-/// Reads `what` from a file, or from standard input if the file is `-`. `hint` is about a file that cannot be
-/// read.
+/// Reads `what` from a file, or from standard input if the file is `-`. `hint` is about a file that
+/// cannot be read.
 pub fn read_input(file: &Path, what: &str, hint: &str) -> Result<Vec<u8>> {
     if file.as_os_str() == "-" {
         let mut bytes = Vec::new();
@@ -272,8 +274,8 @@ impl AttemptArgs {
         }
     }
 
-    /// The options for running the commands. A limit that is not given now is taken from `before`, the limits
-    /// that were given earlier.
+    /// The options for running the commands. A limit that is not given now is taken from `before`,
+    /// the limits that were given earlier.
     pub fn options(
         &self,
         session: &Session,
@@ -320,8 +322,8 @@ fn agent_count(text: &str) -> Result<AgentCount> {
     }
 }
 
-/// The run and the candidate at an address. `who` is the option or the command that takes the address;
-/// messages name it.
+/// The run and the candidate at an address. `who` is the option or the command that takes the
+/// address; messages name it.
 pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run, Name)> {
     let selection = session.store.select(Some(address), Scope::Candidate, Matching::Prefix)?;
     let typed = if who.starts_with('-') { who.to_owned() } else { format!("git frites {who}") };
@@ -335,8 +337,8 @@ pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run,
     }
 }
 
-/// The highest number N among the names that consist of `prefix` and N; 0 if there is none. Numbers from a
-/// million on are ignored, because they may be part of a name, e.g. a date.
+/// The highest number N among the names that consist of `prefix` and N; 0 if there is none. Numbers
+/// from a million on are ignored, because they may be part of a name, e.g. a date.
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
     numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()

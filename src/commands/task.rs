@@ -13,7 +13,6 @@ use crate::store::events::Event;
 use crate::store::select::{Matching, Scope, Selection};
 use crate::ui::table;
 
-// `git frites task`
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Prints RUN<TAB>ID or RUN/CANDIDATE<TAB>ID for each binding.")]
 pub struct TaskArgs {
@@ -31,7 +30,6 @@ pub struct TaskArgs {
     pub json: bool,
 }
 
-/// Runs `git frites task`.
 pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     let Selection { run, candidate, .. } =
         session.store.select(Some(&args.address), Scope::Candidate, Matching::Prefix)?;
@@ -64,8 +62,8 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// If another run is bound to the task, too, tells the user about the newest such run, because the task's
-/// address means only the newest of all bound runs.
+/// Tells the user about the newest other run that is bound to the task, because the task's address
+/// means only the newest of all bound runs.
 fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     let bound = session.store.bound_to(id)?;
     if let Some((other, _)) = bound.iter().rev().find(|(other, _)| other.run != run.run) {
@@ -74,8 +72,8 @@ fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Binds a run, or one of its candidates, to a task. Without a task, removes the binding. Returns the changed
-/// run.
+/// Binds a run, or one of its candidates, to a task. Without a task, removes the binding. Returns
+/// the changed run.
 ///
 /// Fails while another process works on the run.
 fn bind(session: &Session, run: &Run, candidate: Option<&Name>, task: Option<&str>) -> Result<Run> {

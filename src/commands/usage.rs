@@ -27,8 +27,8 @@ const MOVED: &[(&str, &str, &str)] = &[
     ("judge", "--wait", "shard collect --remote R --wait DUR RUN"),
 ];
 
-/// Converts clap's error `e` to the error that the user sees. `typed` are the words after the program's name;
-/// they show which command was meant.
+/// Converts clap's error `e` to the error that the user sees. `typed` are the words after the
+/// program's name; they show which command was meant.
 pub fn error(e: &clap::Error, cli: &clap::Command, typed: &[String]) -> Error {
     let argument = text(e, ContextKind::InvalidArg).unwrap_or_default();
     if let Some(own) = e.source().and_then(|source| source.downcast_ref::<Error>()) {
@@ -88,8 +88,8 @@ fn message(e: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The hint for a word that belongs to another tool, to another command or to an older version. It names the
-/// word that git-frites has for it.
+/// The hint for a word that belongs to another tool, to another command or to an older version. It
+/// names the word that git-frites has for it.
 fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {

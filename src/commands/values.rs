@@ -14,7 +14,8 @@ use crate::model::name::{BASE, InvalidName, Name, RULE};
 use crate::model::part::Part;
 use crate::model::shard::Shard;
 
-// With these implementations, arguments of the types `Name` and `Address` need not name their parsers.
+// With these implementations, arguments of the types `Name` and `Address` need not name their
+// parsers.
 impl ValueParserFactory for Name {
     type Parser = fn(&str) -> Result<Name>;
 

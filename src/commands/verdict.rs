@@ -20,8 +20,8 @@ use crate::ops::log_excerpt;
 use crate::ops::session::Session;
 use crate::ui::{comparison, json, junit, next_steps};
 
-/// Prints a verdict: as JSON with the additional fields `more`, or only the winner's address, or the
-/// comparison and `hints`. Then runs the hook `verdict`.
+/// Prints a verdict: as JSON with the additional fields `more`, or only the winner's address, or
+/// the comparison and `hints`. Then runs the hook `verdict`.
 pub fn show(
     session: &Session,
     verdict: &Verdict,
@@ -58,8 +58,8 @@ fn in_brief(verdict: &Verdict) -> String {
     }
 }
 
-/// Judges the winner's tests on the base, and prints the result. An error is only a warning, because the
-/// verdict does not depend on the result.
+/// Judges the winner's tests on the base, and prints the result. An error is only a warning,
+/// because the verdict does not depend on the result.
 pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
     match prove(session, options, verdict) {
         Ok(sentence) => sentence.into_iter().for_each(|line| session.ui.note(line)),
@@ -90,8 +90,8 @@ pub fn next_steps(
             hints.push(resume_hint(run));
         }
     }
-    // The closest candidate can have another round of its agent or command, unless a person works in its
-    // worktree.
+    // The closest candidate can have another round of its agent or command, unless a person works
+    // in its worktree.
     if let Some(entry) = recommended.and_then(|name| verdict.entry(name))
         && decision.decision == DecisionKind::NearMiss
         && can_be_repaired(entry)
@@ -104,8 +104,8 @@ pub fn next_steps(
     Ok(hints)
 }
 
-/// The hints for a run without a winner in which a candidate changed nothing. The user may have made the
-/// change in the checkout by mistake.
+/// The hints for a run without a winner in which a candidate changed nothing. The user may have
+/// made the change in the checkout by mistake.
 fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     let Some(entry) = verdict.candidates.iter().find(|entry| entry.changed_nothing()) else {
         return Vec::new();
@@ -122,8 +122,8 @@ fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
     hints
 }
 
-/// The hints about failed attempts that a person has corrected since. If no other candidate is left, also the
-/// hint that tells how to correct a failed attempt.
+/// The hints about failed attempts that a person has corrected since. If no other candidate is
+/// left, also the hint that tells how to correct a failed attempt.
 fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut hints = Vec::new();
     for entry in &verdict.candidates {

@@ -39,8 +39,8 @@ impl Config {
         bytes.map_or(Ok(()), |bytes| self.read_bytes(&bytes, path))
     }
 
-    /// Fails if these bytes are not a valid `.frites.toml`, with the error that [`Config::load`] would give
-    /// in a checkout with this file.
+    /// Fails if these bytes are not a valid `.frites.toml`, with the error that [`Config::load`]
+    /// would give in a checkout with this file.
     pub fn check_file(bytes: &[u8]) -> Result<()> {
         Config::default().read_bytes(bytes, Path::new(FILE))
     }
@@ -103,8 +103,8 @@ fn not_toml(position: &str, why: &str) -> Error {
     Error::fatal(format!("{position}: {why}")).hint(format!("fix the TOML syntax of {FILE}"))
 }
 
-/// A value without its positions; `None` if TOML allows it but we cannot represent it, such as a number
-/// that is too large.
+/// A value without its positions; `None` if TOML allows it but we cannot represent it, such as a
+/// number that is too large.
 fn without_spans(value: &Spanned<DeValue<'_>>) -> Option<Value> {
     Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }

@@ -1,5 +1,5 @@
-//! The one table of all keys, with their types, defaults and descriptions. The layers of the configuration,
-//! `git frites config`, the starter file and the manual all use it.
+//! The one table of all keys, with their types, defaults and descriptions. The layers of the
+//! configuration, `git frites config`, the starter file and the manual all use it.
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -42,12 +42,10 @@ pub enum DefaultValue {
     Unset(&'static str, &'static str),
 }
 
-/// A key as the layers and the manual see it, whatever its type.
+/// A key as the layers and the manual see it, without its type.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
-    /// The full name.
     pub name: &'static str,
-    /// The value if no layer sets the key.
     pub default: DefaultValue,
     /// The description, in sentences.
     pub about: &'static str,
@@ -55,7 +53,7 @@ pub struct KeySpec {
     pub takes: &'static str,
     /// True if several lines of git's configuration make one list.
     pub list: bool,
-    /// Returns the value for a text from a layer without types; `None` if there is no such value.
+    /// Converts a text from a layer without types; `None` if the key has no such value.
     pub from_text: fn(&str) -> Option<Value>,
     /// True if the key's type accepts a value.
     pub accepts: fn(&Value) -> bool,
@@ -77,8 +75,8 @@ impl KeySpec {
             && parts.next().is_some()
     }
 
-    /// True if only the user's own configuration may set the key, and no file of the repository, because such
-    /// a file may come from others.
+    /// True if only the user's own configuration may set the key. A file of the repository may not,
+    /// because such a file may come from others.
     pub fn is_users_own(&self) -> bool {
         self.is_within("hooks")
     }

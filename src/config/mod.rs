@@ -1,8 +1,8 @@
-//! Configuration. Its layers are, the strongest first: flags, variables `FRITES_*`, `git config frites.*`,
-//! `.frites.toml`, and defaults.
+//! Configuration. Its layers, the strongest first, are flags, variables `FRITES_*`,
+//! `git config frites.*`, `.frites.toml`, and defaults.
 //!
-//! One table of keys serves every layer. A key that is not in the table is an error that names the file, the
-//! line and the nearest key. Flags are not read here: each command applies its own flags.
+//! One table of keys serves every layer. A key that is not in the table is an error that names the
+//! file, the line and the nearest key. Flags are not read here: each command applies its own flags.
 mod file;
 pub mod keys;
 pub mod starter;
@@ -31,8 +31,8 @@ pub struct SourcedValue {
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
-    /// If this list replaces the list of a weaker layer, and lacks some of its items: the place of that other
-    /// list.
+    /// The place of the list that this list replaces, if that list is in a weaker layer and has
+    /// items that this one lacks.
     pub replaced: Option<String>,
 }
 
@@ -103,9 +103,9 @@ impl Config {
         &self.values
     }
 
-    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin (`file:.git/config`,
-    /// `command line:`), the second the key, a newline and the value. Refuses text that is not UTF-8,
-    /// because a path with replaced bytes would name another file.
+    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin
+    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value. Refuses
+    /// text that is not UTF-8, because a path with replaced bytes would name another file.
     fn read_git(&mut self, settings: &[u8]) -> Result<()> {
         let mut lists: BTreeMap<String, (&KeySpec, Vec<Value>, Origin)> = BTreeMap::new();
         let mut fields = settings.split(|byte| *byte == 0);
@@ -193,15 +193,15 @@ impl Config {
     }
 }
 
-/// The value of a text in a layer that holds only text: a literal of TOML if the key takes it. Otherwise the key's
-/// type converts the text.
+/// Converts a text from a layer that holds only text. If the text is a literal of TOML that the key
+/// takes, it is read as this literal. Otherwise, the key's type converts it.
 fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
     let literal = value::literal(text).filter(|literal| (spec.accepts)(literal));
     literal.or_else(|| (spec.from_text)(text))
 }
 
-/// The entry of the table for a key. Refuses an unknown key with a hint that names the nearest key, or lists
-/// the keys of a section.
+/// The entry of the table for a key. Refuses an unknown key with a hint that names the nearest key,
+/// or lists the keys of a section.
 fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     if let Some(spec) = keys::ALL.iter().find(|spec| spec.matches(key)) {
         return Ok(spec);
@@ -214,8 +214,8 @@ fn find_key(key: &str, place: &str) -> Result<&'static KeySpec> {
     })
 }
 
-/// The list of keys of the section whose name is nearest to the start of `key`; if no section is near, the
-/// command that lists all keys.
+/// The list of keys of the section whose name is nearest to the start of `key`. If no section is
+/// near, returns the command that lists all keys.
 fn list_of_keys(key: &str) -> String {
     let sections = keys::ALL.iter().filter_map(|spec| spec.name.split('.').next());
     let Some(section) = nearest(sections, key.split('.').next().unwrap_or(key)) else {
@@ -234,7 +234,8 @@ fn names_a_section(variable: &str) -> bool {
     section.is_some_and(|section| keys::ALL.iter().any(|spec| spec.is_within(&section)))
 }
 
-/// Refuses a variable that begins with the name of a section but sets no key, such as `FRITES_ORACLE_TSET`.
+/// Refuses a variable that begins with the name of a section but sets no key, such as
+/// `FRITES_ORACLE_TSET`.
 fn refuse_unknown_variables() -> Result<()> {
     let variables: Vec<String> = keys::ALL.iter().filter_map(KeySpec::variable).collect();
     let mut names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

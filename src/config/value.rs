@@ -20,7 +20,8 @@ pub trait Setting: Sized {
     /// Reads a value; `None` if it has another type, or is out of range.
     fn read(value: &Value) -> Option<Self>;
 
-    /// The value that a text stands for if it is no [`literal`]. [`Setting::read`] may still refuse it.
+    /// The value that a text stands for if it is no [`literal`]. [`Setting::read`] may still refuse
+    /// it.
     fn from_text(text: &str) -> Option<Value> {
         Some(text.into())
     }
@@ -281,8 +282,8 @@ impl Setting for UsageFormat {
     }
 }
 
-/// The variables that name directories for an agent's state, or one word: `off`, or the name of a built-in
-/// agent.
+/// The variables that name directories for an agent's state, or one word: `off`, or the name of a
+/// built-in agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateVariables(pub Vec<String>);
 
@@ -315,7 +316,6 @@ impl Setting for Interval {
     }
 }
 
-/// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteSize(pub u64);
 
@@ -368,7 +368,7 @@ mod tests {
             text in prop_oneof![any::<String>(), "[-+]?[0-9]{1,30}[a-zA-Z. ]{0,6}[0-9]{0,30}[a-z]{0,3}", "[0-9PTHMS.e-]{0,20}"],
         ) {
             for spec in keys::ALL {
-                // A value that is accepted is accepted again after a round trip through TOML.
+                // An accepted value is accepted again after a round trip through TOML.
                 if let Some(value) = of_text(spec, &text).filter(|value| (spec.accepts)(value)) {
                     let again: Value = value.to_string().parse().expect("TOML");
                     prop_assert!((spec.accepts)(&again), "{}: {again}", spec.name);

@@ -1,6 +1,6 @@
-//! Searches the lines of a base's files. A search of a large base takes a tenth of a second, and attempts at
-//! one change touch much the same files. So the lines that each search found are kept: a later search for
-//! some of the same words reads only these lines.
+//! Searches the lines of a base's files. A search of a large base takes a tenth of a second, and
+//! attempts at one change touch mostly the same files. So the lines that a search found are kept,
+//! and a later search for some of the same words reads only these lines.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -12,20 +12,23 @@ use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
-/// As in git, a file is binary if it has a NUL in its first bytes, of which there are as many as this.
+/// The number of bytes at the start of a file that are searched for a NUL. As in git, a file with a
+/// NUL there is binary.
 const BEGINNING: usize = 8000;
 
 /// Pairs of the path of a file and one of its lines.
 pub type FoundLines = Vec<(String, String)>;
 
-/// A search for the lines that contain one of `words`, or one of `pairs` together with one of `beside`.
+/// A search for the lines that contain one of `words`, or one of `pairs` together with one of
+/// `beside`.
 #[derive(Default)]
 pub struct LineSearch {
     /// The search finds each line that contains one of these texts.
     pub words: BTreeSet<String>,
     /// The search finds each line that contains one of these texts and one of `beside`.
     pub pairs: BTreeSet<String>,
-    /// Texts that must stand in a line beside a text of `pairs`, e.g. `import` beside the name of a module.
+    /// Texts that must stand in a line beside a text of `pairs`, e.g. `import` beside the name of a
+    /// module.
     pub beside: Vec<&'static str>,
     /// True if the search ignores case.
     pub any_case: bool,
@@ -50,7 +53,7 @@ impl LineSearch {
         if self.any_case { text.to_lowercase().into() } else { text.into() }
     }
 
-    /// Returns those of `lines` that the search finds.
+    /// Returns the lines among `lines` that the search finds.
     fn among(&self, lines: &FoundLines) -> FoundLines {
         let words: Vec<_> = self.words.iter().map(|word| self.folded(word)).collect();
         let pairs: Vec<_> = self.pairs.iter().map(|word| self.folded(word)).collect();
@@ -68,8 +71,8 @@ impl LineSearch {
 pub struct BaseLines<'t> {
     repo: &'t Repo,
     commit: Oid,
-    /// The searches that were made, with the lines that each found. The lock is held during a search, because
-    /// another thread may be waiting to search for the same lines.
+    /// The searches that were made, each with the lines that it found. The lock is held during a
+    /// search, because another thread may be waiting to search for the same lines.
     searched: Mutex<Vec<(LineSearch, FoundLines)>>,
 }
 
@@ -94,8 +97,9 @@ impl<'t> BaseLines<'t> {
         Ok(lines)
     }
 
-    /// Searches the files in process, because `git grep` takes four times as much processor time. If a blob is
-    /// missing, as in a partial clone, `git grep` reads all files first, because git fetches what it reads.
+    /// Searches the files in process, because `git grep` takes four times as much processor time.
+    /// If a blob is missing, as in a partial clone, `git grep` reads all files first: git fetches
+    /// the missing blobs that it reads.
     fn search(&self, search: &LineSearch) -> Result<FoundLines> {
         self.search_in_process(search).or_else(|_| {
             let git = self.repo.git().call("grep").args(["--count", "-e", ""]);

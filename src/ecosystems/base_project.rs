@@ -1,5 +1,5 @@
-//! Facts in the base about the files that an attempt changes, e.g. whether a changed file is source of the
-//! product or only data of tests.
+//! Facts in the base about the files that an attempt changes, e.g. whether a changed file is source
+//! of the product or only data of tests.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
@@ -37,8 +37,8 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
 
-/// The maximum number of files for which one search looks, because a search takes longer the more names it
-/// looks for.
+/// The maximum number of files for which one search looks, because a search takes longer the more
+/// names it looks for.
 const MOST_NAMES: usize = 100;
 
 /// A base, with the files that the oracle's commands run.
@@ -48,26 +48,26 @@ pub struct BaseProject<'t> {
     lines: BaseLines<'t>,
     /// The files that the oracle's commands run, as paths or as patterns.
     pub scripts: BTreeSet<String>,
-    /// The files and directories that the oracle's commands compare with other files, as paths or as
-    /// patterns.
+    /// The files and directories that the oracle's commands compare with other files, as paths or
+    /// as patterns.
     compared: BTreeSet<String>,
     declared: DeclaredSource,
-    /// The oracle's commands.
     commands: Vec<String>,
     /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
     links: OnceLock<Vec<(String, String)>>,
-    /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they have been
-    /// found.
+    /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they
+    /// have been found.
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
-    /// The source files examined so far, by path. The value is true if the file is part of the product.
+    /// The source files examined so far, by path. The value is true if the file is part of the
+    /// product.
     products: Mutex<BTreeMap<String, bool>>,
 }
 
 impl<'t> BaseProject<'t> {
-    /// The project of `base`, which the commands of `oracle` judge. `source` are the patterns of the key
-    /// `oracle.source`.
+    /// The project of `base`, which the commands of `oracle` judge. `source` are the patterns of
+    /// the key `oracle.source`.
     ///
     /// Fails if one of these patterns is not valid.
     pub fn of(
@@ -99,8 +99,8 @@ impl<'t> BaseProject<'t> {
         self
     }
 
-    /// True if a path that the base does not have takes the place of a seed, or lies in a directory of
-    /// seeds.
+    /// True if a path that the base does not have takes the place of a seed, or lies in a directory
+    /// of seeds.
     pub fn takes_place_of_seed(&self, path: &str) -> Result<bool> {
         let (Some(patterns), found) = &self.seeds else { return Ok(false) };
         let new = TreePath::new(self.new_parts(path)?.next().unwrap_or(path));
@@ -113,14 +113,14 @@ impl<'t> BaseProject<'t> {
         Ok(seeds.hold(&new))
     }
 
-    /// True if the key `oracle.source` says that a path is not source. Such a path counts neither as a
-    /// document nor as a list of dependencies.
+    /// True if the key `oracle.source` says that a path is not source. Such a path counts neither
+    /// as a document nor as a list of dependencies.
     pub fn excludes(&self, path: &str) -> bool {
         self.declared.is_source(path) == Some(false)
     }
 
-    /// True if a changed file is source. A new file is not source if its name alone has an effect. Call this
-    /// only for files that do not decide which commands run.
+    /// True if a changed file is source. A new file is not source if its name alone has an effect.
+    /// Call this only for files that do not decide which commands run.
     pub fn is_source(&self, path: &str, is_new: bool) -> Result<bool> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
@@ -156,8 +156,9 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || is_free && !code.is_known)
     }
 
-    /// True if an interpreter may find a new file by its name alone, because its nearest directory of the base
-    /// is at the top of a search path: commands run there, list it, or run a script in it.
+    /// True if an interpreter may find a new file by its name alone. This is so if the file's
+    /// nearest directory of the base is at the top of a search path: commands run in it, list it,
+    /// or run a script in it.
     fn is_looked_up(&self, path: &str) -> Result<bool> {
         let directory = self.code()?.nearest_directory(path);
         if directory.is_empty() {
@@ -180,7 +181,8 @@ impl<'t> BaseProject<'t> {
         Ok(runs_script || put_first(&lines, directory))
     }
 
-    /// True if the path of a new file can change what the base's tools do, whatever the file contains.
+    /// True if the path of a new file can change what the base's tools do, whatever the file
+    /// contains.
     fn has_effect_by_name(&self, path: &str) -> Result<bool> {
         // A build may write to an ignored path, and the new file would replace the build's output.
         if self.ignores(path)? || self.is_marker(path)? {
@@ -199,8 +201,8 @@ impl<'t> BaseProject<'t> {
         Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
     }
 
-    /// True if the commands, or the files that they run, name a new or removed file or a new directory above
-    /// it, or if a test asks whether the file or such a directory exists.
+    /// True if the commands, or the files that they run, name a new or removed file, or a new
+    /// directory above it. Also true if a test asks whether the file or such a directory exists.
     pub fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
@@ -256,8 +258,8 @@ impl<'t> BaseProject<'t> {
         once(&self.markers, || markers(self.repo, &self.commit, &self.commands, &self.scripts))
     }
 
-    /// True if a test of the base, or a script that the commands run, loads a module that the new file may
-    /// replace.
+    /// True if a test of the base, or a script that the commands run, loads a module that the new
+    /// file may replace.
     fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?);
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
@@ -266,8 +268,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// True if a change of JVM source adds a type that a test of the base declares, too. The order of the
-    /// class path decides which of the two types is loaded, whatever their files are called.
+    /// True if a change of JVM source adds a type that a test of the base declares, too. The order
+    /// of the class path decides which of the two types is loaded, whatever their files are called.
     pub fn declares_type_of_a_test(&self, file: &ChangedFile, path: &str) -> Result<bool> {
         if !jvm::ECOSYSTEM.has_source(path) {
             return Ok(false);
@@ -292,8 +294,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Searches the base for all of these changed paths at once, so that later questions about a path need no
-    /// search of their own. The flag is true for a path that is not in both trees.
+    /// Searches the base for all of these changed paths at once, so that later questions about a
+    /// path need no search of their own. The flag is true for a path that is not in both trees.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let code = self.code()?;
         let (tests, paths): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -313,15 +315,15 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// True if source of the product loads a file of the base that only its name makes a test.
+    /// True if source of the product loads a file of the base that is a test only by its name.
     pub fn is_test_by_name_alone(&self, path: &str) -> Result<bool> {
         let mut lines = self.lines.find(search_for_tests(iter::once(path)))?;
         lines.retain(|(other, line)| !self.runs(other) && !self.is_for_tests(other, line));
         Ok(loads_test(path, &lines))
     }
 
-    /// Finds out which of these files of the base are part of the product. A file that is only data of tests
-    /// is not, and neither is a check, which only recipes or settings run.
+    /// Finds out which of these files of the base are part of the product. Data of tests is not
+    /// part of it, and neither is a check, which only recipes or settings run.
     fn look_for_uses<'p>(&self, paths: impl Iterator<Item = &'p str>) -> Result<()> {
         let mut known = self.products.lock();
         let paths: Vec<&str> = paths
@@ -331,7 +333,7 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
-            // The searches for some of this read only the lines that this one finds.
+            // Later searches for parts of this read only the lines that this search finds.
             let mut all = search_for_loads(&files);
             all.words.extend(paths.iter().map(|path| file_name(path).to_owned()));
             self.lines.find(all)?;
@@ -349,9 +351,10 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// Returns the checks among these files. No code of the base loads a check. A recipe, a setting, or a
-    /// command that gets the check's directory as an argument runs it. `lines` are the lines of the base
-    /// that contain the file name of one of the files, or its module name and a word that loads modules.
+    /// Returns the checks among these files. No code of the base loads a check. A check is run by a
+    /// recipe, by a setting, or by a command that gets the check's directory as an argument.
+    /// `lines` are the lines of the base that contain the file name of one of the files, or its
+    /// module name and a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -376,8 +379,8 @@ impl<'t> BaseProject<'t> {
         Ok(found)
     }
 
-    /// True if the commands, or the recipes or scripts that they run, get the directory of `file` as an
-    /// argument, and no code of the base loads any other source file in that directory.
+    /// True if the commands, or the recipes or scripts that they run, get the directory of `file`
+    /// as an argument, and no code of the base loads any other source file in that directory.
     fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
         let mut lines = self.markers()?.lines.iter();
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
@@ -395,8 +398,8 @@ impl<'t> BaseProject<'t> {
         !is_test_path(path) && is_named(path, &self.scripts)
     }
 
-    /// Returns the files of `sought` that no code of the base loads, and further lines that contain their
-    /// names.
+    /// Returns the files of `sought` that no code of the base loads, and further lines that contain
+    /// their names.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
@@ -421,8 +424,8 @@ impl<'t> BaseProject<'t> {
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
-            // A file that a shell line names counts as part of the product. A file that the line also runs
-            // never gets here, because it decides which commands run.
+            // A file that a shell line names counts as part of the product. A file that the line
+            // also runs never gets here, because it decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
@@ -430,8 +433,8 @@ impl<'t> BaseProject<'t> {
         Ok((sought, more))
     }
 
-    /// True if a line of a source file of the base belongs to an item or a module that is compiled only for
-    /// tests.
+    /// True if a line of a source file of the base belongs to an item or a module that is compiled
+    /// only for tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
         let source = source_of(path).filter(|source| source.inner_tests.is_some());
         let text = source.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
@@ -440,8 +443,8 @@ impl<'t> BaseProject<'t> {
         parts.iter().any(|part| part.lines().any(|own| own.trim() == line.trim()))
     }
 
-    /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are the lines
-    /// that contain the file's name.
+    /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are
+    /// the lines that contain the file's name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
         let mut tests =
             lines.iter().filter(|(test, line)| test_data::is_read_in(test, line, path)).peekable();
@@ -474,8 +477,8 @@ impl<'t> BaseProject<'t> {
     /// Returns the other paths that lead to `path` through symbolic links of the base.
     pub fn names_by_links(&self, path: &str) -> Result<Vec<String>> {
         let mut names = vec![path.to_owned()];
-        // A link may be in a directory to which another link leads, so each path found is searched for, too.
-        // If links form a circle, `MOST_NAMES` ends the search.
+        // A link may be in a directory to which another link leads, so each path found is searched
+        // for, too. If links form a circle, `MOST_NAMES` ends the search.
         let mut at = 0;
         while at < names.len().min(MOST_NAMES) {
             for (link, target) in self.links()? {
@@ -520,9 +523,9 @@ impl<'t> BaseProject<'t> {
         Ok(paths.any(|file| below(file, directory_of(path)).is_some() && is_test_path(file)))
     }
 
-    /// True if a file is a document that neither a file of the base nor a command uses. A new document in a
-    /// new directory does not count if the base names the directory, because the name alone may have an
-    /// effect: a test may look for it, or it may be a target of make.
+    /// True if a file is a document that neither a file of the base nor a command uses. The name of
+    /// a new document may have an effect by itself: a test may look for it, or make may have it as
+    /// a target. So a document in a new directory does not count if the base names the directory.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         if !documents::is_document_by_name(path)
@@ -534,8 +537,10 @@ impl<'t> BaseProject<'t> {
         Ok(!self.is_used(path, false)?)
     }
 
-    /// True if no line of the base or of the commands can read a new file: none names it, its kind or a
-    /// directory above it, and git does not ignore it. Such a file may be the setting of a tool, but no data.
+    /// True if no line of the base or of the commands can read a new file. No such line names the
+    /// file, its kind or a directory above it. git does not ignore the file, and no test, link,
+    /// seed or configured pattern gives its path a meaning. Such a file may be the setting of a
+    /// tool, but no data.
     pub fn reads_no_new(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let above = directories_above(path).chain([path]);
@@ -554,8 +559,9 @@ impl<'t> BaseProject<'t> {
             })?)
     }
 
-    /// True if a line of the base or of the commands names a new directory above a new file. In code of the
-    /// product, the name counts only beside a quote or a slash, because comments may have the same word.
+    /// True if a line of the base or of the commands names a new directory above a new file. In
+    /// code of the product, the name counts only beside a quote or a slash, because comments may
+    /// have the same word.
     fn names_new_directory(&self, path: &str) -> Result<bool> {
         let above = self.new_parts(path)?.filter(|part| *part != path);
         let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
@@ -571,8 +577,8 @@ impl<'t> BaseProject<'t> {
         })
     }
 
-    /// True if a line of the base or of the commands names files by the extension of `path` alone, as in
-    /// `*.yml`, `"yml"` or `"{name}.yml"`.
+    /// True if a line of the base or of the commands names files by the extension of `path` alone,
+    /// as in `*.yml`, `"yml"` or `"{name}.yml"`.
     fn names_kind_of(&self, path: &str) -> Result<bool> {
         let Some((_, extension)) = file_name(path).rsplit_once('.') else { return Ok(false) };
         let dotted = format!(".{extension}");
@@ -591,9 +597,9 @@ impl<'t> BaseProject<'t> {
         })
     }
 
-    /// True if `is` is true for any of two kinds of lines: the lines of the base with one of these words,
-    /// except in documents; and the lines of the commands and of the files that they run, for which `is`
-    /// gets no file.
+    /// True if `is` is true for one of these lines:
+    /// * the lines of the base that contain one of these words, except the lines of documents;
+    /// * the lines of the commands and of the files that they run. For these, `is` gets no file.
     fn any_line(
         &self,
         words: Vec<String>,
@@ -607,8 +613,9 @@ impl<'t> BaseProject<'t> {
                 .any(|(file, line)| !documents::is_only_read(file) && is(Some(file), line)))
     }
 
-    /// True if a manifest or lock file is only data of tests: its directory has no source of the file's
-    /// ecosystem, and tests, their settings or the commands name the file or list its directory.
+    /// True if a manifest or lock file is only data of tests. Its directory has no source of the
+    /// file's ecosystem. Tests, their settings or the commands name the file, or list its
+    /// directory.
     pub fn is_manifest_as_data(&self, path: &str) -> Result<bool> {
         let Some(ecosystem) = dependencies::ecosystem_of(file_name(path)) else { return Ok(false) };
         let code = self.code()?;
@@ -619,13 +626,13 @@ impl<'t> BaseProject<'t> {
         Ok(!directory.is_empty() && !has_source && self.is_used(path, true)?)
     }
 
-    /// True if a line of the base or of the commands uses the document at `path`, or uses the manifest at
-    /// `path` as data (`is_manifest`).
+    /// True if a line of the base or of the commands uses the document at `path`. With
+    /// `is_manifest`, true if such a line uses the manifest at `path` as data.
     fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
         self.any_line(words.clone(), |file, line| {
-            // A line of a settings file counts as a test's if it contains `test`, e.g. in the name of the
-            // tests' directory.
+            // A line of a settings file counts as a test's if it contains `test`, e.g. in the name
+            // of the tests' directory.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
@@ -649,8 +656,9 @@ impl<'t> BaseProject<'t> {
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
 
-    /// Returns the path to which a symbolic link of the base leads, directly or through other links, if the base is at
-    /// `root`, an absolute path: in a sealed world it is at the path of the checkout.
+    /// Returns the path to which a symbolic link of the base leads, directly or through other
+    /// links. `root` is the absolute path of the base. In a sealed world, this is the path of the
+    /// checkout.
     fn target_of(
         &self,
         link: &str,
@@ -678,13 +686,13 @@ fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
     }
 }
 
-/// True if a file is a test, or source in a language other than the shell's. A shell script is left out,
-/// because it runs only if another file calls it.
+/// True if a file is a test, or source in a language other than the shell's. A shell script is left
+/// out, because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
 }
 
-/// The value of a cell. It is found at the first call.
+/// The value of a cell, which the first call sets by `find`.
 fn once<T>(cell: &OnceLock<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
     if let Some(found) = cell.get() {
         return Ok(found);

@@ -1,4 +1,5 @@
-//! Continuous integration services, Task (taskfile.dev), git hooks, and the settings of git and of git-frites itself.
+//! Continuous integration services, Task (taskfile.dev), git hooks, and the settings of git and of
+//! git-frites itself.
 use crate::ecosystems::ecosystem::Ecosystem;
 
 /// Files that decide what is run in any project, whatever its language.

@@ -1,8 +1,8 @@
 //! The commands that a project's CI runs, from the files of GitHub, GitLab and Travis.
 //!
-//! The files can be hostile. A large file is not read. In other files, the parser's budget bounds the
-//! expansion of aliases, and the nesting. A file that cannot be parsed yields no commands. The value of an
-//! expression (`${{ … }}`) is never guessed.
+//! The files can be hostile. A large file is not read. In other files, the parser's budget bounds
+//! the expansion of aliases, and the nesting. A file that cannot be parsed yields no commands. The
+//! value of an expression (`${{ … }}`) is never guessed.
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -21,8 +21,8 @@ const MOST_FILES: usize = 100;
 /// Programs whose arguments are a command, which they run unchanged.
 const WRAPPERS: [&str; 8] = ["command", "env", "exec", "npx", "sudo", "time", "uvx", "xvfb-run"];
 
-/// Programs that run a script, which is their first argument. Python is not listed, because it has many
-/// names, such as `python3.12`; all begin with `python`.
+/// Programs that run a script, which is their first argument. Python is not listed, because it has
+/// many names, such as `python3.12`; all begin with `python`.
 const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
 
 /// Pairs of a program and the word after which it runs another program, as in `uv run tox`.
@@ -32,22 +32,22 @@ const RUNNERS: &str = "bundle exec|coverage run|hatch run|pdm run|pipx run|poetr
 const WITH_VALUE: [&str; 8] =
     ["--extra", "--group", "--only-group", "--package", "--python", "--spec", "--with", "-p"];
 
-/// Programs for which `CiCommands::runs` compares only the program: if CI calls `tox` in any way, that counts
-/// as running our `tox` command.
+/// Programs for which `CiCommands::runs` compares only the program. If CI calls `tox` in any way,
+/// that counts as running our `tox` command.
 const TESTERS: [&str; 8] = ["gradle", "gradlew", "mvn", "mvnw", "nox", "prove", "rake", "tox"];
 
 /// One command of a CI job.
 #[derive(Clone, Debug)]
 pub struct CiCommand {
-    /// The file with the command.
     file: String,
     /// The number of its job, counted through all files.
     job: usize,
-    /// Its words, without the assignments of variables before the program. A word that the shell expands is
-    /// empty here.
+    /// Its words, without the assignments of variables before the program. A word that the shell
+    /// expands is empty here.
     words: Vec<String>,
-    /// True if it has no expanded words and no variables before it, its output goes neither to a file nor to
-    /// another program, and its script has no `if` and no loop.
+    /// True if the command can be run as CI runs it. It has no expanded words, and no variables
+    /// before it. Its output goes neither to a file nor to another program. Its script has no `if`
+    /// and no loop.
     is_plain: bool,
 }
 
@@ -85,8 +85,9 @@ impl CiCommands {
         found
     }
 
-    /// Adds the steps of a GitHub workflow, except those that run on Windows or macOS, in another directory
-    /// than the root, in a shell other than `sh` and `bash`, or in a checkout of another repository.
+    /// Adds the steps of a GitHub workflow, except those that run on Windows or macOS, in another
+    /// directory than the root, in a shell other than `sh` and `bash`, or in a checkout of another
+    /// repository.
     fn add_workflow(&mut self, path: &str, workflow: &Value) {
         for job in workflow["jobs"].as_object().into_iter().flat_map(|jobs| jobs.values()) {
             self.jobs += 1;
@@ -106,8 +107,8 @@ impl CiCommands {
         }
     }
 
-    /// Adds the scripts in a file of GitLab or Travis: the scripts at its top level, and the scripts of each
-    /// job.
+    /// Adds the scripts in a file of GitLab or Travis: the scripts at its top level, and the
+    /// scripts of each job.
     fn add_scripts(&mut self, path: &str, document: &Value) {
         let jobs = document.as_object().into_iter().flat_map(|jobs| jobs.values());
         for job in std::iter::once(document).chain(jobs.filter(|job| job.is_object())) {
@@ -155,7 +156,7 @@ impl CiCommands {
         }
     }
 
-    /// True if CI runs our command `command`, with whatever options.
+    /// True if CI runs our command `command`, with any options.
     pub fn runs(&self, command: &OracleCommand) -> bool {
         self.like(command).next().is_some()
     }
@@ -189,8 +190,8 @@ impl CiCommands {
         plain.find(|command| accept(&command.words)).map(|command| command.words.clone())
     }
 
-    /// The first plain command of this program that has one of these verbs and otherwise only options: such
-    /// a command installs the project.
+    /// The first plain command that consists of this program, one of these verbs, and options
+    /// except `-g`. Such a command installs the project.
     pub fn install(&self, program: &str, verbs: &[&str]) -> Option<Vec<String>> {
         self.first_plain(|words| {
             let [first, verb, rest @ ..] = words else { return false };
@@ -230,8 +231,8 @@ impl CiCommands {
         all.find(|words| words.first().is_some_and(|first| file_name(first) == name))
     }
 
-    /// The first plain command that begins with these words, not counting wrappers and options. It is
-    /// returned as CI runs it.
+    /// The first plain command that begins with these words, not counting wrappers and options. It
+    /// is returned as CI runs it.
     pub fn plain(&self, start: [&str; 2]) -> Option<Vec<String>> {
         self.first_plain(|words| essence(words).get(..2).is_some_and(|words| words == start))
     }
@@ -265,8 +266,8 @@ impl CiCommands {
     }
 }
 
-/// True if a step puts another repository in place of the project. A repository that an expression names may
-/// be the project itself.
+/// True if a step puts another repository in place of the project. If an expression names the
+/// repository, it may be the project itself, so it does not count.
 fn checks_out_another_repository(step: &Value) -> bool {
     let repository = step["with"]["repository"].as_str().unwrap_or("${{");
     !repository.contains("${{") && step["with"]["path"].is_null()
@@ -283,8 +284,8 @@ fn without_expressions(text: &str) -> String {
     found
 }
 
-/// Puts the extras of a Python project (`.[test]`) in quotes, so that they are not read as a pattern of file
-/// names.
+/// Puts the extras of a Python project (`.[test]`) in quotes, so that they are not read as a
+/// pattern of file names.
 fn with_quoted_extras(line: &str) -> String {
     let quoted = |word: &str| match word.starts_with(".[") && word.ends_with(']') {
         true => format!("'{word}'"),
@@ -337,8 +338,8 @@ fn after_options(mut words: &[String]) -> &[String] {
     words
 }
 
-/// The program without its directory, and its words without options and without `run`: `npm run test` is the
-/// same as `npm test`.
+/// The program without its directory, and its words without options and without `run`:
+/// `npm run test` is the same as `npm test`.
 fn essence(words: &[String]) -> Vec<String> {
     let words = without_wrappers(words);
     let program = words.first().map(|word| file_name(word).to_owned());

@@ -1,7 +1,6 @@
 //! Dart: its project files, and the names of its tests.
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// Dart.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &["dart"],
     project_files: &["pubspec.yaml"],

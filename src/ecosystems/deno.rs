@@ -5,7 +5,6 @@ use crate::ecosystems::manifest::{json, json_members};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
-/// Deno.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, deno)],
     lock_files: &["deno.lock"],
@@ -18,7 +17,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 
 const MANIFESTS: [&str; 2] = ["deno.json", "deno.jsonc"];
 
-/// The project's tasks `build`, `lint` and `test`. In place of a task that is missing, Deno's own command.
+/// The project's tasks `build`, `lint` and `test`. In place of a task that is missing, Deno's own
+/// command.
 fn deno(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&MANIFESTS) else { return Ok(Vec::new()) };
     let Some(settings) = files.json(name)? else { return Ok(Vec::new()) };
@@ -35,8 +35,8 @@ fn deno(files: &RootFiles<'_>) -> FoundCommands {
 }
 
 /// Restores the base's settings file, but keeps the attempt's description of the package and its
-/// dependencies. If a new dependency is a file of the tree, the dependencies are restored, too, because that
-/// file could replace a package that the tests use.
+/// dependencies. If a new dependency is a file of the tree, the dependencies are restored, too,
+/// because that file could replace a package that the tests use.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
     let before = base.and_then(imports).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The dependencies in a manifest or a lock file. A change that adds a dependency adds code that the change's
-//! patch does not show.
+//! The dependencies in a manifest or a lock file. A change that adds a dependency adds code that
+//! the change's patch does not show.
 //!
-//! Two properties are enough to read all formats: TOML, JSON and YAML list dependencies under a key with a known
-//! name, and in other lock files a line begins with the name of a package.
+//! Two properties are enough to read all formats: TOML, JSON and YAML list dependencies under a key
+//! with a known name, and in other lock files a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -12,16 +12,19 @@ use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::json;
 use crate::ecosystems::paths::{directory_of, file_name, inside};
 
-/// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a lock file.
+/// The dependencies that a change adds to a file; empty if the file is neither a manifest nor a
+/// lock file.
 pub fn gained(path: &str, before: Option<&str>, after: &str) -> BTreeSet<String> {
     let Some(file) = PackageFile::of(path) else { return BTreeSet::new() };
     let known = before.map(|text| file.packages(text)).unwrap_or_default();
     file.packages(after).difference(&known).cloned().collect()
 }
 
-/// True if a changed manifest or lock file may put a package in place of another one: the file takes a package
-/// from a directory of the tree, and did not do so before the change; or the change affects more than the versions
-/// of packages; or the file drops a package, and tools then find a directory of the tree in its place.
+/// True if a changed manifest or lock file may put a package in place of another one. That can
+/// happen in three ways:
+/// * The file takes a package from a directory of the tree, and did not do so before the change.
+/// * The change affects more than the versions of packages.
+/// * The file drops a package, and tools then find a directory of the tree in its place.
 ///
 /// `is_directory` is true for the directories of the tree.
 pub fn redirects(
@@ -84,9 +87,10 @@ impl<'p> PackageFile<'p> {
         }
     }
 
-    /// True if the file takes a package from a directory of the tree, and did not do so before the change. Such a
-    /// package is code of the attempt, and may replace a package that the tests use. Always false in an ecosystem
-    /// in which a package finds only the packages that its own manifest names.
+    /// True if the file takes a package from a directory of the tree, and did not do so before the
+    /// change. Such a package is code of the attempt, and may replace a package that the tests use.
+    /// Always false in an ecosystem in which a package finds only the packages that its own
+    /// manifest names.
     fn leads_into_tree(
         &self,
         before: Option<&str>,
@@ -106,10 +110,11 @@ impl<'p> PackageFile<'p> {
             && !places(after).is_subset(&before.map(places).unwrap_or_default())
     }
 
-    /// True if a change affects more than the version of a package: for example its origin, or the programs in
-    /// its entry of a lock file. Also true if a new package does not come from the registry and may replace
-    /// an installed package; if the lock file cannot be read as a whole; or if tools run it as code and it
-    /// contains more than data.
+    /// True if a change affects more than the version of a package: for example its origin, or the
+    /// programs in its entry of a lock file. Also true in these cases:
+    /// * A new package does not come from the registry, and may replace an installed package.
+    /// * The lock file cannot be read as a whole.
+    /// * Tools run the lock file as code, and it contains more than data.
     fn moves_package(&self, before: Option<&str>, after: &str) -> bool {
         let origins = |text: &str| {
             let mut found = Origins::default();
@@ -163,13 +168,15 @@ enum Content {
     Unreadable,
 }
 
-/// True for a lock file of Yarn 1, which is not YAML. Later versions of Yarn know it by this comment, too.
+/// True for a lock file of Yarn 1, which is not YAML. Later versions of Yarn know it by this
+/// comment, too.
 fn is_of_yarn_1(text: &str) -> bool {
     let mut comments = text.lines().take_while(|line| line.starts_with('#'));
     comments.any(|line| line.trim_end() == "# yarn lockfile v1")
 }
 
-/// A lock file of Bun with objects in place of its lists `["name@1.0.0", "registry", {…}, "sha512-…"]`.
+/// A lock file of Bun with objects in place of its lists
+/// `["name@1.0.0", "registry", {…}, "sha512-…"]`.
 fn with_entries_of_bun(mut document: Value) -> Value {
     let Some(Value::Object(packages)) = document.get_mut("packages").map(Value::take) else {
         return document;
@@ -185,7 +192,8 @@ fn with_entries_of_bun(mut document: Value) -> Value {
         entry.insert("version".to_owned(), version.into());
         entry.insert("resolution".to_owned(), resolution.into());
         entry.insert("resolved".to_owned(), texts[texts.len().min(1)..].into());
-        // A key such as `a/@s/b` is a place, as in other lock files `node_modules/a/node_modules/@s/b`.
+        // A key such as `a/@s/b` is a place. Other lock files write it as
+        // `node_modules/a/node_modules/@s/b`.
         let steps: Vec<&str> = key.split('/').collect();
         let name = match steps[..] {
             [.., scope, name] if scope.starts_with('@') => format!("{scope}/{name}"),
@@ -216,8 +224,8 @@ fn of_document(document: &Value) -> Vec<(String, String)> {
             if lists_dependencies(key) {
                 add(value, &mut found);
             } else if key != "exports" {
-                // In `exports`, a member `require` is not a list of dependencies: it names the module that
-                // `require()` loads.
+                // In `exports`, a member `require` is not a list of dependencies: it names the
+                // module that `require()` loads.
                 left.push(value);
             }
         }
@@ -233,15 +241,18 @@ fn lists_dependencies(key: &str) -> bool {
             .any(|known| known == key)
 }
 
-/// No package has a longer name or version. A longer one in a file would be copied for each fact about it.
+/// The maximum length of a name or version. No package has a longer one. A text with a longer one
+/// counts as incomplete, because the name or version would be copied for each fact about it.
 const LONGEST_NAME: usize = 1000;
 
 /// Facts about packages, other than their versions.
 #[derive(Default)]
 struct Origins {
-    /// The key is a package's name and version. The version is empty if the fact holds for every version.
+    /// The key is a package's name and version. The version is empty if the fact holds for every
+    /// version.
     facts: BTreeMap<(String, String), BTreeSet<String>>,
-    /// True if the text could not be read as a whole, or if a name or version is longer than [`LONGEST_NAME`].
+    /// True if the text could not be read as a whole, or if a name or version is longer than
+    /// [`LONGEST_NAME`].
     is_incomplete: bool,
     /// True if versions are written as in old lock files of pnpm: `1.0.0_other@2.0.0`.
     has_old_peers: bool,
@@ -253,8 +264,8 @@ impl Origins {
         self.facts.entry(key).or_default().insert(fact);
     }
 
-    /// The package or place that a name leads to in a lock file; empty if it is the registry's package of this
-    /// name.
+    /// The package or place that a name leads to in a lock file; empty if it is the registry's
+    /// package of this name.
     fn leads_to(&self, target: &str) -> String {
         let target = target.strip_prefix("npm:").unwrap_or(target);
         let peers = if self.has_old_peers && !target.contains('/') { '_' } else { '(' };
@@ -268,8 +279,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a part of a lock file. `value` is the value of `key`. `package` is the name and
-    /// version of the package whose entry contains `key`.
+    /// Adds the facts in a part of a lock file. `value` is the value of `key`. `package` is the
+    /// name and version of the package whose entry contains `key`.
     fn add_document(&mut self, value: &Value, key: &str, package: &(&str, &str)) {
         match value {
             Value::Object(members) => {
@@ -296,7 +307,7 @@ impl Origins {
                     {
                         self.add_document(value, key, package);
                     } else if key == "description" && value.is_object() {
-                        // Dart writes there where the package comes from.
+                        // Dart writes here where the package comes from.
                         let name = value["name"].as_str().unwrap_or_default();
                         self.insert(package.0, "", format!("{name} {}", origin(value)));
                     } else if !ABOUT.split_whitespace().any(|known| known == key)
@@ -323,8 +334,8 @@ impl Origins {
         }
     }
 
-    /// Adds the programs that a package installs, so that it is noticed if another package now installs one
-    /// of them.
+    /// Adds the programs that a package installs, so that it is noticed if another package now
+    /// installs one of them.
     fn add_programs(&mut self, key: &str, value: &Value, package: &str) {
         if key == "bin" {
             let names = value.as_object().into_iter().flat_map(|programs| programs.keys());
@@ -335,8 +346,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a lock file of Yarn 1: a line names a package, and the lines below it describe that
-    /// package.
+    /// Adds the facts in a lock file of Yarn 1: a line names a package, and the lines below it
+    /// describe that package.
     fn add_entries_of_yarn(&mut self, text: &str) {
         let mut package = String::new();
         let mut version = "";
@@ -370,7 +381,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a lock file of Mix, which has lines `"name": {:hex, :name, "1.0.0", …, [], "hexpm", …},`.
+    /// Adds the facts in a lock file of Mix, which has lines
+    /// `"name": {:hex, :name, "1.0.0", …, [], "hexpm", …},`.
     fn add_entries_of_mix(&mut self, text: &str) {
         // Old versions of Mix begin the first entry in the line of the map.
         let lines = text.lines().map(|line| line.trim().trim_start_matches("%{").trim());
@@ -389,7 +401,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a lock file of Bundler: below a heading such as `GEM` and its `remote:` stand gems.
+    /// Adds the facts in a lock file of Bundler: below a heading such as `GEM` and its `remote:`
+    /// stand gems.
     fn add_gems(&mut self, text: &str) {
         let mut place = String::new();
         for line in text.lines() {
@@ -443,8 +456,8 @@ const CHANGING: &str = "
     hash hashes integrity libc markers os python-versions requested resolved sdist source specifier
     suggest version wheels";
 
-/// True for keys of a lock file whose values may change with the package's version: e.g. its checksum, its
-/// address, its platforms and its dependencies.
+/// True for keys of a lock file whose values may change with the package's version: e.g. its
+/// checksum, its address, its platforms and its dependencies.
 fn changes_with_version(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     lists_dependencies(&key)
@@ -478,7 +491,8 @@ fn place_of(requirement: &str) -> String {
     without_version(place, "")
 }
 
-/// An address without the parts that differ between versions: the archive's name, hashes, and the version.
+/// An address without the parts that differ between versions: the archive's name, hashes, and the
+/// version.
 fn without_version(address: &str, version: &str) -> String {
     let address = address.split('#').next().unwrap_or(address);
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
@@ -499,8 +513,8 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| e.manifest(name).is_some() || e.lock_files.contains(&name))
 }
 
-/// True if a line that names a manifest makes a tool install the manifest's packages. The line is one of the
-/// commands, or of a file of the base.
+/// True if a line that names a manifest makes a tool install the manifest's packages. The line is
+/// one of the commands, or of a file of the base.
 pub fn are_installed_in(line: &str) -> bool {
     let words: Vec<&str> = line.split(is_between_words).collect();
     words.iter().any(|word| {
@@ -542,7 +556,8 @@ impl Places<'_> {
                 }
             }
             Value::String(text) if counts => self.add(text, above),
-            // With `"link": true`, npm takes the package from the tree, whatever address is beside it.
+            // With `"link": true`, npm takes the package from the tree, whatever address is beside
+            // it.
             Value::Bool(true) if counts && above.ends_with("\nlink") => {
                 self.all.insert(above.to_owned());
             }
@@ -569,8 +584,8 @@ impl Places<'_> {
         }
     }
 
-    /// True if a word names a directory of the tree, or may name one in a form that is not resolved here: an
-    /// absolute path or an escape.
+    /// True if a word names a directory of the tree, or may name one in a form that is not resolved
+    /// here: an absolute path or an escape.
     fn is_place(&self, word: &str) -> bool {
         let is_local = word.contains("file:");
         if word.contains("://") && !is_local {
@@ -592,8 +607,8 @@ impl Places<'_> {
 fn add(list: &Value, found: &mut Vec<(String, String)>) {
     let own_name = |item: &Value| first_name(item.get("name")?.as_str()?);
     match list {
-        // An object with a `name` describes one package, such as `[package]` in a manifest, and is not a
-        // list.
+        // An object with a `name` describes one package, such as `[package]` in a manifest, and is
+        // not a list.
         Value::Object(members) if members.get("name").is_some_and(Value::is_string) => {
             found.extend(of_document(list));
         }
@@ -828,8 +843,8 @@ mod tests {
                 "{{\"packages\": [{{\"name\": \"b\", \"version\": \"{version}\", \"dist\": {{\"url\": \"{url}\"}}}}]}}"
             )
         };
-        /// The name of a lock file, and a function that returns its text with a package of a version from an
-        /// address.
+        /// The name of a lock file, and a function that returns its text with a package of a
+        /// version from an address.
         type Case<'a> = (&'a str, &'a dyn Fn(&str, &str) -> String);
         let mix = |version: &str, url: &str| {
             format!("%{{\n  \"b\": {{:git, \"{url}\", \"{version}\", []}},\n}}\n")

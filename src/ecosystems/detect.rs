@@ -1,11 +1,11 @@
-//! Detection of the project's own commands in the base's files, if neither options nor the configuration
-//! name any.
+//! Detection of the project's own commands in the base's files, if neither options nor the
+//! configuration name any.
 //!
-//! Each detector proposes commands that belong together. Proposals are compared by these properties, in this
-//! order: whether they have a test, whether the project's CI runs that test, how good the evidence in files
-//! is, and how many source files their language has. The first proposal is taken whole. If a detector cannot
-//! parse its file, the file's commands are unknown. That is an error, unless the proposal of an earlier
-//! detector is taken.
+//! Each detector proposes commands that belong together. Proposals are compared by these
+//! properties, in this order: whether they have a test, whether the project's CI runs that test,
+//! how good the evidence in files is, and how many source files their language has. The first
+//! proposal is taken whole. If a detector cannot parse its file, the file's commands are unknown.
+//! That is an error, unless the proposal of an earlier detector is taken.
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -77,8 +77,8 @@ impl Proposal {
         self.command(Stage::Test).or_else(first)
     }
 
-    /// The text that says why this proposal comes before `other`. It names the two by their files, or by
-    /// their commands if both come from one file.
+    /// The text that says why this proposal comes before `other`. It names the two by their files,
+    /// or by their commands if both come from one file.
     fn why_before(&self, other: &Proposal) -> String {
         let why = match () {
             () if self.is_in_ci && !other.is_in_ci => ", because CI runs it",
@@ -96,8 +96,8 @@ impl Proposal {
     }
 }
 
-/// Finds the commands in a commit's files: those to run, and those that are passed over. The result is empty
-/// if no file shows a command.
+/// Finds the commands in a commit's files: those to run, and those that are passed over. The result
+/// is empty if no file shows a command.
 pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
     let files = RootFiles::of_commit(repo, commit)?;
     let mut proposals = Vec::new();
@@ -149,7 +149,8 @@ fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     files.paths().iter().filter(is_own).count()
 }
 
-/// If no proposal has a test: a proposal with the first script of the project with which CI tests.
+/// A proposal with the first script of the project with which CI tests; `None` if a proposal has a
+/// test.
 fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposal> {
     if proposals.iter().any(Proposal::tests) {
         return None;
@@ -169,7 +170,8 @@ fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposa
     Some(Proposal { commands, evidence, is_in_ci: true, sources: 0, place: usize::MAX })
 }
 
-/// Takes the first proposal. If it has no lint, adds the first lint that another proposal found in a recipe.
+/// Takes the first proposal. If it has no lint, adds the first lint that another proposal found in
+/// a recipe.
 fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     let mut found = Detected::default();
     let mut rest = proposals.into_iter();
@@ -198,8 +200,8 @@ fn choose(files: &RootFiles<'_>, proposals: Vec<Proposal>) -> Detected {
     for other in &others {
         let why = first.why_before(other);
         for command in other.commands.iter().filter(|c| !found.commands.contains(c)) {
-            // One setup may belong to several tests, and is listed with each of them. A build or a lint is
-            // listed once.
+            // One setup may belong to several tests, and is listed with each of them. A build or a
+            // lint is listed once.
             let belongs = matches!(command.stage, Stage::Setup | Stage::Test);
             let is_told = found.passed_over.iter().any(|p| p.command.as_ref() == Some(command));
             if belongs || !is_told {

@@ -12,13 +12,13 @@ const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".tx
 const NAMES: &str = "AUTHORS* CHANGELOG* CHANGES* CONTRIBUTING* CONTRIBUTORS* COPYING* HISTORY*
     LICENCE* LICENSE* NEWS* README* UNLICENSE*";
 
-/// Further names of documents, as in [`NAMES`]. Searches read these files, because other files may have names
-/// that begin like them.
+/// Further names of documents, as in [`NAMES`]. Searches read these files, because other files may
+/// have names that begin like them.
 const MORE_NAMES: &str = "CITATION.cff CREDITS* INSTALL* MAINTAINERS* NOTICE* SECURITY* THANKS*
     TODO*";
 
-/// Files that name documents only to pack them or to leave them out. Such a file does not use the text of a
-/// document.
+/// Files that name documents only to pack them or to leave them out. Such a file does not use the
+/// text of a document.
 const PACKING: &str = "*.gemspec .dockerignore .gitattributes .github/* .gitignore .npmignore
     CITATION.cff MANIFEST.in *.lock package-lock.json pnpm-lock.yaml go.sum";
 
@@ -29,8 +29,8 @@ pub fn is_document_by_name(path: &str) -> bool {
     has_ending(&TEXTS) || (is_in_docs(path) && has_ending(&BESIDE)) || has_name_of_document(name)
 }
 
-/// True if no line of a file counts as a use of other files: a document by its name, or a page beside documents,
-/// which only mentions the files that it names.
+/// True if no line of a file counts as a use of other files: a document by its name, or a page
+/// beside documents, which only mentions the files that it names.
 pub fn is_only_read(path: &str) -> bool {
     is_in_docs(path) && path.ends_with(".html") || is_document_by_name(path)
 }
@@ -48,7 +48,8 @@ fn has_name_of_document(name: &str) -> bool {
     names.any(|pattern| pattern == name || is_title && matches(pattern, &upper))
 }
 
-/// True if searches read a file: it is neither a document nor a file that names documents without using them.
+/// True if searches read a file: it is neither a document nor a file that names documents without
+/// using them.
 pub fn is_searched(path: &str) -> bool {
     !TEXTS.iter().any(|ending| path.ends_with(ending))
         && !PACKING
@@ -57,8 +58,8 @@ pub fn is_searched(path: &str) -> bool {
             .any(|pattern| matches(pattern, path))
 }
 
-/// A line that uses a document contains one of these texts: the document's name, patterns for its kind, or
-/// the names of the directories above it.
+/// A line that uses a document contains one of these texts: the document's name, patterns for its
+/// kind, or the names of the directories above it.
 pub fn words_for(path: &str) -> Vec<String> {
     let name = file_name(path);
     let mut words = vec![name.to_owned()];
@@ -74,8 +75,8 @@ fn directories(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit_once('/').into_iter().flat_map(|(above, _)| above.split('/'))
 }
 
-/// True if a line may list files that include the document: the line names a directory above the document, or
-/// the document's extension (`".md"`, `"md"`).
+/// True if a line may list files that include the document: the line names a directory above the
+/// document, or the document's extension (`".md"`, `"md"`).
 pub fn lists(line: &str, path: &str) -> bool {
     let extension = file_name(path).rsplit_once('.').map(|(_, extension)| extension);
     let names_extension = extension.is_some_and(|extension| {
@@ -87,8 +88,9 @@ pub fn lists(line: &str, path: &str) -> bool {
     names_extension || directories(path).any(|name| place_of_word(line, name).is_some())
 }
 
-/// True if a line with one of these words uses the document: the line is in a file that runs (`runs`) and
-/// names the document, or the line runs the examples in documents as tests (`doctest`).
+/// True if a line with one of these words uses the document: the line is in a file that runs
+/// (`runs`) and names the document, or the line runs the examples in documents as tests
+/// (`doctest`).
 pub fn is_use(line: &str, words: &[String], runs: bool) -> bool {
     let names_it = words.first().is_some_and(|name| line.contains(name.as_str()));
     (runs && names_it) || line.contains("doctest")

@@ -4,7 +4,6 @@ use crate::ecosystems::manifest::{line_hunks, without_versions};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, unreadable};
 use crate::model::outcome::Stage;
 
-/// .NET.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, solution)],
     extensions: &["cs", "fs", "vb"],
@@ -25,8 +24,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a text `@"…"`, or of one in three or more quotes. A quote right after such a text is the second one
-/// of two that stand for one, so the text goes on.
+/// The length of a text `@"…"`, or of a text in three or more quotes. Two quotes in a row stand for
+/// one quote. So a quote directly after another one begins no text, but continues the text before
+/// it.
 fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     let is_verbatim = before.ends_with(['@', '"']) || before.ends_with("@$");
     let quotes = match rest.len() - rest.trim_start_matches('"').len() {
@@ -37,8 +37,9 @@ fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     Some(rest[quotes..].find(&rest[..quotes]).map(|length| length + 2 * quotes))
 }
 
-/// Builds and tests the only solution or project in the root, or else the only solution one directory below.
-/// Lints with the formatter if there is an `.editorconfig`. Fails if there are several solutions or projects.
+/// Builds and tests the only solution or project in the root, or else the only solution one
+/// directory below. Lints with the formatter if there is an `.editorconfig`. Fails if there are
+/// several solutions or projects.
 fn solution(files: &RootFiles<'_>) -> FoundCommands {
     let kinds = [".slnx", ".sln", ".csproj", ".fsproj", ".vbproj"];
     let at_depth = |depth: usize| {

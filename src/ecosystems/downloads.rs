@@ -1,5 +1,5 @@
-//! Commands that download the dependencies of a tree. A tree that is judged cold, i.e. without the base's
-//! build outputs, still gets the base's downloads.
+//! Commands that download the dependencies of a tree. A tree that is judged cold, i.e. without the
+//! base's build outputs, still gets the base's downloads.
 use crate::ecosystems::ALL;
 use crate::ecosystems::project::{RootFiles, command};
 use crate::error::Result;
@@ -9,15 +9,19 @@ use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 use crate::process;
 
-/// The directory in which a project tracks its dependencies, so that nothing needs to be downloaded.
+/// The directory in which a project tracks its dependencies, so that nothing needs to be
+/// downloaded.
 const VENDORED: &str = "vendor";
 
 /// The options that keep a command off the network.
 const OFFLINE: [&str; 2] = ["--offline", "--frozen"];
 
-/// The commands that download the dependencies of `base`, which the commands of `oracle` judge. Empty if the
-/// oracle has a setup, which downloads them; if a command of the oracle runs offline; if the project tracks
-/// its dependencies; or if the program that downloads them is missing.
+/// The commands that download the dependencies of `base`, which the commands of `oracle` judge.
+/// There are none in these cases:
+/// * The oracle has a setup, which downloads the dependencies.
+/// * A command of the oracle runs offline.
+/// * The project tracks its dependencies.
+/// * The program that downloads them is missing.
 ///
 /// The `source` of each command is the file that names the dependencies.
 pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<OracleCommand>> {
@@ -36,7 +40,8 @@ pub fn of_base(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<Vec<
     Ok(needed.map(|(lock, words)| command(Stage::Setup, words, lock)).collect())
 }
 
-/// The download commands whose `source`, the file that names the dependencies, differs between two trees.
+/// The download commands whose `source`, the file that names the dependencies, differs between two
+/// trees.
 pub fn that_differ(
     repo: &Repo,
     commands: &[OracleCommand],

@@ -1,5 +1,5 @@
-//! The description of an ecosystem (a language or a build tool), which answers questions about a path, e.g.
-//! whether it is a test.
+//! The description of an ecosystem (a language or a build tool), which answers questions about a
+//! path, e.g. whether it is a test.
 use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
@@ -17,11 +17,11 @@ pub struct Ecosystem {
     pub detectors: &'static [Detector],
     /// The extensions of its source files, without the dot. No two ecosystems share an extension.
     pub extensions: &'static [&'static str],
-    /// The extensions of further source files. Each is a language of its own, for which no marks of tests
-    /// are known.
+    /// The extensions of further source files. Each is a language of its own, for which no marks of
+    /// tests are known.
     pub other_extensions: &'static [&'static str],
-    /// True if a source file that is added at this place can only be source: it replaces no tool, and no
-    /// tool loads it because of its name.
+    /// True if a source file that is added at this place can only be source: it replaces no tool,
+    /// and no tool loads it because of its name.
     pub is_source_if_new: fn(&NewFile<'_>) -> bool,
     /// The names of files that mark a directory as a project of this ecosystem, besides manifests.
     pub project_files: &'static [&'static str],
@@ -33,35 +33,39 @@ pub struct Ecosystem {
     pub is_plain_lock: fn(&str) -> bool,
     /// The packages that a package can load.
     pub finds: PackagesFound,
-    /// Gets the old and the new text of a manifest. Returns the directories, relative to the manifest, in
-    /// which tools may now find a package that the manifest no longer names.
+    /// Gets the old and the new text of a manifest. Returns the directories, relative to the
+    /// manifest, in which tools may now find a package that the manifest no longer names.
     pub found_instead: fn(&str, &str) -> Vec<String>,
     /// The characters that begin a comment line in a source file.
     pub comment: &'static str,
     /// The texts around a comment of several lines; empty if the language has none.
     pub block_comment: (&'static str, &'static str),
-    /// The quotes of texts. A quote comes before another one with which it begins.
+    /// The quotes of texts. If one quote begins with another one, the longer quote comes first.
     pub quotes: &'static [&'static str],
-    /// Gets the code before a place, and the text from there on. If a text begins there in which a backslash is a
-    /// character like any other, returns its length: `None` if it has no end, or if its end cannot be told.
+    /// Gets the code before a place, and the text from there on. Returns the length of the raw text
+    /// that begins there: a text in which a backslash is a character like any other. Returns `None`
+    /// if none begins there, and `Some(None)` if the raw text has no end, or if its end cannot be
+    /// told.
     pub raw_text: fn(&str, &str) -> Option<Option<usize>>,
     /// True if a line that ends in a backslash goes on in the next one, even in a word.
     pub joins_lines: bool,
-    /// Returns a source file's text with blanks in place of comments and texts, if `quotes` cannot tell. Returns
-    /// `None` if the text cannot be read.
+    /// Returns a source file's text with blanks in place of comments and texts, or `None` if the
+    /// text cannot be read. Set only if `quotes` is not enough to find the texts.
     pub code: Option<fn(&str) -> Option<String>>,
-    /// The marks with which a test begins in a line of code (see `marks.rs`), with `|` between them.
+    /// The marks with which a test begins in a line of code (see `marks.rs`), with `|` between
+    /// them.
     pub test_marks: &'static str,
-    /// Gets the code of a file whose name is not that of a test, and the code of a marked part of it. True if a
-    /// runner may find a test there.
+    /// Gets the code of a file whose name is not that of a test, and the code of a marked part of
+    /// the file. True if a runner may find a test in this part.
     pub may_run: fn(&str, &str) -> bool,
-    /// The marks in a line of code that skip tests, in the same form. A mark that is a comment counts in comments.
+    /// The marks in a line of code that skip tests, in the same form. A mark that is a comment
+    /// counts in comments.
     pub skip_marks: &'static str,
-    /// The words that define a macro (`define`), and the names of the macros with which tests assert
-    /// (`assert`).
+    /// The words that define a macro (`define`), and the names of the macros with which tests
+    /// assert (`assert`).
     pub assertions: (&'static str, &'static str),
-    /// Finds the parts for tests in a source file that may have them beside the code under test. Returns
-    /// `None` for a text that cannot be read.
+    /// Finds the parts for tests in a source file that may have them beside the code under test.
+    /// Returns `None` for a text that cannot be read.
     pub inner_tests: Option<fn(&str) -> Option<TestParts>>,
     /// The extensions that only tests have.
     pub test_extensions: &'static [&'static str],
@@ -70,29 +74,29 @@ pub struct Ecosystem {
     pub test_words: (&'static [&'static str], &'static [&'static str]),
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns, with blanks between them, for files of which any change may change what is run. (Of a manifest, only
-    /// changes of a part may: see `manifests`.) A pattern that ends in `/` matches all files below a directory of that
-    /// name.
+    /// Patterns, with blanks between them, for files of which any change may change what is run. A
+    /// pattern that ends in `/` matches all files below a directory of that name. Manifests are in
+    /// `manifests` instead, because only a part of them may change what is run.
     pub decisive_files: &'static str,
-    /// Patterns for the names of its manifests, with the function that restores the deciding part of such a
-    /// manifest: settings, scripts, code.
+    /// Patterns for the names of its manifests, with the function that restores the deciding part
+    /// of such a manifest: settings, scripts, code.
     pub manifests: &'static [(&'static [&'static str], PutBackPart)],
     /// True if a file at this path runs in place of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
-    /// True if a file that is added at this path with this text is loaded in place of a module that test
-    /// runners use.
+    /// True if a file that is added at this path with this text is loaded in place of a module that
+    /// test runners use.
     pub shadows_library: fn(&str, &str) -> bool,
     /// The directories into which its tools install dependencies.
     pub installed: &'static [InstalledDirectory],
-    /// The file in a project's root that names the dependencies, and the words of the command that downloads them and
-    /// does nothing else.
+    /// The file in a project's root that names the dependencies, and the words of the command that
+    /// downloads them and does nothing else.
     pub download: Option<(&'static str, &'static [&'static str])>,
     /// The files in a project's root that contain recipes, which may run further scripts.
     pub recipe_files: &'static [&'static str],
     /// The programs that run a recipe of `recipe_files` by its name.
     pub recipe_runners: &'static [&'static str],
-    /// Returns the recipes in the text of a file of `recipe_files`. A program that gets no name runs the
-    /// first recipe.
+    /// Returns the recipes in the text of a file of `recipe_files`. A program that gets no name
+    /// runs the first recipe.
     pub recipes: fn(&str) -> Vec<Recipe>,
 }
 
@@ -103,18 +107,18 @@ pub enum PackagesFound {
     Named,
     /// All installed packages, so a package that an attempt adds may replace another package.
     Installed,
-    /// All installed packages, and each member of the workspace by the name that its manifest gives it.
+    /// All installed packages, and each member of the workspace by the name that its manifest gives
+    /// it.
     InstalledAndMembers,
 }
 
 /// A directory into which tools install dependencies, beside a manifest.
 pub struct InstalledDirectory {
-    /// The name of the directory.
     pub directory: &'static str,
     /// A project with one of these files needs the directory.
     pub manifests: &'static [&'static str],
-    /// True if files in the directory contain their own absolute path, so that a copy still leads to the
-    /// original.
+    /// True if files in the directory contain their own absolute path, so that a copy still leads
+    /// to the original.
     pub is_tied_to_its_place: bool,
 }
 
@@ -130,8 +134,8 @@ pub struct TestParts {
 pub struct TestPart {
     /// The place in the text, with attributes.
     pub range: Range<usize>,
-    /// A number for the code around the part: modules with their conditions, macros, other code. Parts of
-    /// two texts are in the same scope if they have the same number.
+    /// A number for the code around the part: modules with their conditions, macros, other code.
+    /// Parts of two texts are in the same scope if they have the same number.
     pub scope: u64,
     /// A name that only one part of the scope has; parts that are not separable may have any name.
     pub name: String,
@@ -184,17 +188,17 @@ impl Ecosystem {
         path.rsplit_once('.').is_some_and(|(_, extension)| self.extensions.contains(&extension))
     }
 
-    /// The texts of the parts for tests that a source file has beside the code; `None` if they cannot be told from
-    /// the code.
+    /// The texts of the parts for tests that a source file has beside the code; `None` if they
+    /// cannot be told from the code.
     pub fn inner_tests_of<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
         let read = self.inner_tests?(text)?;
         Some(read.parts.into_iter().map(|part| &text[part.range]).collect())
     }
 
     /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a
-    /// directory, too, because a submodule or a symlink may have a test directory's name. `name` is the
-    /// file's name before and after its last dot. The caller splits it once for all ecosystems, because a
-    /// base has many paths.
+    /// directory, too, because a submodule or a symlink may have a test directory's name. `name` is
+    /// the file's name before and after its last dot. The caller splits it once for all ecosystems,
+    /// because a base has many paths.
     pub fn is_test_path(&self, path: &str, name: Option<(&str, &str)>) -> bool {
         let mut patterns = self.test_directories.iter();
         patterns.any(|pattern| path.split('/').any(|part| matches(pattern, part)))
@@ -206,7 +210,8 @@ impl Ecosystem {
             })
     }
 
-    /// The function that restores the deciding part of a manifest; `None` if a file of this name is none.
+    /// The function that restores the deciding part of a manifest; `None` if a file of this name is
+    /// none.
     pub fn manifest(&self, name: &str) -> Option<PutBackPart> {
         let has_name = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, name));
         self.manifests.iter().find(|(names, _)| has_name(names)).map(|(_, part)| *part)

@@ -5,7 +5,6 @@ use crate::ecosystems::paths::is_in;
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
-/// Elixir.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, mix)],
     extensions: &["ex", "exs"],
@@ -18,14 +17,15 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_marks: r#"test "|describe "|doctest "#,
     skip_marks: "@tag :skip|@moduletag :skip|@describetag :skip|@tag skip:|exclude:",
     decisive_files: ".credo.exs .formatter.exs",
-    // Mix reads the settings file of its environment, so a new file for an environment that had none may
-    // change what is run, too.
+    // Mix reads the settings file of its environment, so a new file for an environment that had
+    // none may change what is run, too.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
     manifests: &[(&["mix.exs"], mix_part)],
     ..Ecosystem::NOTHING
 };
 
-/// Builds with `mix compile` and tests with `mix test`. Lints with the formatter if it is configured.
+/// Builds with `mix compile` and tests with `mix test`. Lints with the formatter if it is
+/// configured.
 fn mix(files: &RootFiles<'_>) -> FoundCommands {
     let Some(project) = files.first(&["mix.exs"]) else { return Ok(Vec::new()) };
     let mut found = vec![
@@ -43,8 +43,8 @@ fn mix(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// Restores the base's mix.exs, but keeps the attempt's dependencies from the registry. The rest of the file
-/// is code.
+/// Restores the base's mix.exs, but keeps the attempt's dependencies from the registry. The rest of
+/// the file is code.
 fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     all_but_sections(base, own, ("defp deps do", "\n  end"), |line| {
         const KEYS: [&str; 4] = ["only", "optional", "runtime", "targets"];
@@ -55,12 +55,13 @@ fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// True if a text consists only of maps, tuples, lists, strings, numbers and atoms. Mix evaluates its lock
-/// file, so any other text would run as code.
+/// True if a text consists only of maps, tuples, lists, strings, numbers and atoms. Mix evaluates
+/// its lock file, so any other text would run as code.
 fn is_literal(text: &str) -> bool {
     let parts = text.split('"').enumerate();
-    // The text is split at its quotes. So it must not have code in a string (`#{}`), nor escaped quotes,
-    // which do not end a string, nor three quotes, after which a single quote is plain text.
+    // The text is split at its quotes. So it must not have code in a string (`#{}`), nor escaped
+    // quotes, which do not end a string, nor three quotes, after which a single quote is plain
+    // text.
     !text.contains("\"\"\"")
         && text.matches('"').count().is_multiple_of(2)
         && parts.into_iter().all(|(at, part)| match at % 2 {
@@ -69,8 +70,8 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
-/// True if the text between two strings has no call, and no names except atoms, keys, `true`, `false` and
-/// `nil`.
+/// True if the text between two strings has no call, and no names except atoms, keys, `true`,
+/// `false` and `nil`.
 fn is_data(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = text.split_inclusive(|c| !is_name(c)).scan(' ', |before, piece| {

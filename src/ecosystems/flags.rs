@@ -1,7 +1,8 @@
-//! Flags for changes with which an attempt affects what judges it. The flags are found by the changed paths
-//! and by the texts of the changed files.
+//! Flags for changes with which an attempt affects what judges it. The flags are found by the
+//! changed paths and by the texts of the changed files.
 //!
-//! A flag proves nothing, because an honest attempt may have to change a test. But a reviewer should see it.
+//! A flag proves nothing, because an honest attempt may have to change a test. But a reviewer
+//! should see it.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::dependencies;
@@ -13,7 +14,8 @@ use crate::ecosystems::touched::{is_test_path, source_of};
 use crate::model::changed_file::ChangedFile;
 use crate::model::flag::{Flag, FlagKind};
 
-/// The flags for one changed file, whose path may be `path`. `scripts` are the files that the oracle's commands run.
+/// The flags for one changed file, whose path may be `path`. `scripts` are the files that the
+/// oracle's commands run.
 pub fn flags(file: &ChangedFile, path: &str, scripts: &BTreeSet<String>) -> Vec<Flag> {
     let is_test = is_test_path(path);
     let (before, after) = (file.before.text(), file.after.text());
@@ -53,7 +55,8 @@ fn edits_inner_tests(source: &Ecosystem, before: Option<&str>, after: Option<&st
     fn lines(parts: Vec<&str>) -> impl Iterator<Item = &str> {
         parts.into_iter().flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty())
     }
-    // If the tests cannot be told from the code, as in a file that does not compile, any line may be of a test.
+    // If the tests cannot be told from the code, as in a file that does not compile, any line may
+    // be of a test.
     let kept = source.inner_tests_of(after).unwrap_or_else(|| vec![after]);
     let kept: BTreeSet<&str> = lines(kept).collect();
     lines(source.inner_tests_of(before).unwrap_or_default()).any(|line| !kept.contains(line))

@@ -4,7 +4,6 @@ use crate::ecosystems::manifest::line_hunks;
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
-/// Go.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, go_module)],
     extensions: &["go"],
@@ -44,10 +43,10 @@ fn go_module(files: &RootFiles<'_>) -> FoundCommands {
     ])
 }
 
-/// Restores the base's go.mod, but keeps the attempt's versions of the modules, and a newer version of the
-/// language, which a module may need. With an older one, variables of loops may have another meaning, so that
-/// tests no longer test each case. Other lines replace a module's code, choose the compiler, or change the run
-/// time's behaviour (`godebug`).
+/// Restores the base's go.mod, but keeps the attempt's versions of the modules. A newer version of
+/// the language is kept, too, because a module may need it. An older version is not: variables of
+/// loops may have another meaning in it, so that tests no longer test each case. Other lines
+/// replace a module's code, choose the compiler, or change the run time's behaviour (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_module = |line: &&str| {
         let code = line.split("//").next().unwrap_or(line);
@@ -71,8 +70,8 @@ fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// The directories in which Go looks for a module that is no longer required: `check` if the main module
-/// `a.org/b` no longer requires the module `a.org/b/check`.
+/// The directories in which Go looks for a module that is no longer required. If the main module
+/// `a.org/b` no longer requires the module `a.org/b/check`, this is `check`.
 fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
     let (main, kept) = modules(after);
     let (_, required) = modules(before);

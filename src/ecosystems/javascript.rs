@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
-/// JavaScript and TypeScript, for every runtime.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, package_json)],
     installed: &[InstalledDirectory {
@@ -22,7 +21,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
-    // In these places Node finds modules by their exact paths, so a new file replaces no other module.
+    // In these places Node finds modules by their exact paths, so a new file replaces no other
+    // module.
     is_source_if_new: |file| {
         file.is_in_directory_of_language()
             && !file.is_in_package_root()
@@ -33,7 +33,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     comment: "//",
     block_comment: ("/*", "*/"),
     quotes: &["`", "\"", "'"],
-    // The first argument is a text: functions that are not tests have these names, too.
+    // The marks include the quote of the first argument, because functions that are not tests have
+    // these names, too.
     test_marks: "\
         it(\"|it('|it(`|it.each|test(\"|test('|test(`|test.each|describe(\"|describe('|describe(`|\
         Deno.test(|QUnit.test(",
@@ -83,9 +84,9 @@ fn manager_of(lock: &'static str) -> &'static str {
 }
 
 /// The scripts `build`, `lint:check` or else `lint`, and `test`, run by the package manager that
-/// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs the locked
-/// packages. A workspace always gets a setup, because its members may have dependencies even if the project
-/// has none.
+/// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs
+/// the locked packages. A workspace always gets a setup, because its members may have dependencies
+/// even if the project has none.
 fn package_json(files: &RootFiles<'_>) -> FoundCommands {
     let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
     let package: Value =
@@ -111,7 +112,8 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
         let checking = format!("{stage}:check");
         let text = |name: &str| package["scripts"][name].as_str().unwrap_or_default();
-        // `npm init` writes a test script with the text "no test specified" into a project without tests.
+        // `npm init` writes a test script with the text "no test specified" into a project without
+        // tests.
         let is_meant = |name: &&str| {
             let script = text(name);
             let is_none = script.is_empty() || script.contains("no test specified");
@@ -139,7 +141,8 @@ fn has_dependencies(package: &Value) -> bool {
         .any(|key| package[key].as_object().is_some_and(|packages| !packages.is_empty()))
 }
 
-/// The command that installs packages without a lock file: CI's command, or else `install` without options.
+/// The command that installs packages without a lock file: CI's command, or else `install` without
+/// options.
 fn unlocked_install(manager: &str, files: &RootFiles<'_>) -> OracleCommand {
     let words = files.ci().install(manager, &["install", "i"]);
     let words = words.unwrap_or_else(|| vec![manager.to_owned(), "install".to_owned()]);
@@ -158,18 +161,20 @@ fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'s
     })
 }
 
-/// True if the project uses Yarn 2 or later, which has different options: it has that Yarn's settings file,
-/// or a lock file with metadata.
+/// True if the project uses Yarn 2 or later, which has different options: it has that Yarn's
+/// settings file, or a lock file with metadata.
 fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     let lock = files.text("yarn.lock")?.unwrap_or_default();
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
 }
 
-/// Restores the base's package.json, but keeps the attempt's description of the package, its modules and its
-/// dependencies. The package's name is restored, because Node finds a package by its own name before it finds
-/// an installed one (such as an assertion library). The package's programs are restored, because one of them
-/// may be named `node`. `browser` is restored, because a bundler of tests replaces files and modules by it, and
-/// `engines` and `browserslist`, because linters check for these versions.
+/// Restores the base's package.json, but keeps the attempt's description of the package, its
+/// modules and its dependencies. Among others, these members are restored:
+/// * `name`, because Node finds a package by its own name before it finds an installed one, such as
+///   an assertion library;
+/// * the package's programs, because one of them may be named `node`;
+/// * `browser`, because a bundler of tests replaces files and modules by it;
+/// * `engines` and `browserslist`, because linters check for these versions.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         author bugs bundleDependencies bundledDependencies contributors dependencies description
@@ -178,16 +183,16 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
         version";
     let mut kept = words(KEPT);
     kept.retain(|key| !leads_to_tests(base, key));
-    // A new package keeps its name and scripts, but not its programs (`bin`): they would come before those of
-    // PATH.
+    // A new package keeps its name and scripts, but not its programs (`bin`): they would come
+    // before those of PATH.
     if base.is_none() {
         kept.extend(["name", "private", "scripts", "type"]);
     }
     json_members(base, own, &kept)
 }
 
-/// True if `key` is an entry point of the package that leads to a file of the tests. Tests may load that file
-/// by the package's name, so the entry point must not change.
+/// True if `key` is an entry point of the package that leads to a file of the tests. Tests may load
+/// that file by the package's name, so the entry point must not change.
 pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
     const ENTRY_POINTS: [&str; 3] = ["exports", "main", "module"];
     let Some(document) = text.and_then(json) else { return false };

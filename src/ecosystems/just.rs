@@ -4,7 +4,6 @@ use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, recipe_comm
 use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::model::shell::continued_lines;
 
-/// just.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Recipe, justfile)],
     decisive_files: "justfile Justfile .justfile",
@@ -17,7 +16,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The names of a justfile.
 pub const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
-/// Commands for the recipes and aliases that [`recipe_commands`] looks for, if they need no arguments.
+/// Commands for the recipes and aliases that [`recipe_commands`] looks for, if they need no
+/// arguments.
 fn justfile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&JUSTFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
@@ -25,7 +25,8 @@ fn justfile(files: &RootFiles<'_>) -> FoundCommands {
     Ok(recipe_commands("just", &recipes, name))
 }
 
-/// The recipes, as lines of a shell. The first one has no name: it has the variables and the imports.
+/// The recipes, as lines of a shell. The first one has no name: it has the variables and the
+/// imports.
 fn all_recipes(justfile: &str) -> Vec<Recipe> {
     let text = justfile.replace("{{", "${").replace("}}", "}");
     let lines = continued_lines(&text);
@@ -40,7 +41,8 @@ fn all_recipes(justfile: &str) -> Vec<Recipe> {
     found
 }
 
-/// The name of the alias or the recipe that begins in a line; `None` if the recipe needs an argument.
+/// The name of the alias or the recipe that begins in a line; `None` if the recipe needs an
+/// argument.
 fn recipe(line: &str) -> Option<&str> {
     if let Some(alias) = line.strip_prefix("alias ") {
         return alias.split(":=").next().map(str::trim);
@@ -53,7 +55,8 @@ fn recipe(line: &str) -> Option<&str> {
     needs_none.then_some(name)
 }
 
-/// The name before a line's colon, and the text after the colon; `None` if no recipe begins in the line.
+/// The name before a line's colon, and the text after the colon; `None` if no recipe begins in the
+/// line.
 fn head(line: &str) -> Option<(&str, &str)> {
     let (head, rest) = line.split_once(':')?;
     let name = head.trim_start_matches('@').split_whitespace().next()?;

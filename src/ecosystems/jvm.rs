@@ -1,4 +1,5 @@
-//! Java, Kotlin, Groovy and Scala, with Maven and Gradle, through their wrapper scripts if these exist.
+//! Java, Kotlin, Groovy and Scala, with Maven and Gradle, through their wrapper scripts if these
+//! exist.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
@@ -32,8 +33,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a text in three quotes. It cannot be told if a backslash is before the end: in Java and Groovy it is
-/// an escape, in Kotlin and Scala it is none. Further quotes at the end belong to the text.
+/// The length of a text in three quotes. It cannot be told if a backslash is before the end: a
+/// backslash is an escape in Java and Groovy, but not in Kotlin and Scala. Further quotes at the
+/// end belong to the text.
 fn raw_text(_: &str, rest: &str) -> Option<Option<usize>> {
     let (text, after) = match rest.strip_prefix("\"\"\"")?.split_once("\"\"\"") {
         Some((text, after)) if !text.ends_with('\\') => (text, after),
@@ -57,8 +59,8 @@ pub fn declared_types(text: &str) -> BTreeSet<&str> {
     declared.filter(|name| !name.is_empty()).collect()
 }
 
-/// True if a Java file declares a package that does not fit its directory: a class in it may replace a class
-/// of a library.
+/// True if a Java file declares a package that does not fit its directory: a class in it may
+/// replace a class of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
     let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
     let package = lines.find_map(|line| line.strip_prefix("package ")).map(str::trim);
@@ -75,8 +77,8 @@ fn maven(files: &RootFiles<'_>) -> FoundCommands {
     Ok(commands(files, ["mvn", "./mvnw"], project, "--batch-mode", ["test-compile", "test"]))
 }
 
-/// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the project.
-/// Gradle runs without its daemon, because the daemon would outlive the command.
+/// Builds with `assemble` and tests with `check`, which runs the tests and every other check of the
+/// project. Gradle runs without its daemon, because the daemon would outlive the command.
 fn gradle(files: &RootFiles<'_>) -> FoundCommands {
     let scripts = ["settings.gradle.kts", "settings.gradle", "build.gradle.kts", "build.gradle"];
     let Some(script) = files.first(&scripts) else { return Ok(Vec::new()) };
@@ -116,8 +118,8 @@ fn maven_part(base: Option<&str>, own: &str) -> Option<String> {
     })
 }
 
-/// Restores the base's build.gradle, but keeps the attempt's lines that only name a dependency. The rest of
-/// the file is code.
+/// Restores the base's build.gradle, but keeps the attempt's lines that only name a dependency. The
+/// rest of the file is code.
 fn gradle_part(base: Option<&str>, own: &str) -> Option<String> {
     const CONFIGURATIONS: &str = "api compile compileonly implementation runtime runtimeonly
         annotationprocessor testcompile";

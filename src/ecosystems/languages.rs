@@ -25,8 +25,8 @@ impl Language {
         std::ptr::eq(self.ecosystem, other.ecosystem)
     }
 
-    /// True if a source file of the language is part of a program only if code names the file. In other
-    /// languages the build finds all source files by itself.
+    /// True if a source file of the language is part of a program only if code names the file. In
+    /// other languages the build finds all source files by itself.
     pub fn loads_files_by_name(self) -> bool {
         self.is_shell()
             || matches!(self.name, "ex" | "js" | "lua" | "php" | "pl" | "pm" | "py" | "rb" | "rs")
@@ -66,20 +66,20 @@ pub fn have_same_language(one: &str, other: &str) -> bool {
     language_of(one).zip(language_of(other)).is_some_and(|(one, other)| one.name == other.name)
 }
 
-/// The extension that identifies the language of a source file; `None` for other files, and for files that
-/// are hidden or in a directory of installed dependencies.
+/// The extension that identifies the language of a source file; `None` for other files, and for
+/// files that are hidden or in a directory of installed dependencies.
 pub fn source_extension(path: &str) -> Option<&'static str> {
     language_of(path).filter(|_| !is_hidden_or_installed(path)).map(|language| language.name)
 }
 
-/// The names of files that set a test runner up. The directory of such a file contains only tests and helpers
-/// of tests.
+/// The names of files that set a test runner up. The directory of such a file contains only tests
+/// and helpers of tests.
 const SET_UP: [&str; 4] =
     ["rails_helper.rb", "spec_helper.rb", "test_helper.exs", "test_helper.rb"];
 
 impl KnownCode {
-    /// Finds the code among the paths of a base. `is_run` is true for files that the oracle's commands run:
-    /// such a file does not count as source of its language.
+    /// Finds the code among the paths of a base. `is_run` is true for files that the oracle's
+    /// commands run: such a file does not count as source of its language.
     pub fn of(paths: Vec<(String, EntryMode)>, is_run: impl Fn(&str) -> bool) -> KnownCode {
         let mut code = KnownCode::default();
         for (path, mode) in paths {
@@ -106,7 +106,8 @@ impl KnownCode {
                 && !is_run(&path)
                 && !is_decisive()
             {
-                // Shell scripts do not show the language of a project, because any project may have some.
+                // Shell scripts do not show the language of a project, because any project may have
+                // some.
                 code.is_known |= !language.is_shell();
                 if !is_test {
                     code.languages.insert(language.name);
@@ -118,7 +119,8 @@ impl KnownCode {
         code
     }
 
-    /// The other source files of the base that are in the directory of `path` and have its extension.
+    /// The other source files of the base that are in the directory of `path` and have its
+    /// extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
         let start = if directory.is_empty() { String::new() } else { format!("{directory}/") };
@@ -138,9 +140,9 @@ impl KnownCode {
         files.any(|file| have_same_extension(file, path) && !is_test_path(file) && is(file))
     }
 
-    /// True if a directory above a path has a file of [`SET_UP`]: then all files below that directory are
-    /// tests or helpers of tests. The search ends at a directory named `src` or `lib`, because a file of that
-    /// name may be part of the product there.
+    /// True if a directory above a path has a file of [`SET_UP`]: then all files below that
+    /// directory are tests or helpers of tests. The search ends at a directory named `src` or
+    /// `lib`, because a file of that name may be part of the product there.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let mut above = directories_above(path)
             .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
@@ -149,8 +151,8 @@ impl KnownCode {
         })
     }
 
-    /// True if a new file can only be source. `is_looked_up` is true if commands look for modules by name in
-    /// the nearest directory of the base.
+    /// True if a new file can only be source. `is_looked_up` is true if commands look for modules
+    /// by name in the nearest directory of the base.
     pub fn is_source_if_new(&self, path: &str, language: Language, is_looked_up: bool) -> bool {
         let nearest = self.nearest_directory(path);
         let language_name = language.name;
@@ -166,7 +168,8 @@ fn shows_project(name: &str) -> bool {
     })
 }
 
-/// True if a path is hidden, or in a directory of installed dependencies. Such a path is never source.
+/// True if a path is hidden, or in a directory of installed dependencies. Such a path is never
+/// source.
 pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))

@@ -1,6 +1,6 @@
-//! The ways in which code loads a source file by its name. A source file that no code loads counts as a
-//! check, not as source, if a recipe or a tool's setting runs it, or if a command gets its directory as an
-//! argument.
+//! The ways in which code loads a source file by its name. A source file that no code loads counts
+//! as a check, not as source, if a recipe or a tool's setting runs it, or if a command gets its
+//! directory as an argument.
 use std::collections::BTreeSet;
 use std::iter;
 
@@ -42,7 +42,6 @@ const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mo
 
 /// The names by which code can load a source file.
 pub struct LoadedName<'p> {
-    /// The path of the file.
     pub path: &'p str,
     language: Language,
     /// The module name: the file name without extension, or the directory's name for files such as
@@ -50,15 +49,15 @@ pub struct LoadedName<'p> {
     pub module: &'p str,
     /// The last directory and the file name without extension: `a/b`, `a.b` and `a::b`.
     with_directory: [String; 3],
-    /// The name of the class or module that the file defines by convention, in lower case, if code can load
-    /// the file by this name. A search for it must ignore case.
+    /// The name of the class or module that the file defines by convention, in lower case, if code
+    /// can load the file by this name. A search for it must ignore case.
     pub constant: Option<String>,
 }
 
 impl<'p> LoadedName<'p> {
-    /// The names of the source file at `path`. Returns `None` for a file that is part of the program even if
-    /// no code names it: a file in the root (probably the program itself), and a file that the build lists or
-    /// finds by its directory.
+    /// The names of the source file at `path`. Returns `None` for a file that is part of the
+    /// program even if no code names it: a file in the root (probably the program itself), and a
+    /// file that the build lists or finds by its directory.
     pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
         let language = language_of(path).filter(|language| language.loads_files_by_name())?;
         let directory = file_name(directory_of(path));
@@ -89,15 +88,15 @@ impl<'p> LoadedName<'p> {
         iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
     }
 
-    /// Search texts for lines that build the file's name at run time: such a line has one of them and one of
-    /// [`BESIDE_MODULES`].
+    /// Search texts for lines that build the file's name at run time: such a line has one of them
+    /// and one of [`BESIDE_MODULES`].
     pub fn searched_beside(&self) -> [String; 2] {
         let directory = file_name(directory_of(self.path));
         [format!("{directory}/"), format!("{directory}.")]
     }
 
-    /// True if a shell line has as a word: the file's path, an ending of that path that includes a directory,
-    /// or a pattern that matches the path.
+    /// True if a shell line has as a word: the file's path, an ending of that path that includes a
+    /// directory, or a pattern that matches the path.
     pub fn is_named_in(&self, line: &str) -> bool {
         let name = file_name(self.path);
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
@@ -110,8 +109,8 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if the file is named by a line of a settings file, of a recipe or of a list, or by a line of a
-    /// file that the commands run (`is_run`).
+    /// True if the file is named by a line of a settings file, of a recipe or of a list, or by a
+    /// line of a file that the commands run (`is_run`).
     pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_setting =
             names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
@@ -132,9 +131,9 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if a line of another file of the base loads the file, or names it as a part of the product.
-    /// `is_run` is true if the commands run `other` and `other` is not a test. Such a file may run the files
-    /// that it names by path, so a path in it does not count as loading.
+    /// True if a line of another file of the base loads the file, or names it as a part of the
+    /// product. `is_run` is true if the commands run `other` and `other` is not a test. Such a file
+    /// may run the files that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_test = is_test_path(other);
         if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
@@ -183,8 +182,9 @@ impl<'p> LoadedName<'p> {
     }
 }
 
-/// True if a line of a test in the file's language imports the file's module, by the name of the file or by
-/// that of its directory where this is the module.
+/// True if a line of a test in the file's language imports the file's module, by the name of the
+/// file. In some languages, a directory is a module. There, the line may also name the file's
+/// directory.
 pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
     let loads_by_name = language_of(path).is_some_and(|own| own.loads_files_by_name());
     let module = LoadedName::of(path).map_or(bare_name(path), |file| file.module);
@@ -197,7 +197,7 @@ pub fn is_imported_in(test: &str, line: &str, path: &str) -> bool {
             || !loads_by_name && place_of_word(line, directory).is_some())
 }
 
-/// The parts of a path whose names mean tests, each with the path before it: `app/testing` and
+/// The paths of those parts of `path` whose names mean tests: `app/testing` and
 /// `app/testing/test_sum` for `app/testing/test_sum.py`.
 fn parts_named_as_tests(path: &str) -> impl Iterator<Item = &str> {
     let directories = directories_above(path);
@@ -216,9 +216,9 @@ pub fn search_for_tests<'p>(paths: impl Iterator<Item = &'p str>) -> LineSearch 
     LineSearch { words: types, pairs: modules, beside: words(LOADS), ..LineSearch::default() }
 }
 
-/// True if these lines of the product load a file whose name means a test: each part of its path whose name does
-/// is loaded, by its type's name (`TestResult`) or as a module. `from calc.testing import close` loads
-/// `calc/testing`.
+/// True if these lines of the product load the file at `path`. Each part of the path whose name
+/// means tests must be loaded: by the name of its type (`TestResult`), or as a module. For example,
+/// `from calc.testing import close` loads `calc/testing`.
 pub fn loads_test(path: &str, lines: &[(String, String)]) -> bool {
     let own = language_of(path);
     let is_product = |other: &str| {
@@ -236,8 +236,9 @@ pub fn loads_test(path: &str, lines: &[(String, String)]) -> bool {
         && parts.all(|part| lines.iter().any(|(other, line)| loads_part(part, other, line)))
 }
 
-/// True if a line of `other` loads the module at the path `part`, whose name means tests. If the name is no more than
-/// a usual one (`tests`), the directory above must stand before it, or `other` must be in or below that directory.
+/// True if a line of `other` loads the module at the path `part`, whose name means tests. A usual
+/// name such as `tests` does not identify a module. So either the line must also name the directory
+/// above, or `other` must be in or below that directory.
 fn loads_part(part: &str, other: &str, line: &str) -> bool {
     let name = file_name(part);
     let above = directory_of(part);
@@ -263,9 +264,9 @@ fn is_comment(line: &str) -> bool {
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a manifest, a file of recipes, or another file that decides which commands run. If such a file
-/// names a source file, that alone does not make the source file part of the product, because a command may
-/// run it.
+/// True for a manifest, a file of recipes, or another file that decides which commands run. If such
+/// a file names a source file, that alone does not make the source file part of the product,
+/// because a command may run it.
 fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {
@@ -279,7 +280,8 @@ fn lists_product(path: &str) -> bool {
     ALL.iter().any(|e| e.manifest(name).is_some() || e.project_files.contains(&name))
 }
 
-/// True if the word is the first word of a manifest value. A later word is an argument of a command.
+/// True if the word is the first word of a manifest value. A later word is an argument of a
+/// command.
 fn is_value(line: &str, word: &str) -> bool {
     let Some(at) = place_of_word(line, word) else { return false };
     let before = line[..at].trim_end_matches(is_in_path);
@@ -292,8 +294,9 @@ fn as_constant(name: &str) -> String {
     name.replace(['_', '-'], "").to_lowercase()
 }
 
-/// True if a line has the end of a path as a word: with or without `../`, with or without the extension, or as
-/// a module with dots: `calc.local` and `Calc.Local` for `lib/calc/local.ex`.
+/// True if a line has the end of a path as a word. The word may begin with `../`, and may lack the
+/// extension. It may also be a module with dots: `calc.local` and `Calc.Local` for
+/// `lib/calc/local.ex`.
 pub fn names_end_of(line: &str, path: &str) -> bool {
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
@@ -303,8 +306,8 @@ pub fn names_end_of(line: &str, path: &str) -> bool {
     let mut words = words.filter(|word| word.contains(['.', '/'])).chain(quoted_words(line));
     words.any(|word| {
         let word = word.trim_start_matches(['.', '/']);
-        // A file name without a directory may mean a file in another directory. In `__has_include` such a
-        // name counts, because a compiler looks for the file in several directories.
+        // A file name without a directory may mean a file in another directory. In `__has_include`
+        // such a name counts, because a compiler looks for the file in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
         if is_name && path.contains('/') && !line.contains("has_include") {
             return false;

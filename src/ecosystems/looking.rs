@@ -1,9 +1,9 @@
 //! Programs that only look at the files that they name.
 use crate::ecosystems::paths::file_name;
 
-/// Programs that compile, check, format, document, print or pack the files that they name, and run none of
-/// them. If a command's program is missing in this list, the files that the command names count as run. This
-/// can leave an honest change unverified, but never verifies a wrong one.
+/// Programs that compile, check, format, document, print or pack the files that they name, and run
+/// none of them. If a command's program is missing in this list, the files that the command names
+/// count as run. This can leave an honest change unverified, but never verifies a wrong one.
 const LOOKING: &str = "
     cc cpp c++ cxx gcc g++ clang clang++ icc tcc ar ld nm ranlib strip objdump nasm rustc javac kotlinc
     scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
@@ -20,8 +20,8 @@ const LOOKING: &str = "
     stat ls du od xxd hexdump strings md5sum sha1sum sha256sum cksum base64 gzip tar zip iconv
     touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
 
-/// Pairs of a program and the word after it. With this word, the program only looks at the files that it
-/// names.
+/// Pairs of a program and the word after it. With this word, the program only looks at the files
+/// that it names.
 const LOOKING_IF: &str = "
     bash -n, cargo bench, cargo build, cargo check, cargo clippy, cargo doc, cargo fmt,
     cargo install, cargo nextest, cargo test, dart analyze, dart format, deno check, deno fmt,
@@ -36,8 +36,8 @@ const COLLECTING: &str = "
     pytest py.test unittest nose2 tox jest vitest mocha ava tap jasmine karma cypress playwright rspec
     minitest phpunit pest prove bats ctest";
 
-/// Pairs of a program and the word after it. With this word, the program runs the tests in a directory that
-/// it names.
+/// Pairs of a program and the word after it. With this word, the program runs the tests in a
+/// directory that it names.
 const COLLECTING_IF: &str = "bun test, deno test, mix test, node --test";
 
 /// True if a program, followed by the word `next`, only looks at the files that it names.
@@ -63,7 +63,8 @@ fn is_among(program: &str, next: &str, programs: &str, with_next: &str) -> bool 
         })
 }
 
-/// True if a word combines the letter of an option (`-c`) with others that change nothing of what runs: `-wc`.
+/// True if a word combines the letter of an option (`-c`) with others that change nothing of what
+/// runs: `-wc`.
 fn has_letter(word: &str, option: &str) -> bool {
     let Some(letter) = option.strip_prefix('-').filter(|letter| letter.len() == 1) else {
         return false;

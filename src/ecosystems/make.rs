@@ -9,7 +9,6 @@ use crate::ecosystems::recipe::{Recipe, indented_recipes};
 use crate::ecosystems::test_names::{is_in_test_directory, is_name_of_test};
 use crate::model::shell::continued_lines;
 
-/// Make.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Recipe, makefile)],
     manifests: &[(&MAKEFILES, makefile_part), (&["*.mk"], makefile_part)],
@@ -22,9 +21,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 /// The names of a Makefile, in the order in which GNU make looks for them.
 pub const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// Commands for the targets that [`recipe_commands`] looks for. If the Makefile forwards every target to a
-/// Makefile in another directory, the targets of that Makefile count, too. A `lint` that repairs files is
-/// left out.
+/// Commands for the targets that [`recipe_commands`] looks for. If the Makefile forwards every
+/// target to a Makefile in another directory, the targets of that Makefile count, too. A `lint`
+/// that repairs files is left out.
 fn makefile(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&MAKEFILES) else { return Ok(Vec::new()) };
     let text = files.text(name)?.unwrap_or_default();
@@ -42,7 +41,8 @@ fn makefile(files: &RootFiles<'_>) -> FoundCommands {
     Ok(recipe_commands("make", &targets, name))
 }
 
-/// The directory in which the catch-all rule (`.DEFAULT` or `%`) runs make; `None` if there is no such rule.
+/// The directory in which the catch-all rule (`.DEFAULT` or `%`) runs make; `None` if there is no
+/// such rule.
 fn forwards_to(makefile: &str) -> Option<String> {
     let lines = continued_lines(makefile);
     let at =
@@ -63,7 +63,8 @@ pub fn phony_targets(makefile: &str) -> BTreeSet<&str> {
     lists.flat_map(str::split_whitespace).collect()
 }
 
-/// True if a line has the targets of a rule, assigns a variable or sets `vpath`, and is not part of a recipe.
+/// True if a line has the targets of a rule, assigns a variable or sets `vpath`, and is not part of
+/// a recipe.
 pub fn is_rule_or_assignment(line: &str) -> bool {
     !line.starts_with('\t') && (line.contains('=') || rule_targets(line).is_some())
         || line.starts_with("vpath")
@@ -81,8 +82,8 @@ fn rule_targets(line: &str) -> Option<&str> {
 const DIRECTIVES: [&str; 9] =
     ["define", "else", "endef", "endif", "ifdef", "ifeq", "ifndef", "ifneq", "undefine"];
 
-/// The rules of a Makefile, with lines in the form of a shell. The first rule has no name: it has the lines
-/// that belong to no rule, such as those that set variables.
+/// The rules of a Makefile, with lines in the form of a shell. The first rule has no name: it has
+/// the lines that belong to no rule, such as those that set variables.
 fn rules(makefile: &str) -> Vec<Recipe> {
     let mut others = Recipe::default();
     let mut rest = Vec::new();
@@ -129,7 +130,7 @@ fn rules(makefile: &str) -> Vec<Recipe> {
     found
 }
 
-/// The targets of a rule, also of the rule for targets without a rule.
+/// The targets of a rule, including the rule for targets without a rule (`.DEFAULT`).
 fn targets_of(line: &str) -> Option<&str> {
     if line.starts_with(".DEFAULT") {
         return line.split([' ', ':']).next();
@@ -137,8 +138,8 @@ fn targets_of(line: &str) -> Option<&str> {
     rule_targets(line)
 }
 
-/// A line of a Makefile that is in no recipe, as a line of a shell: with `${X}` for a variable, and `$(C)` for the
-/// output of a command. Other functions become their arguments.
+/// A line of a Makefile that is in no recipe, as a line of a shell: with `${X}` for a variable, and
+/// `$(C)` for the output of a command. Other functions become their arguments.
 pub fn as_shell_line(line: &str) -> String {
     let text = with_shell_references(line);
     let Some((left, value)) = text.split_once('=') else { return text };
@@ -231,15 +232,16 @@ fn end_of_reference(text: &str, open: char) -> usize {
     end.map_or(text.len(), |(at, _)| at)
 }
 
-/// Restores the base's Makefile, but keeps source and object files that the attempt adds to a list of such
-/// files. Returns `None` for a new Makefile, because every line of it may decide what is run.
+/// Restores the base's Makefile, but keeps source and object files that the attempt adds to a list
+/// of such files. Returns `None` for a new Makefile, because every line of it may decide what is
+/// run.
 fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     let is_list = !leaves_files_out(base?);
     line_hunks(base, own, |hunk| !(is_list && only_adds_sources(hunk)))
 }
 
-/// True if a build file may contain a list of files that are left out: a test that is added to such a list is
-/// switched off.
+/// True if a build file may contain a list of files that are left out: a test that is added to such
+/// a list is switched off.
 pub(super) fn leaves_files_out(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["disable", "exclude", "filter-out", "ignore", "omit", "remove", "skip", "xfail"]
@@ -279,8 +281,8 @@ fn logical_lines(lines: &[&str]) -> Vec<String> {
     continued_lines(&text)
 }
 
-/// True if `new` has the words of `old` in their order, and every further word is a source file that follows
-/// a source file.
+/// True if `new` has the words of `old` in their order, and every further word is a source file
+/// that follows a source file.
 pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
     let mut old = old.split_whitespace().peekable();
     for word in new.split_whitespace() {

@@ -1,6 +1,6 @@
-//! The deciding part of a manifest: everything except the names and versions of dependencies, and the
-//! description of the manifest's own package. A new dependency does not change the tests, but any setting,
-//! script or code in a manifest may.
+//! The deciding part of a manifest: everything except the names and versions of dependencies, and
+//! the description of the manifest's own package. A new dependency does not change the tests, but
+//! any setting, script or code in a manifest may.
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix_imara_diff::sources::lines;
@@ -10,11 +10,11 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use toml::Table;
 
-/// Restores the base's deciding part in the text of a changed manifest (`own`). `base` is `None` if the
-/// manifest is new.
+/// Restores the base's deciding part in the text of a changed manifest (`own`). `base` is `None` if
+/// the manifest is new.
 ///
-/// Returns `own` unchanged if its deciding part is the base's already. Returns `None` if only the whole
-/// manifest can be put back.
+/// Returns `own` unchanged if its deciding part is the base's already. Returns `None` if only the
+/// whole manifest can be put back.
 pub type PutBackPart = fn(base: Option<&str>, own: &str) -> Option<String>;
 
 /// Puts back all members at the top of a JSON document except those with these keys.
@@ -73,8 +73,8 @@ pub fn words(list: &str) -> Vec<&str> {
     list.split_whitespace().collect()
 }
 
-/// Puts back all of a TOML document except the values at these paths, such as `tool.*.version`, where `*`
-/// matches any key.
+/// Puts back all of a TOML document except the values at these paths, such as `tool.*.version`,
+/// where `*` matches any key.
 pub fn toml_values(base: &Table, own: &Table, kept: &[&str]) -> Table {
     let mut table = base.clone();
     for key in base.keys().chain(own.keys()).collect::<BTreeSet<_>>() {
@@ -102,14 +102,14 @@ fn inner_table(table: &Table, key: &str) -> Option<Table> {
     table.get(key).map_or(Some(Table::new()), |value| value.as_table().cloned())
 }
 
-/// The text of the document `put_back`; `own` itself if the restore changed nothing, i.e. `was` equals
-/// `put_back`.
+/// The text of the document `put_back`; `own` itself if the restore changed nothing, i.e. `was`
+/// equals `put_back`.
 pub fn toml_text(own: &str, was: &Table, put_back: &Table) -> Option<String> {
     if was == put_back { Some(own.to_owned()) } else { toml::to_string(put_back).ok() }
 }
 
-/// Puts back the items that the list at this path of a TOML document has lost. `None` if a value on the path
-/// is not a table.
+/// Puts back the items that the list at this path of a TOML document has lost. `None` if a value on
+/// the path is not a table.
 pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option<()> {
     let list = |table: &Table| table.get(path[0])?.get(path[1])?.as_array().cloned();
     let mut items = list(own).unwrap_or_default();
@@ -123,10 +123,10 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
     Some(())
 }
 
-/// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to its own brace
-/// if `end` is a brace. A section is put back, too, if it differs in more than lines for which `names_package` is
-/// true, because the other lines may be code. Returns `None` for a new manifest, and if the number of sections is not
-/// the base's.
+/// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to
+/// its own brace if `end` is a brace. A section is also put back if it differs in other lines than
+/// those for which `names_package` is true, because such lines may be code. Returns `None` for a
+/// new manifest, and if the number of sections is not the base's.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
@@ -168,8 +168,8 @@ pub fn without_versions(line: &str) -> String {
     parts.join("\"")
 }
 
-/// True if a text has only punctuation outside its quotes, and only names or versions inside. A text without a
-/// character between its quotes may begin a text of several lines.
+/// True if a text has only punctuation outside its quotes, and only names or versions inside. A
+/// text without a character between its quotes may begin a text of several lines.
 pub fn is_quoted_list(mut text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
@@ -212,8 +212,8 @@ fn own_brace(text: &str) -> Option<usize> {
     })
 }
 
-/// Puts back all entries of an INI file except those for whose section and key `keep` is true. For the
-/// heading of a section, `keep` gets an empty key.
+/// Puts back all entries of an INI file except those for whose section and key `keep` is true. For
+/// the heading of a section, `keep` gets an empty key.
 pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) -> Option<String> {
     let wanted = ini(base.unwrap_or_default())?;
     let own_entries = ini(own)?;
@@ -240,9 +240,12 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
 /// An entry of an INI file: its section, its key, and its lines.
 type IniEntry = (String, String, String);
 
-/// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are dropped. `None` if
-/// parsers of INI files may read other entries: a heading with more than its name, an indented line that
-/// continues no key, such as a heading, or a control character, which may be a blank or end a line.
+/// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are
+/// dropped. Returns `None` if parsers of INI files may read other entries, because the file has one
+/// of these:
+/// * a heading with more than its name;
+/// * an indented line that continues no key, such as a heading;
+/// * a control character, which may be a blank or end a line.
 fn ini(text: &str) -> Option<Vec<IniEntry>> {
     let mut entries: Vec<IniEntry> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -283,11 +286,12 @@ pub struct LineHunk<'t> {
     pub added: &'t [&'t str],
 }
 
-/// The most lines that two compared texts have together, because hostile texts would take too long.
+/// The maximum number of lines of two compared texts together. Longer texts would take too long,
+/// and a hostile attempt could write such a text.
 const MOST_LINES: usize = 200_000;
 
-/// Puts back the differences for which `decides` is true. Returns a new manifest unchanged, and `None` if the
-/// texts are too long to compare.
+/// Puts back the differences for which `decides` is true. Returns a new manifest unchanged, and
+/// `None` if the texts are too long to compare.
 pub fn line_hunks(
     base: Option<&str>,
     own: &str,

@@ -1,6 +1,6 @@
-//! The names in commands, recipes and scripts. A new path with such a name may change which commands run: a
-//! command may ask whether the path exists, make may take the new file for a target that is up to date, or a
-//! pattern may match one more path.
+//! The names in commands, recipes and scripts. A new path with such a name may change which
+//! commands run: a command may ask whether the path exists, make may take the new file for a target
+//! that is up to date, or a pattern may match one more path.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
@@ -36,8 +36,8 @@ impl TextKind {
     }
 }
 
-/// Programs whose plain arguments are commands of their own, not files: `cargo build`. Programs that run
-/// recipes are not listed; their arguments are names of recipes.
+/// Programs whose plain arguments are commands of their own, not files: `cargo build`. Programs
+/// that run recipes are not listed; their arguments are names of recipes.
 const WITH_COMMANDS: [&str; 14] = [
     "bundle", "cargo", "composer", "deno", "dotnet", "git", "go", "mix", "npx", "pip", "poetry",
     "swift", "uv", "zig",
@@ -46,14 +46,14 @@ const WITH_COMMANDS: [&str; 14] = [
 /// The words before a directory in which the names in a line are looked up: `cd DIRECTORY`.
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
-/// Words in a line with which a test asks whether a path or a module exists, or goes on without it, with `|`
-/// between them.
+/// Words in a line with which a test asks whether a path or a module exists, or goes on without it,
+/// with `|` between them.
 pub const ASKING: &str = "\
     @include|access|class_exists|ensure_loaded|exist|find_spec|forName|has_include|is_dir|is_file|\
     isdir|isfile|Stat(|stat(|try {";
 
-/// The options and variables that list directories. Tools look for a file in these directories, one after
-/// another.
+/// The options and variables that list directories. Tools look for a file in these directories, one
+/// after another.
 const SEARCH_PATHS: &str = "
     -I -classpath -cp -sourcepath CLASSPATH NODE_PATH PERL5LIB PERLLIB PYTHONPATH RUBYLIB VPATH
     vpath";
@@ -77,8 +77,9 @@ pub struct Markers {
     words: BTreeSet<String>,
     /// Names with `*`, which also stands for the value of a variable.
     patterns: BTreeSet<String>,
-    /// True if a condition in a text decides whether commands run. Then a command of a script that only looks
-    /// at a file may be part of such a condition, so its words are names, too.
+    /// True if a condition in a text decides whether commands run. A command that only looks at a
+    /// file may be part of such a condition. So the words of such commands in scripts are then
+    /// names, too.
     has_conditions: bool,
     /// The directories in which `words` are looked up.
     directories: BTreeSet<String>,
@@ -93,7 +94,7 @@ impl Markers {
         let shell = texts.iter().filter(|(_, kind)| *kind != TextKind::Program);
         found.has_conditions =
             shell.flat_map(|(text, kind)| kind.lines(text)).any(|line| has_condition(&line));
-        // Makefiles include each other, so that one of them has the values for another one.
+        // Makefiles include each other, so one of them may have the values for another one.
         let makefiles = texts.iter().filter(|(_, kind)| *kind == TextKind::Make);
         let mut values = MakeValues::new();
         for line in makefiles.flat_map(|(text, kind)| kind.lines(text)) {
@@ -109,7 +110,7 @@ impl Markers {
         found
     }
 
-    /// Adds the names in a text. `values` are the variables of the Makefiles.
+    /// Adds the names in a text. `values` are the values of the Makefiles' variables.
     fn add(&mut self, text: &str, kind: TextKind, values: &MakeValues) {
         let lines = kind.lines(text);
         let lists = lines.iter().filter(|line| line.starts_with(".PHONY"));
@@ -149,9 +150,10 @@ impl Markers {
         }
     }
 
-    /// Adds the names in the commands of a line. If no other command depends on the line's commands, a
-    /// command that only looks at a file (`test -e new`) has no effect, so its words are not added. `is_used`
-    /// is true if the commands' exit codes or their output matter outside of the line.
+    /// Adds the names in the commands of a line. If no other command depends on the line's
+    /// commands, a command that only looks at a file (`test -e new`) has no effect, so its words
+    /// are not added. `is_used` is true if the commands' exit codes or their output matter outside
+    /// of the line.
     fn add_commands(&mut self, line: &str, is_used: bool) {
         let (line, inner) = without_substitutions(line);
         let commands = commands_of(&line);
@@ -167,8 +169,8 @@ impl Markers {
         }
     }
 
-    /// Adds the words of a command that may be paths. Leaves out the program's plain name, the names of the
-    /// program's own commands, and messages.
+    /// Adds the words of a command that may be paths. Leaves out the program's plain name, the
+    /// names of the program's own commands, and messages.
     fn add_command(&mut self, command: &SimpleCommand) {
         let values = command.words.iter().take_while(|word| is_assignment(&word.text));
         for word in values.chain(&command.inputs).chain(&command.output) {
@@ -232,9 +234,9 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a line lists directories in which a tool looks for files, the new file is in one of them, and
-    /// the base has a file with the same relative path in another one. The tool may then find the new file
-    /// first. `has` is true for the files of the base.
+    /// True if a line lists directories in which a tool looks for files, the new file is in one of
+    /// them, and the base has a file with the same relative path in another one. The tool may then
+    /// find the new file first. `has` is true for the files of the base.
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
         let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
         lines.any(|line| {
@@ -260,8 +262,9 @@ impl Markers {
         self.words.contains(path) || self.patterns.contains(path)
     }
 
-    /// True if a word names a new path. A pattern that matches the path names it, too, unless `is_open` is
-    /// true for the pattern: then the pattern already matches files of this kind in the base.
+    /// True if a word names a new path. A pattern that matches the path names it, too, unless
+    /// `is_open` is true for the pattern: then the pattern already matches files of this kind in
+    /// the base.
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
@@ -271,8 +274,8 @@ impl Markers {
     }
 }
 
-/// True if one of these lines makes an interpreter look for modules in `directory` first: commands run there, or
-/// the directory is on a search path.
+/// True if one of these lines makes an interpreter look for modules in `directory` first: commands
+/// run there, or the directory is on a search path.
 pub fn put_first(lines: &[&str], directory: &str) -> bool {
     let is_end_of = |long: &str, end: &str| {
         long.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
@@ -287,7 +290,8 @@ pub fn put_first(lines: &[&str], directory: &str) -> bool {
         let path = plain(path.trim_start_matches('/').trim_start_matches("../"));
         !path.is_empty() && (is_end_of(directory, path) || is_end_of(path, directory))
     };
-    // The words of lines such as `DIR = calc` and `for dir in calc`: a variable among them may be the directory.
+    // The words of lines such as `DIR = calc` and `for dir in calc`: a variable among them may be
+    // the directory.
     let gives = lines.iter().filter(|line| {
         (line.contains('=') || line.contains(" in ")) && path_words(line).any(is_directory)
     });
@@ -310,8 +314,8 @@ pub fn put_first(lines: &[&str], directory: &str) -> bool {
     })
 }
 
-/// The part of a line that lists the directories in which an interpreter looks for modules first; empty if it lists
-/// none.
+/// The part of a line that lists the directories in which an interpreter looks for modules first;
+/// empty if it lists none.
 fn module_path_in(line: &str) -> &str {
     let lower = line.to_ascii_lowercase();
     let ends = MODULE_PATHS.iter().filter_map(|text| Some(lower.find(text)? + text.len()));
@@ -332,8 +336,8 @@ fn path_words(line: &str) -> impl Iterator<Item = &str> {
     words.filter(|word| !word.is_empty())
 }
 
-/// True if a line has a condition, and a command that does more than look at files. The condition may decide
-/// whether that command runs.
+/// True if a line has a condition, and a command that does more than look at files. The condition
+/// may decide whether that command runs.
 fn has_condition(line: &str) -> bool {
     let (line, _) = without_substitutions(line);
     may_leave_commands_out(&line) && !commands_of(&line).iter().all(looks_at_files)
@@ -345,7 +349,8 @@ pub fn only_looks(line: &str) -> bool {
     inner.is_empty() && commands_of(&line).iter().all(looks_at_files)
 }
 
-/// True if a command only looks at the files that it names, asks whether they are there, or does nothing.
+/// True if a command only looks at the files that it names, asks whether they are there, or does
+/// nothing.
 fn looks_at_files(command: &SimpleCommand) -> bool {
     let words = without_prefixes(&command.words);
     let program = words.first().map_or("", |word| word.text.as_str());
@@ -353,9 +358,9 @@ fn looks_at_files(command: &SimpleCommand) -> bool {
         || looks_only(program, "")
 }
 
-/// True if a pattern may stand for a path. A pattern without a slash stands for files in any directory, as
-/// for `find`. A pattern that begins with `*/` also stands for files in the root, because the `*` may be a
-/// variable that names the current directory.
+/// True if a pattern may stand for a path. A pattern without a slash stands for files in any
+/// directory, as for `find`. A pattern that begins with `*/` also stands for files in the root,
+/// because the `*` may be a variable that names the current directory.
 pub fn is_listed(pattern: &str, path: &str) -> bool {
     matches(pattern, path)
         || !pattern.contains('/') && matches(pattern, file_name(path))
@@ -367,7 +372,8 @@ pub fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'', '`']).skip(1).step_by(2)
 }
 
-/// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make or a shell.
+/// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make
+/// or a shell.
 fn without_make_values(line: &str) -> String {
     without_variables(&make::with_shell_references(line), VALUE)
 }
@@ -382,7 +388,8 @@ fn expanded(line: &str, values: &MakeValues) -> String {
     words.map(|word| word.text).collect::<Vec<_>>().join(" ")
 }
 
-/// The lines of a shell text, and those of the texts that its commands read, which may be commands, too.
+/// The lines of a shell text. Commands in it may read texts that are commands, too, so the lines of
+/// these texts are included.
 fn shell_lines(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![text.to_owned()];

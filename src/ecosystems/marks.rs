@@ -9,8 +9,9 @@ use crate::model::changed_file::ChangedFile;
 /// Begins each line of [`code`] whose start is in a comment or in a text.
 const INSIDE: char = '\0';
 
-/// The lines of a source file, as [`joined`] has them, with blanks in place of comments and of what is in texts.
-/// Returns `None` if a comment or a text has no end, because it is then not read as its tools read it.
+/// The lines of a source file after [`joined`], with blanks in place of comments and of the content
+/// of texts. Returns `None` if a comment or a text has no end, because the file's tools then read
+/// it in another way.
 pub fn code(source: &Ecosystem, text: &str) -> Option<String> {
     code_of_joined(source, &joined(source, text))
 }
@@ -20,8 +21,8 @@ pub fn code_or_text(source: &Ecosystem, text: &str) -> String {
     code(source, text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The text with lines that go on in the next one joined to it. Blanks may follow the backslash, as compilers
-/// allow.
+/// The text with lines that go on in the next one joined to it. Blanks may follow the backslash, as
+/// compilers allow.
 fn joined<'t>(source: &Ecosystem, text: &'t str) -> Cow<'t, str> {
     if !source.joins_lines {
         return text.into();
@@ -125,14 +126,16 @@ pub struct LooseTest {
     marks: usize,
 }
 
-/// The tests among the code: each marked line with the attributes before it, and with the lines that belong to it by
-/// their indentation, or because they are in a text or in brackets. A test inside another one is part of that one,
-/// so that no line is kept twice, however deep a file nests its marks.
+/// The tests among the code. A test is a marked line, with the attributes before it and the lines
+/// that belong to it. Lines belong to it by their indentation, or because they are in a text or in
+/// brackets. A test inside another one is part of that one. So no line is kept twice, however deep
+/// a file nests its marks.
 pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     let text = &*joined(source, text);
     let all_code = code_of_joined(source, text).unwrap_or_else(|| text.to_owned());
     let mut found: Vec<(LooseTest, String)> = Vec::new();
-    // The least indentation of a mark in the test to which the previous line belongs; the maximum before its mark.
+    // The least indentation of a mark in the current test; the maximum before its first mark.
+    // `None` if the previous line belongs to no test.
     let mut outermost = None;
     // An attribute stands before the item that it marks, with the same indentation.
     let mut in_head = false;
@@ -246,8 +249,9 @@ fn count_marked(code: &str, marks: &str) -> usize {
     lines(code).filter(|(_, rest)| has_mark(rest, marks)).count()
 }
 
-/// True if the first line of the code has one of these marks as a word. A mark that ends in `*` also begins longer
-/// words. A method of another object (`pattern.test(`), and the definition of a function of this name, are no mark.
+/// True if the first line of the code has one of these marks as a word. A mark that ends in `*`
+/// also begins longer words. A method of another object (`pattern.test(`), and the definition of a
+/// function of this name, are no mark.
 fn has_mark(rest: &str, marks: &str) -> bool {
     let line = rest.split('\n').next().unwrap_or_default();
     let continues = |before: &str, mark: &str| {
@@ -266,8 +270,8 @@ fn has_mark(rest: &str, marks: &str) -> bool {
     })
 }
 
-/// True if brackets follow in the code that begin like these arguments. Blanks and line breaks may be around the
-/// bracket.
+/// True if brackets follow in the code that begin like these arguments. Blanks and line breaks may
+/// be around the bracket.
 fn begins_with(rest: &str, arguments: &str) -> bool {
     let inner = rest.trim_start_matches(is_blank).strip_prefix('(');
     inner.is_some_and(|inner| inner.trim_start_matches(is_blank).starts_with(arguments))

@@ -60,8 +60,9 @@ fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
 /// The words before the quote of a raw text.
 const RAW_PREFIXES: [&str; 5] = ["R", "LR", "UR", "uR", "u8R"];
 
-/// The headers of C's libraries and compilers. A compiler may find a project's header of the same name before
-/// the system's. These headers include each other, so a project's `features.h` would change `assert.h`, too.
+/// The headers of C's libraries and compilers. A compiler may find a project's header of the same
+/// name before the system's. These headers include each other, so a project's `features.h` would
+/// change `assert.h`, too.
 const SYSTEM_HEADERS: &str = "\
     AssertMacros Availability AvailabilityMacros TargetConditionals _types aio alloca argp argz
     assert byteswap cdefs complex cpio ctype dirent dlfcn elf endian envz err errno error
@@ -83,8 +84,8 @@ const MOST_BUILD_FILES: usize = 1_000;
 
 const PRESETS: &str = "CMakePresets.json";
 
-/// Builds and tests with the first visible configure preset, and with the build preset and the test preset
-/// that belong to it.
+/// Builds and tests with the first visible configure preset, and with the build preset and the test
+/// preset that belong to it.
 fn cmake_presets(files: &RootFiles<'_>) -> FoundCommands {
     let presets = files.json(PRESETS)?.unwrap_or_default();
     let configure = preset_name(&presets, "configurePresets", |_| true);
@@ -107,8 +108,9 @@ fn cmake_presets(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// The commands of [`cmake`], if a recipe of the project calls CMake (`by_recipe`), or if none does. In the first
-/// case they rank below the recipe, because the recipe has the right options.
+/// The commands of [`cmake`]. With `by_recipe`, only if a recipe of the project calls CMake;
+/// without it, only if no recipe does. In the first case, the commands rank below the recipe,
+/// because the recipe has the right options.
 fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
     let mut is_called = false;
     for recipes in MAKEFILES.iter().chain(&JUSTFILES) {
@@ -118,9 +120,9 @@ fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
     if is_called == by_recipe { cmake(files) } else { Ok(Vec::new()) }
 }
 
-/// Configures and builds in a directory that the base does not have, and runs the tests there if the project
-/// defines any. Options that are off by default are switched on if they build tests, or if CI's first call
-/// of CMake switches them on.
+/// Configures and builds in a directory that the base does not have, and runs the tests there if
+/// the project defines any. Options that are off by default are switched on if they build tests, or
+/// if CI's first call of CMake switches them on.
 fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     const LISTS: &str = "CMakeLists.txt";
     /// The ends of the names of options that build tests.
@@ -156,8 +158,8 @@ fn option_that_is_off(line: &str) -> Option<&str> {
     (call.eq_ignore_ascii_case("option") && name.chars().all(is_in_name) && is_off).then_some(name)
 }
 
-/// Builds with `./configure` and make, and tests with the author's target `test`, or else with Automake's
-/// `check`.
+/// Builds with `./configure` and make, and tests with the author's target `test`, or else with
+/// Automake's `check`.
 fn autotools(files: &RootFiles<'_>) -> FoundCommands {
     const SETTINGS: &str = "configure.ac";
     let (Some(makefile), true) = (files.text("Makefile.am")?, files.has(SETTINGS)) else {
@@ -186,8 +188,8 @@ fn preset_name<'p>(
     preset["name"].as_str()
 }
 
-/// Builds and tests all targets, if the project has a test rule. With `--batch`, Bazel starts no server,
-/// which would outlive the command.
+/// Builds and tests all targets, if the project has a test rule. With `--batch`, Bazel starts no
+/// server, which would outlive the command.
 fn bazel(files: &RootFiles<'_>) -> FoundCommands {
     let Some(name) = files.first(&["MODULE.bazel", "WORKSPACE.bazel", "WORKSPACE"]) else {
         return Ok(Vec::new());
@@ -205,7 +207,8 @@ fn bazel(files: &RootFiles<'_>) -> FoundCommands {
     ])
 }
 
-/// Restores the base's build file, but keeps source files that the attempt adds after other source files.
+/// Restores the base's build file, but keeps source files that the attempt adds after other source
+/// files.
 fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
     // All of a new build file may be code, so no part of it can be kept.
     let is_list = !leaves_files_out(base?);

@@ -1,5 +1,5 @@
-//! A source file that an attempt adds. The base's code beside it shows whether it can only be source, i.e.
-//! whether no tool loads the file because of its name.
+//! A source file that an attempt adds. The base's code beside it shows whether it can only be
+//! source, i.e. whether no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::paths::{
@@ -15,8 +15,8 @@ pub struct KnownCode {
     pub files: BTreeSet<String>,
     /// The names of the tests, without their directories.
     pub test_names: BTreeSet<String>,
-    /// Pairs of a directory and the language of a source file directly in it. An extension stands for a
-    /// language.
+    /// Pairs of a directory and the language of a source file directly in it. An extension stands
+    /// for a language.
     pub sources: BTreeSet<(String, &'static str)>,
     /// The languages of the sources.
     pub languages: BTreeSet<&'static str>,
@@ -46,9 +46,10 @@ impl KnownCode {
         nearest
     }
 
-    /// The files of the base that a new file at `path` may replace, because its language finds the new file
-    /// first. Python finds a package before a module, and a module before a directory without `__init__.py`;
-    /// Node and bundlers try one extension before another; Lua finds a file before a directory.
+    /// The files of the base that a new file at `path` may replace, because its language finds the
+    /// new file first. Python finds a package before a module, and a module before a directory
+    /// without `__init__.py`; Node and bundlers try one extension before another; Lua finds a file
+    /// before a directory.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         let (stem, extension) = stem_and_extension(path);
         let below = |start: String| {
@@ -77,9 +78,7 @@ impl KnownCode {
 
 /// A source file that a base does not have.
 pub struct NewFile<'f> {
-    /// The code of the base.
     pub code: &'f KnownCode,
-    /// The path of the file.
     pub path: &'f str,
     /// The innermost directory of the base that is above the file; empty for the root.
     pub nearest: &'f str,
@@ -90,8 +89,8 @@ pub struct NewFile<'f> {
 }
 
 impl NewFile<'_> {
-    /// True if the base has sources of the file's language anywhere. In a language whose tools load no file
-    /// because of its name, this shows that the file can only be source.
+    /// True if the base has sources of the file's language anywhere. In a language whose tools load
+    /// no file because of its name, this shows that the file can only be source.
     pub fn has_its_language(&self) -> bool {
         self.code.languages.contains(self.language)
     }
@@ -101,13 +100,14 @@ impl NewFile<'_> {
         self.nearest == directory_of(self.path) && self.nearest_has_language()
     }
 
-    /// True if a test of the base has the same file name. In a language that searches several directories,
-    /// the new file may replace that test.
+    /// True if a test of the base has the same file name. In a language that searches several
+    /// directories, the new file may replace that test.
     pub fn has_name_of_a_test(&self) -> bool {
         self.code.test_names.contains(file_name(self.path))
     }
 
-    /// True if Node would load the file in place of a test's helper, or in place of a directory of the base.
+    /// True if Node would load the file in place of a test's helper, or in place of a directory of
+    /// the base.
     pub fn is_loaded_for_another(&self) -> bool {
         let (stem, extension) = stem_and_extension(self.path);
         let module = stem.strip_suffix("/index").unwrap_or(stem);
@@ -118,22 +118,23 @@ impl NewFile<'_> {
             || module == stem && next.is_some_and(|file| file.starts_with(&index))
     }
 
-    /// True if the innermost directory of the base above the file has sources of its language, and is no
-    /// directory in which tools look for libraries by name, such as `lib`.
+    /// True if the innermost directory of the base above the file has sources of its language, and
+    /// is no directory in which tools look for libraries by name, such as `lib`.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.is_looked_up || file_name(self.nearest) == "lib";
         self.is_in_directory_of_language()
             && (!is_looked_up || NewModule::of(self.path, self.code).is_part)
     }
 
-    /// True if the innermost directory of the base above the file has sources of its language, and is not the
-    /// root.
+    /// True if the innermost directory of the base above the file has sources of its language, and
+    /// is not the root.
     pub fn is_in_directory_of_language(&self) -> bool {
         !self.nearest.is_empty() && self.nearest_has_language()
     }
 
-    /// True if the file is in a package of the base, a directory with the file `marker`, and not also at the
-    /// top of a search path, where a tool may find it by its name alone.
+    /// True if the file is in a package of the base, which is a directory with the file `marker`.
+    /// False if the file is also at the top of a search path, where a tool may find it by its name
+    /// alone.
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
             && !self.is_looked_up
@@ -151,9 +152,9 @@ impl NewFile<'_> {
     }
 }
 
-/// True if tools read the new parts of a path only as the name of a file: a shell does not take them for code
-/// or for several names, and a program does not take them for an option or a setting. `known` is the
-/// innermost directory of the base above the path.
+/// True if tools read the new parts of a path only as the name of a file: a shell does not take
+/// them for code or for several names, and a program does not take them for an option or a setting.
+/// `known` is the innermost directory of the base above the path.
 pub fn is_plain_name(path: &str, known: &str) -> bool {
     let new = path[known.len()..].trim_start_matches('/');
     let (directories, file) = new.rsplit_once('/').unwrap_or(("", new));
@@ -165,8 +166,8 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
                     || !c.is_ascii() && c.is_alphanumeric()
             })
     };
-    // Directories of npm's scopes begin with `@`. The name of a file may not begin with it, because some
-    // programs read arguments from a file that is named after an `@`.
+    // Directories of npm's scopes begin with `@`. The name of a file may not begin with it, because
+    // some programs read arguments from a file that is named after an `@`.
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
@@ -179,8 +180,8 @@ pub struct NewModule<'p> {
     path: &'p str,
     /// The first part of the path that the base does not have.
     first: &'p str,
-    /// True if this part is a directory with the name of a source file of the base beside it: `lib/a/` beside
-    /// `lib/a.rb`. Then a line that names only this part names the base's file.
+    /// True if this part is a directory with the name of a source file of the base beside it:
+    /// `lib/a/` beside `lib/a.rb`. Then a line that names only this part names the base's file.
     is_part: bool,
 }
 
@@ -202,10 +203,13 @@ impl<'p> NewModule<'p> {
         [self.first, file_name(self.path)]
     }
 
-    /// True if a line of a test loads a module that this one may replace. The loaded name then begins with
-    /// the first new part of this module's path, and has further parts if the base has a module of that
-    /// name. Or it has several parts, and the path ends with them. A name that is the whole path counts
-    /// only in an indented line, where the test may go on without the module.
+    /// True if a line of a test loads a module that this one may replace. The line loads such a
+    /// name:
+    /// * The name begins with the first new part of this module's path. If the base has a module of
+    ///   that name, the loaded name must have further parts.
+    /// * The name has several parts, and the path of this module ends with them.
+    /// * The name is the whole path, and the line is indented: the test may go on without the
+    ///   module.
     pub fn is_loaded_in(&self, line: &str) -> bool {
         line.split(';').any(|statement| {
             let mut words = statement.split(|c| !is_in_name(c)).filter(|word| !word.is_empty());

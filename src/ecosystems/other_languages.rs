@@ -1,7 +1,6 @@
 //! Languages of which only the extensions and the names of tests are known, not the commands.
 use crate::ecosystems::ecosystem::Ecosystem;
 
-/// Programming languages.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     other_extensions: &[
         "clj", "cljc", "cljs", "cr", "erl", "f90", "gleam", "hrl", "hs", "jl", "lhs", "lua", "ml",

@@ -39,8 +39,8 @@ pub fn below<'p>(path: &'p str, directory: &str) -> Option<&'p str> {
     if directory.is_empty() { Some(path) } else { path.strip_prefix(directory)?.strip_prefix('/') }
 }
 
-/// Joins a path to a directory, and resolves `.` and `..`. The root is the empty path. Returns `None` if the path is
-/// empty or absolute, or if the result leads out of the tree.
+/// Joins a path to a directory, and resolves `.` and `..`. The root is the empty path. Returns
+/// `None` if the path is empty or absolute, or if the result leads out of the tree.
 pub fn resolved(directory: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.is_empty() {
         return None;

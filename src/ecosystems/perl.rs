@@ -3,7 +3,6 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::model::outcome::Stage;
 
-/// Perl.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Names, prove), (Evidence::Names, installation)],
     other_extensions: &["pl", "pm", "t", "xs"],

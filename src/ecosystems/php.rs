@@ -4,7 +4,6 @@ use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, repairs};
 use crate::model::outcome::Stage;
 
-/// PHP.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, composer_json)],
     other_extensions: &["php", "phtml"],
@@ -25,8 +24,8 @@ const VENDOR: [InstalledDirectory; 1] = [InstalledDirectory {
 
 const PHPUNIT: [&str; 3] = ["phpunit.xml", "phpunit.dist.xml", "phpunit.xml.dist"];
 
-/// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and there is no script `test`. The
-/// setup installs the packages, the locked ones if there is a lock file.
+/// The scripts `build`, `lint` and `test`; PHPUnit if it is configured and there is no script
+/// `test`. The setup installs the packages, the locked ones if there is a lock file.
 fn composer_json(files: &RootFiles<'_>) -> FoundCommands {
     const MANIFEST: &str = "composer.json";
     let Some(package) = files.json(MANIFEST)? else { return Ok(Vec::new()) };
@@ -53,8 +52,8 @@ fn composer_json(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// PHPUnit from the project's own packages. If the project has development packages, but not PHPUnit among
-/// them, it may be part of a larger project: then PHPUnit from PATH.
+/// PHPUnit from the project's own packages. If the project has development packages, but not
+/// PHPUnit among them, it may be part of a larger project: then PHPUnit from PATH.
 fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     let requires = |name: &str| !package["require-dev"][name].is_null();
     if requires("symfony/phpunit-bridge") {

@@ -11,7 +11,8 @@ use crate::model::outcome::Stage;
 /// Commands that belong together; empty if the files show no such project.
 pub type FoundCommands = Result<Vec<OracleCommand>>;
 
-/// The evidence for commands that belong together, and the function that finds these commands in a project's files.
+/// The evidence for commands that belong together, and the function that finds these commands in a
+/// project's files.
 pub type Detector = (Evidence, fn(&RootFiles<'_>) -> FoundCommands);
 
 /// The evidence that commands are the project's own. A later kind counts more.
@@ -25,7 +26,8 @@ pub enum Evidence {
     Settings,
 }
 
-/// The files of a commit, as the detectors read them: the names in the root, and any file by its path.
+/// The files of a commit, as the detectors read them: the names in the root, and any file by its
+/// path.
 pub struct RootFiles<'a> {
     repo: &'a Repo,
     commit: Oid,
@@ -122,8 +124,8 @@ pub fn repairs(script: &str) -> bool {
     script.split_whitespace().any(|word| word == "--fix" || word == "--write")
 }
 
-/// The commands with which `tool` runs recipes of the project: `build` or else `all`, `lint`, and `test` or
-/// else `check`, as far as `recipes` has them.
+/// The commands with which `tool` runs recipes of the project: `build` or else `all`, `lint`, and
+/// `test` or else `check`, as far as `recipes` has them.
 pub fn recipe_commands(tool: &str, recipes: &[&str], source: &str) -> Vec<OracleCommand> {
     let stages: [(Stage, &[&str]); 3] = [
         (Stage::Build, &["build", "all"]),

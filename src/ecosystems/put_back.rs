@@ -1,5 +1,5 @@
-//! Which changes of an attempt are put back, so that the base's tests and commands judge it. This is decided
-//! by the paths that the attempt changes, and by the texts of the files.
+//! Decides which changes of an attempt are put back, so that the base's tests and commands judge
+//! it. The paths that the attempt changes and the texts of the files decide.
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::ops::Range;
 
@@ -31,15 +31,17 @@ pub enum PutBack {
     InnerTests(String),
     /// Use this text: the attempt's, without the tests that the attempt adds to a source file.
     AddedInnerTests(String),
-    /// Take out an added test. It may need a file that is put back. It may also change the results of the
-    /// base's tests, because it shares a process, a directory or outputs with them.
+    /// Take out an added test. It may need a file that is put back. It may also change the results
+    /// of the base's tests, because it shares a process, a directory or outputs with them.
     AddedTest,
-    /// Put the base's file back, and also judge the source together with the changed file. The file is of
-    /// unknown kind: it may be data, or a setting of a tool that git-frites does not know.
+    /// Put the base's file back, and also judge the source together with the changed file. The file
+    /// is of unknown kind: it may be data, or a setting of a tool that git-frites does not know.
     Other,
-    /// As `Other`, but put only the mode back: the text is source, a document or a list of dependencies.
+    /// As `Other`, but put only the mode back: the text is source, a document or a list of
+    /// dependencies.
     Mode,
-    /// The change may decide what is run, and cannot be put back without other changes, for this reason.
+    /// The change may decide what is run. For this reason, it cannot be put back without other
+    /// changes.
     Inseparable(&'static str),
 }
 
@@ -79,8 +81,8 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
         PutBack::Keep if before.is_none() && !is_plain_name(path, code.nearest_directory(path)) => {
             Ok(PutBack::Other)
         }
-        // A command may run a test only if the file is there, and not empty. With the base's file, the test
-        // would run, and tell nothing about the tree that lands.
+        // A command may run a test only if the file is there and not empty. If the base's file were
+        // put back, the test would run, and tell nothing about the tree that lands.
         PutBack::Keep
             if before.is_some()
                 && after.is_none_or(str::is_empty)
@@ -89,7 +91,8 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
         {
             Ok(PutBack::Inseparable("it is gone, and a command may ask for it"))
         }
-        // Without the file that makes a directory a package, tests below the directory may not be found.
+        // Without the file that makes a directory a package, tests below the directory may not be
+        // found.
         PutBack::Keep
             if after.is_none()
                 && ALL.iter().any(|e| e.package_file == file_name(path))
@@ -105,8 +108,8 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
         PutBack::Keep => {
             let is_new = before.is_none();
             let counts = if let Some(ecosystem) = about_dependencies(path) {
-                // In a directory of the base, a new manifest may begin another project, whose tests no
-                // command runs.
+                // In a directory of the base, a new manifest may begin another project, whose tests
+                // no command runs.
                 let brings_directory = !code.has_directory(directory_of(path));
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
                 !is_new || brings_directory && !takes_name || !code.is_known
@@ -115,19 +118,21 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
             };
             Ok(if counts { PutBack::Keep } else { PutBack::Other })
         }
-        // The product may break with it, so the base's tests must see the attempt's version, too.
+        // A change of this file may break the product, so the base's tests must see the attempt's
+        // version, too.
         PutBack::Test if base.is_test_by_name_alone(path)? => Ok(PutBack::Other),
         known => Ok(known),
     }
 }
 
-/// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed files.
+/// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed
+/// files.
 fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
     if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
 }
 
-/// True if a new file of unknown kind can only be the setting of a tool: nothing in the base reads it as data
-/// or as code.
+/// True if a new file of unknown kind can only be the setting of a tool: nothing in the base reads
+/// it as data or as code.
 pub fn is_setting_at_most(path: &str, base: &BaseProject<'_>) -> Result<bool> {
     let is_plain = is_plain_name(path, base.code()?.nearest_directory(path));
     Ok(is_plain && !is_read_as_text(path) && base.reads_no_new(path)?)
@@ -186,7 +191,7 @@ fn put_back_by_name(
         (Some(before), Some(after), None) => {
             let [old, new] = [before, after].map(|text| loose_tests(source, text));
             let kept: HashSet<&str> = new.iter().map(|test| test.text.as_str()).collect();
-            // In a file that cannot be read, a kept test may be a comment.
+            // If the code cannot be read, a test that is still in the text may be in a comment.
             let changes_tests = !old.iter().all(|test| kept.contains(test.text.as_str()))
                 || !old.is_empty() && code(source, after).is_none();
             if changes_tests || (skips && !(old.is_empty() && new.is_empty())) {
@@ -202,8 +207,8 @@ fn put_back_by_name(
     }
 }
 
-/// Decides what to do with a change that may decide which commands run, or how. In a manifest, only the deciding part
-/// counts. `scripts` are the files that the oracle's commands run.
+/// Decides what to do with a change that may decide which commands run, or how. In a manifest, only
+/// the deciding part counts. `scripts` are the files that the oracle's commands run.
 pub fn deciding_change(
     path: &str,
     before: Option<&str>,
@@ -231,9 +236,9 @@ pub fn deciding_change(
     }
 }
 
-/// Decides what to do with a source file that may contain tests beside the code. Each of the base's tests is
-/// put back by itself. Added tests are taken out, because they may have the names of tests in a file that is no
-/// longer part of the program.
+/// Decides what to do with a source file that may contain tests beside the code. Each of the base's
+/// tests is put back by itself. Added tests are taken out, because they may have the names of tests
+/// in a file that is no longer part of the program.
 fn inner_tests(
     source: &Ecosystem,
     parts: fn(&str) -> Option<TestParts>,
@@ -297,8 +302,8 @@ fn inner_tests(
     }
 }
 
-/// The range of a part with the blank lines before it, or, at the start of the text, those after it. If other
-/// code is on the line, it is the part alone.
+/// The range of a part with the blank lines before it, or, at the start of the text, those after
+/// it. If other code is on the line, it is the part alone.
 fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
     let before = text[..part.start].trim_end();
     let after = &text[part.end..];

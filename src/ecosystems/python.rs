@@ -1,6 +1,6 @@
-//! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if the project has a lock file
-//! of one of these. Else pytest and unittest run in a virtual environment of the checkout, if there is something
-//! to install.
+//! Python: tox, nox, pytest, unittest and ruff. They run through uv or poetry if the project has a
+//! lock file of one of these. Else pytest and unittest run in a virtual environment of the
+//! checkout, if there is something to install.
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
@@ -12,7 +12,6 @@ use crate::model::oracle::{OracleCommand, shell_line};
 use crate::model::outcome::Stage;
 use crate::process;
 
-/// Python.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[
         (Evidence::Settings, tox),
@@ -62,7 +61,8 @@ const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
 /// The words of a command, or the words with which it begins.
 type Words = &'static [&'static str];
 
-/// The environment in which a checkout's tools run. The default is the machine's own Python, without a lock file.
+/// The environment in which a checkout's tools run. The default is the machine's own Python,
+/// without a lock file.
 #[derive(Default)]
 struct Environment {
     /// The words before the name of a tool: `uv run --locked`.
@@ -74,7 +74,8 @@ struct Environment {
 }
 
 impl Environment {
-    /// The environment of uv or poetry if the project has a lock file of one of these, else the machine's.
+    /// The environment of uv or poetry if the project has a lock file of one of these, else the
+    /// machine's.
     fn of(files: &RootFiles<'_>) -> Result<Environment> {
         let text = |name: &str| Ok(files.text(name)?.unwrap_or_default());
         Ok(if files.has("uv.lock") {
@@ -135,8 +136,8 @@ impl<'a> Project<'a> {
         [setup, ruff, test].into_iter().flatten().collect()
     }
 
-    /// The commands for a test by a tool that creates environments itself, such as tox: the tool runs in the
-    /// environment of the lock file only if that file names the tool.
+    /// The commands for a test by a tool that creates environments itself, such as tox: the tool
+    /// runs in the environment of the lock file only if that file names the tool.
     fn by_tool(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let entry = format!("name = \"{}\"", words[0]);
@@ -146,9 +147,10 @@ impl<'a> Project<'a> {
         self.with_lint(Some(test), environment.setup.clone())
     }
 
-    /// The commands that run a test module (`python -m WORDS`). The module runs in the environment of the
-    /// lock file. Without a lock file, the module runs in a virtual environment of the checkout if there is
-    /// something to install, because the machine's Python may import another release of the project.
+    /// The commands that run a test module (`python -m WORDS`). The module runs in the environment
+    /// of the lock file. Without a lock file, the module runs in a virtual environment of the
+    /// checkout if there is something to install, because the machine's Python may import another
+    /// release of the project.
     fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let own = match environment.setup {
@@ -166,8 +168,8 @@ impl<'a> Project<'a> {
     }
 }
 
-/// tox, with its environment `py`. Without `-e`, tox runs the tests with all interpreters that it is
-/// configured for, most of which are not installed.
+/// tox, with its environment `py`. Without `-e`, tox runs the tests with all interpreters that it
+/// is configured for, most of which are not installed.
 fn tox(files: &RootFiles<'_>) -> FoundCommands {
     let project = Project::of(files)?;
     let Some(source) = tox_settings(&project)? else { return Ok(Vec::new()) };
@@ -189,8 +191,9 @@ fn configured_pytest(project: &Project<'_>) -> FoundCommands {
     })
 }
 
-/// Tests that are not configured, but that the names of files and directories suggest: the tests of a package,
-/// the tests beside a list of requirements, the test files in the root, or all sessions of nox.
+/// Tests that are not configured, but that the names of files and directories suggest: the tests of
+/// a package, the tests beside a list of requirements, the test files in the root, or all sessions
+/// of nox.
 fn named_tests(project: &Project<'_>) -> FoundCommands {
     let files = project.files;
     if let Some(source) = package_with_tests(project) {
@@ -223,8 +226,9 @@ fn named_tests(project: &Project<'_>) -> FoundCommands {
     Ok(Vec::new())
 }
 
-/// The commands that run the tests in a virtual environment of the checkout; none if the tool that wrote the
-/// lock file (uv or poetry) is installed. The error about the missing tool suggests these commands.
+/// The commands that run the tests in a virtual environment of the checkout; none if the tool that
+/// wrote the lock file (uv or poetry) is installed. The error about the missing tool suggests these
+/// commands.
 fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
     let mut project = Project::of(files)?;
     let tool = project.environment.run.first();
@@ -237,9 +241,9 @@ fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
     if has_test { Ok(configured) } else { named_tests(&project) }
 }
 
-/// The command that creates a virtual environment in the checkout, with the project and the packages of its
-/// tests: those that CI installs for the tests, or else those that the project names. `None` if there is
-/// nothing to install.
+/// The command that creates a virtual environment in the checkout, with the project and the
+/// packages of its tests: those that CI installs for the tests, or else those that the project
+/// names. `None` if there is nothing to install.
 fn virtual_environment_of(project: &Project<'_>, words: &[&str]) -> Option<OracleCommand> {
     let files = project.files;
     let table = |name: &str| project.pyproject.as_ref().and_then(|p| p.get(name));
@@ -281,7 +285,8 @@ fn named_group(groups: Option<&toml::Value>) -> Option<&'static str> {
         .find(|name| groups.is_some_and(|g| g.get(name).is_some()))
 }
 
-/// The session `tests` or `test` of a noxfile, or else the first session whose name contains `test`.
+/// The session `tests` or `test` of a noxfile, or else the first session whose name contains
+/// `test`.
 fn nox_session(noxfile: &str) -> Option<String> {
     let lines: Vec<&str> = noxfile.lines().map(str::trim).collect();
     let functions = lines.iter().enumerate().filter_map(|(at, line)| {
@@ -305,8 +310,8 @@ fn tests_beside_requirements(files: &RootFiles<'_>) -> Option<&'static str> {
     files.has("requirements.txt").then_some(name)
 }
 
-/// True if requirements, CI or the test files of a directory show that pytest runs the tests. unittest would
-/// find none of them, or not all. The root is the directory `""`.
+/// True if requirements, CI or the test files of a directory show that pytest runs the tests.
+/// unittest would find none of them, or not all. The root is the directory `""`.
 fn needs_pytest(files: &RootFiles<'_>, directory: &str) -> Result<bool> {
     for list in REQUIREMENTS.split_whitespace() {
         let text = files.text(list)?.unwrap_or_default();
@@ -349,8 +354,8 @@ fn pytest_settings(project: &Project<'_>) -> Result<Option<&'static str>> {
     Ok(project.files.first(&["pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"]))
 }
 
-/// The source to show for a command that was detected from a directory of tests; `None` unless the project is a
-/// package and has such a directory.
+/// The source to show for a command that was detected from a directory of tests; `None` unless the
+/// project is a package and has such a directory.
 fn package_with_tests(project: &Project<'_>) -> Option<&'static str> {
     let files = project.files;
     let is_package = project.pyproject.is_some() || files.has("setup.py") || files.has("setup.cfg");
@@ -358,15 +363,17 @@ fn package_with_tests(project: &Project<'_>) -> Option<&'static str> {
     (is_package && has_tests).then_some("the tests directory")
 }
 
-/// True if Python finds this file in the root in place of an installed module with one of these names.
+/// True if Python finds this file in the root in place of an installed module with one of these
+/// names.
 fn is_module_in_root(path: &str, names: &str) -> bool {
     let top = path.split('/').next().unwrap_or(path);
     let module = top.strip_suffix(".py").unwrap_or(top);
     path.ends_with(".py") && words(names).contains(&module)
 }
 
-/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11) that a test runner may import:
-/// without private ones, games and tools. A file of an attempt can replace a module that the test runner imports.
+/// The modules of the standard library (`sys.stdlib_module_names`, Python 3.11) that a test runner
+/// may import: without private ones, games and tools. A file of an attempt can replace a module
+/// that the test runner imports.
 const STANDARD_LIBRARY: &str = "\
     abc aifc argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii
     bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop
@@ -388,8 +395,9 @@ const STANDARD_LIBRARY: &str = "\
     winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo";
 
 /// Restores the base's pyproject.toml, but keeps the attempt's description of the package and its
-/// dependencies. In a new file, everything else is dropped, because it may configure tools. The Python version
-/// that the package requires (`requires-python`) is restored, because linters check for that version.
+/// dependencies. In a new file, everything else is dropped, because it may configure tools. The
+/// Python version that the package requires (`requires-python`) is restored, because linters check
+/// for that version.
 fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-system.requires build-system.build-backend dependency-groups project.authors
@@ -404,8 +412,8 @@ fn pyproject_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &project, &toml_values(&base, &project, &words(KEPT)))
 }
 
-/// Restores the base's list of requirements, but keeps the attempt's lines that only name a package and its
-/// versions.
+/// Restores the base's list of requirements, but keeps the attempt's lines that only name a package
+/// and its versions.
 fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_package = |line: &&str| {
         let line = line.trim();
@@ -415,7 +423,8 @@ fn list_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !hunk.removed.iter().chain(hunk.added).all(names_package))
 }
 
-/// Restores the base's setup.cfg, but keeps the attempt's description of the package and its dependencies.
+/// Restores the base's setup.cfg, but keeps the attempt's description of the package and its
+/// dependencies.
 fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
     const NEEDED: [&str; 4] = ["", "install_requires", "setup_requires", "tests_require"];
     ini_entries(base, own, |section, key| match section {

@@ -1,27 +1,27 @@
-//! The named commands of a build tool's file: rules of a Makefile, recipes of a justfile, scripts of
-//! a package.json.
+//! The named commands of a build tool's file: rules of a Makefile, recipes of a justfile, scripts
+//! of a package.json.
 
 /// Named commands, and the recipes that run with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipe {
     /// The name by which the tool runs the recipe.
     pub name: String,
-    /// The names of the recipes that the tool runs before or after this one. Words that name no recipe may be
-    /// among them.
+    /// The names of the recipes that the tool runs before or after this one. Words that name no
+    /// recipe may be among them.
     pub needs: Vec<String>,
     /// The commands of the recipe, as shell lines.
     pub lines: Vec<String>,
 }
 
-/// Recipes below a line `name: needs`, as in a Makefile or a justfile. `head` returns the names and the rest
-/// of such a line, and `None` for other lines.
+/// Recipes below a line `name: needs`, as in a Makefile or a justfile. `head` returns the names and
+/// the rest of such a line, and `None` for other lines.
 pub fn indented_recipes<'t>(
     lines: &'t [String],
     head: impl Fn(&'t str) -> Option<(&'t str, &'t str)>,
 ) -> Vec<Recipe> {
     let mut found: Vec<Recipe> = Vec::new();
-    // The index of the first recipe of the last head. An indented line below the head belongs to all recipes
-    // from this index on.
+    // The index of the first recipe of the last head. An indented line below the head belongs to
+    // all recipes from this index on.
     let mut open = 0;
     for line in lines {
         if line.starts_with(['\t', ' ']) {

@@ -6,7 +6,6 @@ use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
-/// Ruby.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, configured), (Evidence::Names, spec_directory)],
     extensions: &["rb"],
@@ -37,8 +36,8 @@ fn is_plugin_by_name(path: &str) -> bool {
         || path.ends_with("_plugin.rb") && path.rsplit('/').nth(1) == Some("minitest")
 }
 
-/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default task if
-/// there is no directory of specs.
+/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default
+/// task if there is no directory of specs.
 fn configured(files: &RootFiles<'_>) -> FoundCommands {
     let rakefile = files.text("Rakefile")?;
     let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
@@ -66,9 +65,9 @@ fn has_specs(files: &RootFiles<'_>) -> bool {
     files.has("Gemfile") && files.has_directory("spec")
 }
 
-/// The commands for a project: the test, unless `test` is empty; RuboCop, if it is configured; and a setup
-/// that installs the gems, or exactly the locked gems if there is a lock file. CI may run the test without
-/// Bundler, although there is a Gemfile.
+/// The commands for a project: the test, unless `test` is empty; RuboCop, if it is configured; and
+/// a setup that installs the gems, or exactly the locked gems if there is a lock file. CI may run
+/// the test without Bundler, although there is a Gemfile.
 fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<OracleCommand> {
     let bundles =
         files.has("Gemfile") && (files.ci().names("bundle") || !files.ci().runs_words(test));
@@ -93,8 +92,8 @@ fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<
     found
 }
 
-/// Restores the base's Gemfile or gemspec, but keeps the attempt's lines that name a gem and its versions.
-/// The rest of the file is code, which Bundler runs.
+/// Restores the base's Gemfile or gemspec, but keeps the attempt's lines that name a gem and its
+/// versions. The rest of the file is code, which Bundler runs.
 fn gems_part(base: Option<&str>, own: &str) -> Option<String> {
     // All of a new file may be code, so no part of it can be kept.
     base?;

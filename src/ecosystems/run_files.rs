@@ -1,9 +1,9 @@
 //! Finds the files that commands run or compare, by the names in commands, recipes and scripts.
 //!
-//! The texts are not interpreted: a word counts wherever it stands. A variable may have each value that a
-//! text gives to it, and a path may begin at the root, at the directory of its script, or at any directory
-//! that the text names. So a file may count although it never runs. Then an honest change is judged once
-//! more, but no wrong change is verified.
+//! The texts are not interpreted: a word counts wherever it stands. A variable may have each value
+//! that a text gives to it, and a path may begin at the root, at the directory of its script, or at
+//! any directory that the text names. So a file may count although it never runs. Then an honest
+//! change is judged once more, but no wrong change is verified.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -31,7 +31,8 @@ const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 /// Words before the files that a file of recipes includes.
 const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
-/// Options of programs that otherwise only look at files. The program runs the file after such an option.
+/// Options of programs that otherwise only look at files. The program runs the file after such an
+/// option.
 const RUNNING: [&str; 4] = ["config", "exec", "toolexec", "wrapper"];
 
 /// Options before the name of a module that is measured, not run.
@@ -43,7 +44,8 @@ const PREFIXES: [&str; 14] = [
     "time", "timeout", "uv",
 ];
 
-/// The maximum number of words to which one word is expanded, and of directories at which a path may begin.
+/// The maximum number of words to which one word is expanded, and of directories at which a path
+/// may begin.
 const MOST_WORDS: usize = 100;
 
 /// The maximum number of variables that are followed from one to another.
@@ -55,7 +57,8 @@ const MOST_DEPTH: usize = 50;
 /// The maximum number of copies that are recorded.
 const MOST_COPIES: usize = 1_000;
 
-/// The maximum number of times that the texts are searched: each time may find names for the next one.
+/// The maximum number of times that the texts are searched: each time may find names for the next
+/// one.
 const MOST_ROUNDS: usize = 20;
 
 /// The files of a tree.
@@ -70,8 +73,8 @@ pub struct TreeFiles<'a> {
 }
 
 impl<'a> TreeFiles<'a> {
-    /// The files at these paths; the flag is true for a symbolic link. `text` reads the file at a path, even
-    /// if the path leads through links; it returns `None` if there is no file.
+    /// The files at these paths; the flag is true for a symbolic link. `text` reads the file at a
+    /// path, even if the path leads through links; it returns `None` if there is no file.
     pub fn of(
         files: impl Iterator<Item = (&'a str, bool)>,
         text: &'a dyn Fn(&str) -> Result<Option<String>>,
@@ -113,16 +116,20 @@ pub struct NamedFiles {
     pub compared: BTreeSet<String>,
 }
 
-/// Searches these shell commands, the recipes that they name, and the shell scripts that they run. Returns
-/// the files that they run or compare. A file counts as run if a command names it as its program. A source
-/// file, or a file without an extension, also counts if a command names it in any other way, unless the
-/// command's program only looks at files (`grep`). A missing file counts, too, because commands run it once
-/// an attempt adds it. A name with `*` stands for all files that it matches.
+/// Returns the files that these shell commands run or compare. The recipes that the commands name,
+/// and the shell scripts that they run, are searched, too. These files count as run:
+/// * a file that a command names as its program;
+/// * a source file or a file without an extension that a command names in any other way, unless the
+///   command's program only looks at files (`grep`);
+/// * a missing file that is named like this, because commands run it once an attempt adds it.
 ///
-/// A test file counts only if one of `commands` names it, not if a script does. Files that a test runs may be
-/// the code under test, so they do not count, except a missing file that the test checks for first. For the
-/// same reason, a file that runs does not count if another command reads its output. Comparisons in test
-/// files count.
+/// A name with `*` stands for all files that it matches. These files do not count as run:
+/// * a test file that a script names, but none of `commands`;
+/// * a file that a test runs, because it may be the code under test. If the test first checks
+///   whether the file exists, and the file is missing, it counts;
+/// * a file whose output another command reads, because it may be the code under test, too.
+///
+/// Comparisons in test files count.
 pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFiles> {
     let lines = commands.iter().flat_map(|command| lines_of(command, &None)).collect();
     let commands = Text { lines, is_command: true, ..Text::default() };
@@ -169,7 +176,8 @@ struct Text {
 
 /// A line of a text.
 struct Line {
-    /// The runner and the name of the recipe; `None` if the line counts no matter which recipes run.
+    /// The runner and the name of the recipe; `None` if the line counts no matter which recipes
+    /// run.
     recipe: Option<(&'static str, String)>,
     text: String,
 }
@@ -188,14 +196,14 @@ struct Place {
     /// The directory of the text's file.
     directory: String,
     is_command: bool,
-    /// In a test file, the words of its conditions (`[ -f x ]`): they name the files that it checks for
-    /// before it runs them. `None` outside of test files.
+    /// In a test file, the words of its conditions (`[ -f x ]`): they name the files that it checks
+    /// for before it runs them. `None` outside of test files.
     optional: Option<BTreeSet<String>>,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
-    /// The words of the commands whose output another command of the same text reads. If a file is compared
-    /// with output that was made from the same file (as a formatter check does), the file is not expected
-    /// output.
+    /// The words of the commands whose output another command of the same text reads. If a file is
+    /// compared with output that was made from the same file (as a formatter check does), the file
+    /// is not expected output.
     inputs: Vec<Word>,
 }
 
@@ -204,8 +212,8 @@ struct Place {
 struct Part {
     /// True if the word can only be a file that is run: then the file counts whatever its name is.
     is_program: bool,
-    /// True if the word as a whole may be a path. If it is the path of a directory, it means the directory's
-    /// main file.
+    /// True if the word as a whole may be a path. If it is the path of a directory, it means the
+    /// directory's main file.
     is_whole: bool,
     /// True if the file counts even if it is missing.
     takes_missing: bool,
@@ -226,7 +234,8 @@ struct Search<'a> {
     recipes: BTreeSet<(&'static str, String)>,
     /// The directories at which paths in a text may begin, by the index of the text.
     directories: BTreeMap<usize, BTreeSet<String>>,
-    /// The directories to which commands of a text change, by the index of the text: `.` may mean each of them.
+    /// The directories to which commands of a text change, by the index of the text: `.` may mean
+    /// each of them.
     entered: BTreeMap<usize, BTreeSet<String>>,
     /// Pairs of a path to which a file is copied or written, and the path of the original.
     copies: BTreeSet<(String, String)>,
@@ -280,7 +289,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the values of variables that no text uses: only programs that run can use such a variable.
+    /// Searches the values of variables that no text uses: only programs that run can use such a
+    /// variable.
     fn unused_values(&mut self) -> Result<()> {
         let unused = self.values.iter().filter(|(variable, _)| !self.used.contains(*variable));
         let unused: Vec<_> = unused.flat_map(|(_, values)| values.clone()).collect();
@@ -294,8 +304,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches a line. Returns the words that name the files whose content the line prints, as far as that is
-    /// known.
+    /// Searches a line. Returns the words that name the files whose content the line prints, as far
+    /// as that is known.
     fn line(&mut self, line: &str, is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let mut printed_inside = Vec::new();
@@ -340,8 +350,8 @@ impl Search<'_> {
             }
             words.append(&mut piped);
             if is_empty {
-                // `$(<F)`, or the text that a loop reads. A file without an extension is more likely data than
-                // commands.
+                // `$(<F)`, or the text that a loop reads. A file without an extension is more
+                // likely data than commands.
                 for word in &words {
                     if word.text.contains('\n') || language_of(&word.text).is_some() {
                         self.word(word, Part::default(), place)?;
@@ -402,8 +412,8 @@ impl Search<'_> {
         tops
     }
 
-    /// The words for which a word stands, with the values of its variables: the values that its own text
-    /// gives, else the values that other texts give. `${f%.c}` removes the end `.c`.
+    /// The words for which a word stands, with the values of its variables: the values that its own
+    /// text gives, else the values that other texts give. `${f%.c}` removes the end `.c`.
     fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
         let mut words = vec![word.clone()];
         // A value may use other variables.
@@ -435,7 +445,8 @@ impl Search<'_> {
         words.iter().flat_map(|word| self.with_values(word, place)).collect()
     }
 
-    /// Searches a command. Returns the words that name the files whose content the command may print.
+    /// Searches a command. Returns the words that name the files whose content the command may
+    /// print.
     fn command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -455,8 +466,8 @@ impl Search<'_> {
         Ok(printed)
     }
 
-    /// As [`Self::command`], without the values of the variable that names the program: a value may use the same
-    /// variable (`r="env $r"`).
+    /// As [`Self::command`], without the values of the variable that names the program: a value may
+    /// use the same variable (`r="env $r"`).
     fn plain_command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -493,8 +504,8 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// Searches a command whose program may run the files that its words name. Returns the words that name the
-    /// files whose content the command may print.
+    /// Searches a command whose program may run the files that its words name. Returns the words
+    /// that name the files whose content the command may print.
     fn program(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         if words[0].text == "export" {
             for variable in &words[1..] {
@@ -556,9 +567,9 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// If `program` compares files, runs recipes or only looks at files, searches the words after it
-    /// (`rest`), and returns the words that name the files whose content it may print. Returns `None` for any
-    /// other word. `next` is the text of the next word.
+    /// If `program` compares files, runs recipes or only looks at files, searches the words after
+    /// it (`rest`), and returns the words that name the files whose content it may print. Returns
+    /// `None` for any other word. `next` is the text of the next word.
     fn other_program(
         &mut self,
         program: &Word,
@@ -589,8 +600,9 @@ impl Search<'_> {
         Ok(Some(Vec::new()))
     }
 
-    /// Adds the recipes that these words of a runner name, and the files of recipes: those in the root, in a
-    /// directory that a word names (`make -C D`), and the files that words name (`make -f F`).
+    /// Adds the recipes that these words of a runner name, and the files of recipes: those in the
+    /// root, in a directory that a word names (`make -C D`), and the files that words name
+    /// (`make -f F`).
     fn run_recipes(
         &mut self,
         tool: &'static Ecosystem,
@@ -652,8 +664,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that a file of recipes includes, and the files from which make writes them: a built-in
-    /// rule writes `x` from `x.sh`. Missing files count.
+    /// Adds the files that a file of recipes includes. Also adds the files from which make can make
+    /// them: a built-in rule writes `x` from `x.sh`. Missing files count.
     fn included(&mut self, word: &str, files: &[Word], place: &Place) -> Result<()> {
         let runner = if word.starts_with("import") { "just" } else { "make" };
         let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&runner)) else {
@@ -718,7 +730,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that a name may mean. If there is none, adds the missing files that it may mean.
+    /// Adds the files that a name may mean. If there is none, adds the missing files that it may
+    /// mean.
     fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
         let mut missing = Vec::new();
         let mut is_there = false;
@@ -754,8 +767,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that match a pattern. Of a test among them, only the interpreter in its first line
-    /// counts: the files that the test runs may be the code under test.
+    /// Adds the files that match a pattern. Of a test among them, only the interpreter in its first
+    /// line counts: the files that the test runs may be the code under test.
     fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
         let matching: Vec<&str> =
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
@@ -770,8 +783,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the first line of an executed file, which is a command: `#!/usr/bin/env -S python3 F`. Returns
-    /// true if it names a shell, and `None` if there is no such line.
+    /// Searches the first line of an executed file, which is a command:
+    /// `#!/usr/bin/env -S python3 F`. Returns true if it names a shell, and `None` if there is no
+    /// such line.
     fn interpreter(&mut self, text: &str, place: &Place) -> Result<Option<bool>> {
         let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
         let words = first.unwrap_or_default().split_whitespace();
@@ -783,8 +797,9 @@ impl Search<'_> {
         Ok(first.map(|first| first.trim_end().ends_with("sh")))
     }
 
-    /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first directories
-    /// of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true if it found a file.
+    /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first
+    /// directories of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
+    /// if it found a file.
     fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         let mut originals = Vec::new();
         for (to, from) in &self.copies {
@@ -807,7 +822,8 @@ impl Search<'_> {
         Ok(is_copy)
     }
 
-    /// Adds the file at a path, or the main files of the directory there. Returns true if the path exists.
+    /// Adds the file at a path, or the main files of the directory there. Returns true if the path
+    /// exists.
     fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
         if self.files.has(path) || self.files.has_by_link(path)? {
             if part.is_program || is_run_by_name(path) {
@@ -867,9 +883,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has none. The
-    /// last parts of a word may be names in the module; at least the first `least` parts belong to the name
-    /// of the module.
+    /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has
+    /// none. The last parts of a word may be names in the module; at least the first `least` parts
+    /// belong to the name of the module.
     fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
         let mut is_there = false;
         for value in self.with_values(word, place) {
@@ -903,7 +919,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that options of a program name, e.g. its settings: `--config FILE`, `--plugin=FILE`.
+    /// Adds the files that options of a program name, e.g. its settings: `--config FILE`,
+    /// `--plugin=FILE`.
     fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
             let is_value = at > 0 && RUNNING.contains(&words[at - 1].text.trim_start_matches('-'));
@@ -937,9 +954,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the texts that a command writes to a file. If the file may be a shell script, the texts are
-    /// commands. Otherwise a text of several lines is data, in which a path still names a file. The files
-    /// that `words` name count as copied to the output.
+    /// Searches the texts that a command writes to a file. If the file may be a shell script, the
+    /// texts are commands. Otherwise a text of several lines is data, in which a path still names a
+    /// file. The files that `words` name count as copied to the output.
     fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
         self.copied(words, output, place);
         let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
@@ -968,8 +985,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches the command that `find` runs on the files that it finds. Returns words that stand for these
-    /// files.
+    /// Searches the command that `find` runs on the files that it finds. Returns words that stand
+    /// for these files.
     fn find(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
@@ -1002,8 +1019,8 @@ impl Search<'_> {
         }
     }
 
-    /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in `$DIR/lib.sh`,
-    /// stands for any directory.
+    /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in
+    /// `$DIR/lib.sh`, stands for any directory.
     fn possible(&self, word: &Word, place: &Place) -> Vec<String> {
         let (forms, is_anywhere) = forms_of(word);
         let mut found = Vec::new();
@@ -1102,7 +1119,8 @@ fn file_of_git(word: &Word) -> Word {
     Word { text: file.to_owned(), is_expanded: word.is_expanded || file.contains('*') }
 }
 
-/// The name and the default of the variable with which a text begins, if it has a default: `${X:-F}`, `${X:=F}`.
+/// The name and the default of the variable with which a text begins, if it has a default:
+/// `${X:-F}`, `${X:=F}`.
 fn default_in(text: &str) -> Option<(&str, &str)> {
     let (inner, _) = text.strip_prefix("${")?.split_once('}')?;
     let (name, value) = inner.split_at(inner.find(|c| !is_in_name(c))?);
@@ -1111,9 +1129,9 @@ fn default_in(text: &str) -> Option<(&str, &str)> {
     (!value.is_empty()).then_some((name, value))
 }
 
-/// The paths that a word may mean, relative to the directories at which they may begin. The flag is true if
-/// the word begins with an unknown variable, which stands for any directory. Its value may end with a slash
-/// (`${R}lib/F`).
+/// The paths that a word may mean, relative to the directories at which they may begin. The flag is
+/// true if the word begins with an unknown variable, which stands for any directory. The value of
+/// the variable may end with a slash (`${R}lib/F`).
 fn forms_of(word: &Word) -> (Vec<String>, bool) {
     let text = plain(word.text.trim_start_matches('/')).trim_start_matches('/');
     if !word.is_expanded {
@@ -1121,13 +1139,13 @@ fn forms_of(word: &Word) -> (Vec<String>, bool) {
     }
     let unknown = without_variables(text, '$');
     let (first, rest) = unknown.split_once('/').unwrap_or((&unknown, ""));
-    // All files of an unknown directory may be any files.
+    // All files of an unknown directory (`$D/*`) may be any files, so they are left out.
     if first.contains('$') && !rest.is_empty() && rest != "*" && !rest.contains('$') {
         let with_slash = if first == "$" { None } else { unknown.strip_prefix('$') };
         return ([Some(rest), with_slash].into_iter().flatten().map(str::to_owned).collect(), true);
     }
-    // A name with unknown variables stands for all files that match it, if its directory and its language
-    // are known.
+    // A name with unknown variables stands for all files that match it. Its directory and its
+    // language must be known.
     let pattern = as_pattern(text);
     let is_vague = directory_of(&pattern).contains('*') || language_of(&pattern).is_none();
     // In a text, `[NAME...]` is no pattern of names. As a pattern it would stand for one character.
@@ -1147,7 +1165,8 @@ fn as_pattern(text: &str) -> String {
     found
 }
 
-/// The words for which a word stands, with the known values of its variables. `${f%.c}` takes an end off.
+/// The words for which a word stands, with the known values of its variables. `${f%.c}` takes an
+/// end off.
 pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Word> {
     if !word.is_expanded {
         return vec![word.clone()];
@@ -1279,7 +1298,8 @@ mod tests {
             ("cp src/index.js dist/", none),
             ("cat src/index.js > dist/all.js", none),
             ("new-program v/js/data.json", none),
-            // The text of a here document is commands if a shell may read it, else data that names paths.
+            // The text of a here document is commands if a shell may read it, else data that names
+            // paths.
             ("cat >t.c <<E\nx = sizeof(void *) <= 1;\nE\ncc t.c", none),
             ("cat >a.c <<'E' && cat >$b.c <<-F\nvoid *\nE\nvoid *\n\tF\nnode v/all.js", js),
             ("cat >t.js <<E\nrequire('./v/all.js')\nE\nnode t.js", js),

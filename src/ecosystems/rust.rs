@@ -9,7 +9,6 @@ use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, sh
 use crate::ecosystems::rust_tests;
 use crate::model::outcome::Stage;
 
-/// Rust.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, cargo)],
     extensions: &["rs"],
@@ -33,8 +32,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// Builds with `cargo build` and tests with `cargo test --no-fail-fast`, both with `--locked` if the lock
-/// file is tracked. If the project configures them, lints with clippy and rustfmt, and tests with nextest.
+/// Builds with `cargo build` and tests with `cargo test --no-fail-fast`, both with `--locked` if
+/// the lock file is tracked. If the project configures them, lints with clippy and rustfmt, and
+/// tests with nextest.
 fn cargo(files: &RootFiles<'_>) -> FoundCommands {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
@@ -70,8 +70,8 @@ fn cargo(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// The command that checks the format. CI's own command is preferred, because the check may need another
-/// toolchain than the tests.
+/// The command that checks the format. CI's own command is preferred, because the check may need
+/// another toolchain than the tests.
 fn format_check(files: &RootFiles<'_>) -> String {
     let of_ci = ["fmt", "+nightly"].iter().find_map(|word| files.ci().plain(["cargo", word]));
     let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
@@ -79,20 +79,20 @@ fn format_check(files: &RootFiles<'_>) -> String {
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
 }
 
-/// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its dependencies,
-/// features and programs.
+/// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its
+/// dependencies, features and programs.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         bench bin build-dependencies dependencies dev-dependencies example features
         target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
         workspace.dependencies workspace.members workspace.resolver";
-    // The edition is restored, because it changes how Cargo finds tests; and `rust-version`, because Clippy
-    // checks for that version.
+    // The edition is restored, because it changes how Cargo finds tests; and `rust-version`,
+    // because Clippy checks for that version.
     const DESCRIPTION: &str = "\
         authors categories description documentation exclude homepage include keywords license
         license-file publish readme repository resolver version";
-    // Items that these lists have lost are restored. Added items stay: a new member or default feature
-    // removes no test.
+    // Items that these lists have lost are restored. Added items stay: a new member or default
+    // feature removes no test.
     const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
     // A new manifest belongs to a new package, so there is nothing of the base to restore.
     let Some(base) = base else {
@@ -123,8 +123,8 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     toml_text(own, &manifest, &put_back)
 }
 
-/// True if `before` has a dependency of the same name with the same values of `keys`; `None` if it has none
-/// of that name.
+/// True if `before` has a dependency of the same name with the same values of `keys`; `None` if it
+/// has none of that name.
 fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) -> Option<bool> {
     let (name, value) = own;
     let mut of_base = before.iter().filter(|(other, _)| other == name).peekable();
@@ -132,8 +132,8 @@ fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) 
     Some(of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key))))
 }
 
-/// True if a manifest changes which features of a package of the workspace are on. Cargo may then build that
-/// package with other features for all packages that use it.
+/// True if a manifest changes which features of a package of the workspace are on. Cargo may then
+/// build that package with other features for all packages that use it.
 fn switches_features(base: &Table, own: &Table) -> bool {
     const KEYS: [&str; 2] = ["features", "default-features"];
     let before = dependencies(base);
@@ -175,8 +175,8 @@ fn dependencies(table: &Table) -> Vec<Dependency<'_>> {
     found
 }
 
-/// Restores, for each target of a kind (e.g. each `[[bin]]`), the base's keys that say whether and how the
-/// target is tested.
+/// Restores, for each target of a kind (e.g. each `[[bin]]`), the base's keys that say whether and
+/// how the target is tested.
 fn put_back_tests_of(kind: &str, base: &Table, own: &mut Table) {
     let targets = |table: &Table| table.get(kind).and_then(|v| v.as_array().cloned());
     let old = targets(base).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The tests in a Rust file. They are found among the tokens of the file, so that no text in a string or a
-//! comment, and no unusual layout, changes what counts as a test.
+//! The tests in a Rust file. They are found among the tokens of the file, so that no text in a
+//! string or a comment, and no unusual layout, changes what counts as a test.
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -12,8 +12,8 @@ use crate::ecosystems::ecosystem::{TestPart, TestParts};
 const DEEPEST: usize = 200;
 
 /// The parts of a Rust file that only tests compile: modules, functions and other items under
-/// `#[cfg(test)]`, and functions with an attribute for tests. Imports are left out. Returns `None` if the
-/// text is no Rust, or has too many brackets in brackets.
+/// `#[cfg(test)]`, and functions with an attribute for tests. Imports are left out. Returns `None`
+/// if the text is no Rust, or has too many brackets in brackets.
 pub fn parts(text: &str) -> Option<TestParts> {
     let tokens = tokens(text)?;
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ pub fn code(text: &str) -> Option<String> {
         match innermost.next() {
             Some(TokenTree::Group(group)) => {
                 let start = group.span_open().byte_range();
-                // The tokens that stand for a comment of documentation all have its place.
+                // All tokens of a doc comment have the place of the comment.
                 if !text[start.clone()].starts_with('/') {
                     show(start);
                     open.push((group.stream().into_iter(), group.span_close().byte_range()));
@@ -80,8 +80,9 @@ fn tokens(text: &str) -> Option<TokenStream> {
     Some(tokens)
 }
 
-/// The text with blanks in place of a first line that names an interpreter. rustc skips this line, but the lexer
-/// does not. Returns `None` if the line may be code: `#!` may also begin an attribute, even after a comment.
+/// The text with blanks in place of a first line that names an interpreter. rustc skips this line,
+/// but the lexer does not. Returns `None` if the line may be code: `#!` may also begin an
+/// attribute, even after a comment.
 fn without_shebang(text: &str) -> Option<Cow<'_, str>> {
     let start = text.trim_start_matches('\u{feff}');
     let Some(line) = start.strip_prefix("#!").and_then(|rest| rest.lines().next()) else {
@@ -97,8 +98,8 @@ fn without_shebang(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// True for a raw text of C (`cr"…"`) that may end at another place before the edition 2021, where it is a name and
-/// a string.
+/// True for a raw C string (`cr"…"`) that may end at another place before the edition 2021, which
+/// reads it as a name and a string.
 fn may_end_elsewhere(literal: &str) -> bool {
     literal.starts_with("cr#") || literal.starts_with("cr\"") && literal.ends_with("\\\"")
 }
@@ -151,7 +152,8 @@ fn needs_test(condition: TokenStream) -> bool {
     }
 }
 
-/// True if an attribute makes a test of a function: `test`, `tokio::test`, `rstest`, `cfg_attr(x, test)`.
+/// True if an attribute makes a test of a function: `test`, `tokio::test`, `rstest`,
+/// `cfg_attr(x, test)`.
 fn marks_test(attribute: TokenStream) -> bool {
     let mut name = String::new();
     for token in attribute {
@@ -183,7 +185,7 @@ fn plain(name: &str) -> String {
 /// An item that is being read: an item of a module, or a field, an arm, a statement.
 #[derive(Default)]
 struct Item {
-    /// The place of what was read of it; empty if nothing was.
+    /// The place of the part that was read; empty if nothing was read.
     range: Range<usize>,
     /// The number of parts that were found before the item.
     found_before: usize,
@@ -193,11 +195,12 @@ struct Item {
     conditions: u64,
     /// The last token; empty before the first token, and after brackets.
     last: String,
-    /// The keyword and the name of a function or a module; the name of a macro that is called, with `!`.
+    /// The keyword and the name of a function or a module; the name of a macro that is called, with
+    /// `!`.
     name: String,
     /// True if the item has tokens after its attributes.
     has_begun: bool,
-    /// True if one of these is punctuation. Then keywords belong to types or expressions.
+    /// True if one of these tokens is punctuation. Then keywords belong to types or expressions.
     has_punctuation: bool,
     /// True after a keyword of an item that ends with its braces, not at a comma.
     is_declaration: bool,
@@ -254,7 +257,8 @@ impl Item {
         self.has_begun = true;
     }
 
-    /// True if braces are the end of the item, and not a part of an expression, a pattern or a type.
+    /// True if braces are the end of the item, and not a part of an expression, a pattern or a
+    /// type.
     fn ends_with_braces(&self, next: Option<&TokenTree>) -> bool {
         let is_inside = self.last == "<"
             || self.is_declaration && self.last == ","
@@ -267,7 +271,7 @@ impl Item {
         !is_inside && (self.is_declaration || !goes_on)
     }
 
-    /// The scope of what is in brackets of the item.
+    /// The scope of the items in brackets of this item.
     fn scope_inside(&self, group: &Group, outer: Scope) -> Scope {
         if self.last == "!" || self.name == "macro_rules!" {
             Scope { id: id_of(outer.id, &self.name), is_module: false }
@@ -281,8 +285,8 @@ impl Item {
         }
     }
 
-    /// Ends the item, and begins the next one. The item becomes a part if it is one, in place of the parts that
-    /// are in it.
+    /// Ends the item, and begins the next one. If the item is a part, it replaces the parts inside
+    /// it.
     fn end(&mut self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
         let is_test = self.is_test
             || self.is_for_tests && has_body && self.name.starts_with("mod ")
@@ -301,8 +305,8 @@ impl Item {
     }
 }
 
-/// Finds the parts in some items. Returns `None` if an attribute has no item, because such an attribute would
-/// belong to what is put behind it.
+/// Finds the parts in some items. Returns `None` if an attribute has no item: such an attribute
+/// would apply to the text that is put back behind it.
 fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> Option<()> {
     let mut tokens = tokens.into_iter().peekable();
     let mut item = Item { found_before: found.len(), ..Item::default() };
@@ -358,8 +362,8 @@ fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> O
 mod tests {
     use super::*;
 
-    /// The text, name and kind of each part: `T` for a test that is separable, `t` for another test, `i` for
-    /// an item.
+    /// The text, name and kind of each part: `T` for a test that is separable, `t` for another
+    /// test, `i` for an item.
     fn found(text: &str) -> Vec<(&str, char)> {
         let read = parts(text).expect("the text can be read");
         let parts = read.parts.into_iter().map(|part| {

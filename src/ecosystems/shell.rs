@@ -4,7 +4,6 @@ use crate::ecosystems::paths::directory_of;
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
-/// Shells.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Names, bats)],
     other_extensions: &["bash", "bats", "fish", "sh", "zsh"],

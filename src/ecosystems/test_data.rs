@@ -12,15 +12,16 @@ const LOADS_OR_RUNS: [&str; 13] = [
     "run", "spawn", "system",
 ];
 
-/// If a line of a test has one of these words, it runs a file. If a word is missing here, a file that a test
-/// runs counts as data, and an honest change of the file may stay unverified.
+/// If a line of a test has one of these words, it runs a file. If a word is missing here, a file
+/// that a test runs counts as data, and an honest change of the file may stay unverified.
 const RUNS: [&str; 10] =
     ["bash", "dash", "include", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
 
-/// True if a line of a test reads a file as data: it names the file and its directory, is no comment, and
-/// does not load or run the file. The line is in the base, so no attempt can write it. A file in the root
-/// does not count, because it is probably the program itself. In a file that is not code, a position in the
-/// file is a part of an error message.
+/// True if a line of a test reads a file as data. The line names the file after its directory, is
+/// no comment, and does not load or run the file. The line is in the base, so no attempt can write
+/// it. A file in the root does not count, because it is probably the program itself. In a file that
+/// is not code, a name with a position (`a.c:3`) does not count, because it is part of an error
+/// message.
 pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
     let directory = file_name(directory_of(path));
@@ -36,13 +37,14 @@ pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
         && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))
 }
 
-/// True if a file of the tests has an extension, and not that of a language. Its lines may be lists of files
-/// that a test reads, but also messages.
+/// True if a file of the tests has an extension, but not that of a language. Its lines may be lists
+/// of files that a test reads, or messages.
 pub fn is_data(test: &str) -> bool {
     language_of(test).is_none() && file_name(test).contains('.')
 }
 
-/// True if a text that follows the name of a file begins with a line's number: `:3`, `(3,5)`, `", line 3`.
+/// True if a text that follows the name of a file begins with a line's number: `:3`, `(3,5)`,
+/// `", line 3`.
 fn is_position(rest: &str) -> bool {
     let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit());
     let rest = rest.trim_start_matches(['"', '\'', ',', ' ']);
@@ -50,8 +52,9 @@ fn is_position(rest: &str) -> bool {
         || ["line ", "on line "].iter().any(|word| rest.strip_prefix(word).is_some_and(is_number))
 }
 
-/// True if a line in another file of the base uses this file, which is then more than test data. Such a line
-/// names the file, or is in code of the same language and names its stem or its directory.
+/// True if a line in another file of the base uses this file, which is then more than test data.
+/// Such a line names the file, or is in code of the same language and names its stem or its
+/// directory.
 pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     let directory = file_name(directory_of(path));
     let is_same_language = have_same_language(path, other);
@@ -72,7 +75,8 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !is_of_word(c)).filter(|word| !word.is_empty())
 }
 
-/// True for interpreters such as `python3`, and for `include`, with which some languages run another file.
+/// True for interpreters such as `python3`, and for `include`, with which some languages run
+/// another file.
 fn runs_a_file(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
     RUNS.contains(&word)

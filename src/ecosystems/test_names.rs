@@ -1,12 +1,13 @@
-//! The names that say that a file or a directory is about tests.
+//! Decides by names whether a file or a directory is about tests.
 
-/// The words that stand beside `test` in such names, without a final `s`: `test_support`, `unittests`.
+/// The words that stand beside `test` in such names, without a final `s`: `test_support`,
+/// `unittests`.
 const BESIDE_TEST: &str = "\
     all auto base case common data e2e fixture func functional g harness helper i infra integration
     kit lib mock regression resource self spec suite support system unit util utility";
 
-/// True if a directory in the path has a name that means tests in any language. The last part counts, too, if
-/// it is one word, because a submodule or a link may have a test directory's name.
+/// True if a directory in the path has a name that means tests in any language. The last part
+/// counts, too, if it is one word, because a submodule or a link may have a test directory's name.
 pub fn is_in_test_directory(path: &str) -> bool {
     let mut is_below_sources = false;
     let mut parts = path.split('/').peekable();
@@ -19,10 +20,11 @@ pub fn is_in_test_directory(path: &str) -> bool {
     false
 }
 
-/// True if a word in a directory's name means tests: `unit_tests`, `Test-Support`, `testutil`. `next` is the
-/// next part of the path. `spec` and `testing` count only beside such words. Below `src` and `lib` a part of
-/// the product may have such a name (`ab_test`, `Test::More`), so there no other word may be in it. Gradle's
-/// source sets and .NET's test projects may have any other words.
+/// True if a word in a directory's name means tests: `unit_tests`, `Test-Support`, `testutil`.
+/// `next` is the next part of the path. `spec` and `testing` count only if all words are about
+/// tests. Below `src` and `lib`, a part of the product may have such a name (`ab_test`,
+/// `Test::More`). So there, all words must be about tests. In Gradle's source sets and .NET's test
+/// projects, they need not.
 fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
     const SOURCE_SETS: [&str; 5] = ["groovy", "java", "kotlin", "resources", "scala"];
     let is_source_set = is_below_sources && next.is_some_and(|next| SOURCE_SETS.contains(&next));
@@ -55,9 +57,11 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
     }
 }
 
-/// True if the name of a source file, without its extension, means a test or a helper of tests: one of
-/// `begins` is its first word, or one of `ends` its last one, or all words are about tests. `test` stands for
-/// all words of its kind, and `test…` for all that begin so. Each other word needs a further one beside it.
+/// True if the name of a source file, without its extension, means a test or a helper of tests.
+/// That is so if its first word is one of `begins`, if its last word is one of `ends`, or if all
+/// its words are about tests. Among these, `test` stands for all words that [`is_test_word`]
+/// accepts, and `test…` for all words that begin like this. Any other word counts only if the name
+/// has a further word.
 pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
     let mut words = words_of_name(stem);
     let is_helper = !ends.is_empty()
@@ -77,8 +81,8 @@ pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
     is_helper || is(words.first(), begins) || is(words.last(), ends)
 }
 
-/// True for `test`, `tests`, `e2e`, and words that are made of `test` and another word about tests, such as
-/// `testutils` and `unittest`; not for `latest` and `contest`.
+/// True for `test`, `tests`, `e2e`, and words that are made of `test` and another word about tests,
+/// such as `testutils` and `unittest`; not for `latest` and `contest`.
 fn is_test_word(word: &str) -> bool {
     word == "e2e"
         || ["test", "tests"].into_iter().any(|test| {
@@ -99,8 +103,8 @@ fn singular(word: &str) -> &str {
     word.strip_suffix('s').unwrap_or(word)
 }
 
-/// The words of a name, in lower case, without digits around them. A word ends at a character that is no letter
-/// or digit, and before a capital letter that follows a small one or precedes one.
+/// The words of a name, in lower case, without digits around them. A word ends at a character that
+/// is no letter or digit, and before a capital letter that follows a small one or precedes one.
 fn words_of_name(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

@@ -3,7 +3,6 @@ use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
-/// Zig.
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, build_steps)],
     other_extensions: &["zig"],

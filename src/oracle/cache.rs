@@ -1,13 +1,15 @@
-//! The outcome cache: stores in the user's cache directory, for a day, on which trees the oracle passed.
+//! The outcome cache: stores in the user's cache directory, for a day, on which trees the oracle
+//! passed.
 //!
-//! Failures are not stored, because their cause may be the machine, a service that was down, or a flaky test.
-//! After a failure, the next `judge` runs the commands again.
+//! Failures are not stored, because their cause may be the machine, a service that was down, or a
+//! flaky test. After a failure, the next `judge` runs the commands again.
 //!
-//! The cache is neither under `.frites/` nor in refs, because attempts can write to both. An unguarded
-//! attempt can also write to the cache directory. But an outcome that appeared while an attempt's command ran
-//! is not trusted. Its change time (ctime) shows when it appeared, and programs cannot set a change time. While
-//! commands run, only those outcomes are trusted that existed before the first command, and those that git-frites has
-//! stored since: code under test cannot change this list, which is in memory.
+//! The cache is neither under `.frites/` nor in refs, because attempts can write to both. An
+//! unguarded attempt can also write to the cache directory. So an outcome is not trusted if it
+//! appeared while an attempt's command ran. Its change time (ctime) shows when it appeared, and
+//! programs cannot set a change time. While commands run, trust is limited to two kinds of
+//! outcomes: those that existed before the first command, and those that git-frites has stored
+//! since. This list is in memory, where code under test cannot change it.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -41,8 +43,8 @@ use crate::process;
 use crate::process::environment::Policy;
 use crate::store::logs::{self, JudgingLogs};
 
-/// The age up to which an outcome is trusted. It is limited, because outcomes also depend on installed
-/// software that is not part of the key.
+/// The age up to which an outcome is trusted. It is limited, because outcomes also depend on
+/// installed software that is not part of the key.
 const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Variables that describe the terminal or the session, and do not affect the results of commands.
@@ -50,8 +52,8 @@ const OF_THE_TERMINAL: &str = "
     PWD OLDPWD SHLVL _ TERM TERMINFO COLORTERM COLUMNS LINES WINDOWID DISPLAY WAYLAND_DISPLAY STY
     GPG_TTY LS_COLORS PAGER EDITOR VISUAL NO_COLOR CLICOLOR_FORCE";
 
-/// Name prefixes of more variables that describe the terminal or the session. `FRITES_*` variables are left
-/// out as well, because the configuration that they set is already part of the key.
+/// Name prefixes of more variables that describe the terminal or the session. `FRITES_*` variables
+/// are left out as well, because the configuration that they set is already part of the key.
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
@@ -65,14 +67,13 @@ pub struct Cache<'r> {
     conditions: Conditions,
     /// The outcomes that are trusted.
     pub known: KnownOutcomes,
-    /// The spans of time in which attempts' commands may have run. Files that changed in one of them are not
-    /// trusted.
+    /// The spans of time in which attempts' commands may have run. Files that changed in one of
+    /// them are not trusted.
     pub distrusted: Vec<TimeSpan>,
 }
 
 /// A tree, and a commit with this tree that can be checked out.
 pub struct JudgedTree {
-    /// The tree.
     pub tree: Oid,
     /// A commit with this tree.
     pub commit: Oid,
@@ -85,8 +86,8 @@ impl JudgedTree {
     }
 }
 
-/// The conditions on which an outcome depends, in addition to its terms, the tree and the submodules. They are
-/// specific to one machine.
+/// The conditions on which an outcome depends, in addition to its terms, the tree and the
+/// submodules. They are specific to one machine.
 #[derive(Clone, Serialize)]
 pub struct Conditions {
     /// The version of git-frites, because another version may judge differently.
@@ -99,8 +100,8 @@ pub struct Conditions {
     environment: BTreeMap<String, String>,
 }
 
-/// A program that is started without a shell. An update of the program changes its size or its modification
-/// time.
+/// A program that is started without a shell. An update of the program changes its size or its
+/// modification time.
 #[derive(Clone, Serialize)]
 struct Program {
     path: String,
@@ -122,13 +123,13 @@ impl Conditions {
     }
 }
 
-/// `conditions.json` in the cache: everything that an outcome depends on. The digest of this file is the
-/// outcome's key. The file is stored next to the outcome. If an outcome is not found, a person can compare
-/// two such files to find out why.
+/// `conditions.json` in the cache: everything that an outcome depends on. The digest of this file
+/// is the outcome's key. The file is stored next to the outcome. If an outcome is not found, a
+/// person can compare two such files to find out why.
 #[derive(Serialize)]
 struct KeyedBy<'a> {
-    /// The tree; `None` in the key of layers, so that the layers of a tree can start from the layers of
-    /// another tree.
+    /// The tree; `None` in the key of layers, so that the layers of a tree can start from the
+    /// layers of another tree.
     tree: Option<Oid>,
     /// The submodules' paths and commits.
     submodules: Vec<(String, Oid)>,
@@ -152,8 +153,8 @@ struct CachedOutcome {
 }
 
 impl<'r> Cache<'r> {
-    /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that appeared
-    /// in one of the `distrusted` spans of time are ignored.
+    /// Opens the cache for these terms and conditions. `home` is the user's checkout. Outcomes that
+    /// appeared in one of the `distrusted` spans of time are ignored.
     pub fn open(
         repo: &'r Repo,
         home: Option<&Path>,
@@ -190,8 +191,8 @@ impl<'r> Cache<'r> {
         Ok(found.iter().map(|(path, oid)| (escaped(path), *oid)).collect())
     }
 
-    /// The cached results of the oracle on a tree. Unless `warm` is true, claims are ignored. Copies the logs
-    /// of the results to `logs`.
+    /// The cached results of the oracle on a tree. Unless `warm` is true, claims are ignored.
+    /// Copies the logs of the results to `logs`.
     pub fn find(
         &self,
         judged: &JudgedTree,
@@ -210,9 +211,9 @@ impl<'r> Cache<'r> {
         Ok(Some(outcome.results))
     }
 
-    /// Takes the [`Turn`] to judge a tree. If another process has it, returns the id of that process as the
-    /// inner error. If another process has stored an outcome meanwhile, the outcome is trusted if `trusts`
-    /// returns true.
+    /// Takes the [`Turn`] to judge a tree. If another process has it, returns the id of that
+    /// process as the inner error. If another process has stored an outcome meanwhile, the outcome
+    /// is trusted if `trusts` returns true.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -237,8 +238,8 @@ impl<'r> Cache<'r> {
         Ok(self.stored(judged)?.is_some())
     }
 
-    /// The cached outcome of a tree, and the outcome's directory; `None` if there is no outcome, or if it is
-    /// not trusted.
+    /// The cached outcome of a tree, and the outcome's directory; `None` if there is no outcome, or
+    /// if it is not trusted.
     fn stored(&self, judged: &JudgedTree) -> Result<Option<(PathBuf, CachedOutcome)>> {
         let key = self.key(judged)?.digest;
         let directory = self.dir.join(&key);
@@ -249,15 +250,15 @@ impl<'r> Cache<'r> {
         }
         let Ok(text) = regular::read_text(&file) else { return Ok(None) };
         let Ok(outcome) = toml::from_str::<CachedOutcome>(&text) else { return Ok(None) };
-        // The cache may have failures, which earlier versions stored.
+        // Earlier versions stored failures, too.
         let is_usable =
             outcome.key == key && outcome.version == FORMAT && outcome.results.is_lasting_pass();
         Ok(is_usable.then_some((directory, outcome)))
     }
 
-    /// Stores the results of a pass that depended only on the tree. Other results remove an earlier pass from
-    /// the cache, unless a command has only said that it cannot tell. It is not an error if the results
-    /// cannot be written.
+    /// Stores the results of a pass that depended only on the tree. Other results remove an earlier
+    /// pass from the cache, unless a command has only said that it cannot tell. It is not an error
+    /// if the results cannot be written.
     pub fn keep(&self, judged: &JudgedTree, results: &Results, logs: &Path) -> Result<()> {
         if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());
@@ -286,8 +287,8 @@ impl<'r> Cache<'r> {
             }
         }
         let stamp = stamp_of(directory.path());
-        // Another process may have changed the file since it was written. If a process changes the file
-        // later, the stamp shows that.
+        // Another process may have changed the file since it was written. If a process changes the
+        // file later, the stamp shows that.
         if fs::read(&file)? != text.as_bytes() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -413,8 +414,8 @@ pub const UNFINISHED: &str = ".new-";
 /// The names of the files that [`Turn`] locks begin with this.
 const TURN: &str = ".turn-";
 
-/// The right of one process at a time to judge a tree on some terms. It is a file lock: a killed process
-/// loses it. No process waits for it.
+/// The right of one process at a time to judge a tree on some terms. It is a file lock: a killed
+/// process loses it. No process waits for it.
 pub struct Turn {
     path: PathBuf,
     _lock: Lock,
@@ -422,8 +423,8 @@ pub struct Turn {
     pub is_answered: bool,
 }
 
-/// The files of one outcome, each with inode, mode or size, and change time. Programs cannot set a change
-/// time.
+/// The files of one outcome, each with inode, mode or size, and change time. Programs cannot set a
+/// change time.
 pub type OutcomeStamp = Vec<(OsString, [i64; 4])>;
 
 /// The outcomes that are trusted, each with the stamp by which a later change is detected.
@@ -444,8 +445,8 @@ pub struct ForeignOutcome {
 }
 
 impl Turn {
-    /// Takes the turn to judge the tree of the outcome with this name in `dir`. If another process has it, returns
-    /// the id of that process as the inner error.
+    /// Takes the turn to judge the tree of the outcome with this name in `dir`. If another process
+    /// has it, returns the id of that process as the inner error.
     pub fn take(dir: &Path, name: &str) -> Result<std::result::Result<Turn, String>> {
         let path = dir.join(format!("{TURN}{name}"));
         let Some(lock) = lock::attempt(&path)? else {
@@ -520,8 +521,8 @@ impl KnownOutcomes {
     }
 }
 
-/// The stamp of the outcome at a path. It includes the outcome's directory, but without the directory's
-/// change time: that time is set when the directory is renamed after the stamp was taken.
+/// The stamp of the outcome at a path. It includes the outcome's directory, except the directory's
+/// change time. That time is set later than the stamp is taken, when the directory is renamed.
 pub fn stamp_of(path: &Path) -> OutcomeStamp {
     let Ok(meta) = fs::symlink_metadata(path) else { return Vec::new() };
     let mut stamp = vec![(OsString::new(), [meta.ino().cast_signed(), meta.mode().into(), 0, 0])];

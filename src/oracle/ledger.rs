@@ -1,9 +1,9 @@
 //! The ledger of outcomes: the results of the oracle's commands on trees. A tree is judged only
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
-//! All outcomes are kept in the memory of this process. Passes are also stored in the cache directory, for
-//! later processes. Only this file asks the cache for outcomes, so another kind of storage would be one more
-//! field of [`Ledger`], and would change no other file.
+//! All outcomes are kept in the memory of this process. Passes are also stored in the cache
+//! directory, for later processes. Only this file asks the cache for outcomes, so another kind of
+//! storage would be one more field of [`Ledger`], and would change no other file.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,17 +22,16 @@ use crate::store::logs::JudgingLogs;
 /// The outcome of the oracle's commands on one tree.
 #[derive(Clone, Debug)]
 pub struct TreeOutcome {
-    /// The results of the commands.
     pub results: Results,
     /// The place of the commands' logs.
     pub logs: JudgingLogs,
     /// True if the commands ran in an earlier judging of this process.
     pub is_remembered: bool,
-    /// True for a base that was judged with build outputs of an earlier judging, and was not judged again
-    /// without them.
+    /// True for a base that was judged with build outputs of an earlier judging, and was not judged
+    /// again without them.
     pub inherited: bool,
-    /// If these results have replaced a claim ([`Results::is_claim`]) and differ from it, the difference and
-    /// its cause in words.
+    /// The difference from a claim ([`Results::is_claim`]) that these results have replaced, with
+    /// its cause, in words. `None` if they agree with the claim, or replaced none.
     pub stale: Option<String>,
 }
 
@@ -53,10 +52,11 @@ struct Remembered {
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
     /// The numbers of commands that were run and saved for these outcomes.
     effort: Effort,
-    /// How long the commands took with and without outputs, by the share of the processor and the last
-    /// command that ran.
+    /// How long the commands took with and without outputs, by the share of the processor and the
+    /// last command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
-    /// The layers with the outputs of the base's commands, and the id of the terms on which the commands ran.
+    /// The layers with the outputs of the base's commands, and the id of the terms on which the
+    /// commands ran.
     base_layer: Option<(String, Arc<BaseInUse>)>,
 }
 
@@ -66,15 +66,15 @@ impl Memory {
         *self.0.lock() = Remembered::default();
     }
 
-    /// How long judging took with this share of the processor. Only the times of the judgings that got
-    /// furthest are used, i.e. that ended at the latest stage.
+    /// How long judging took with this share of the processor. Only the judgings that ended at the
+    /// latest stage are used.
     pub fn costs(&self, share: ProcessorShare) -> RunCosts {
         let memory = self.0.lock();
         let furthest = memory.costs.iter().rfind(|((of, _), _)| *of == share);
         furthest.map(|(_, costs)| *costs).unwrap_or_default()
     }
 
-    /// Begins another judging: the outcomes so far are now those of an earlier judging.
+    /// Begins another judging. The outcomes so far then belong to an earlier judging.
     pub fn begin_judging(&self) {
         for outcome in self.0.lock().outcomes.values_mut() {
             outcome.is_remembered = true;
@@ -103,8 +103,8 @@ impl<'m> Ledger<'m> {
         serves.then(|| found.clone())
     }
 
-    /// The outcome of a tree that another process has stored. Copies the outcome's logs to `logs`. `judged`
-    /// returns the tree with its commit; it is called only if there may be an outcome.
+    /// The outcome of a tree that another process has stored. Copies the outcome's logs to `logs`.
+    /// `judged` returns the tree with its commit; it is called only if there may be an outcome.
     pub fn find_kept(
         &self,
         judged: impl FnOnce() -> Result<JudgedTree>,
@@ -140,8 +140,8 @@ impl<'m> Ledger<'m> {
         }
     }
 
-    /// Stores a pass for later processes, unless the cache is used only to remove passes. If the outcome is a
-    /// failure, removes an earlier pass.
+    /// Stores a pass for later processes, unless the cache is used only to remove passes. If the
+    /// outcome is a failure, removes an earlier pass.
     pub fn keep(&self, judged: &JudgedTree, outcome: &TreeOutcome) -> Result<()> {
         if self.only_forgets && outcome.results.is_lasting_pass() {
             return Ok(());
@@ -149,8 +149,8 @@ impl<'m> Ledger<'m> {
         self.cache.keep(judged, &outcome.results, &outcome.logs.directory())
     }
 
-    /// Forgets everything in memory, and removes the outcomes of the same trees from the cache. `judged`
-    /// returns a tree with its commit.
+    /// Forgets everything in memory, and removes the outcomes of the same trees from the cache.
+    /// `judged` returns a tree with its commit.
     pub fn forget_all(&self, judged: impl Fn(Oid) -> Result<JudgedTree>) -> Result<()> {
         let known: Vec<Oid> = self.memory.0.lock().outcomes.keys().map(|(_, tree)| *tree).collect();
         for tree in known {
@@ -170,17 +170,17 @@ impl<'m> Ledger<'m> {
         self.memory.0.lock().effort.add(more);
     }
 
-    /// Notes how long commands took with this share of the processor. Only times of judgings that ended at
-    /// the same command are compared: for a command that the base did not reach, there are no outputs that
-    /// could save time.
+    /// Notes how long commands took with this share of the processor. Only judgings that ended at
+    /// the same command are compared. If the base did not reach a command, there are no outputs
+    /// that could save time for it.
     pub fn note_cost(&self, share: ProcessorShare, is_warm: bool, results: &Results) {
         if let Some(last) = results.iter().rfind(|result| result.outcome != Outcome::Skipped) {
             self.note_seconds((share, last.stage), is_warm, results.time().as_secs_f64());
         }
     }
 
-    /// Notes the time of a judging, in seconds, by the share of the processor and the command at which the
-    /// judging ended.
+    /// Notes the time of a judging, in seconds, by the share of the processor and the command at
+    /// which the judging ended.
     pub fn note_seconds(&self, of: (ProcessorShare, Stage), is_warm: bool, seconds: f64) {
         self.memory.0.lock().costs.entry(of).or_default().note(is_warm, seconds);
     }

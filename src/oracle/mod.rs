@@ -1,4 +1,5 @@
-//! The oracle: the project's commands, the clean checkouts in which they run, and the cache of their results.
+//! The oracle: the project's commands, the clean checkouts in which they run, and the cache of
+//! their results.
 pub mod cache;
 pub mod ledger;
 pub mod obstacles;
@@ -18,7 +19,8 @@ use crate::model::outcome::Stage;
 use crate::model::shell;
 use crate::process;
 
-/// The commands that the user names with `--build`, `--lint` and `--test`. An empty command leaves its stage out.
+/// The commands that the user names with `--build`, `--lint` and `--test`. An empty command leaves
+/// its stage out.
 pub fn named_by_flags([build, lint, test]: [&Option<String>; 3]) -> Vec<OracleCommand> {
     let flags = [(Stage::Build, build), (Stage::Lint, lint), (Stage::Test, test)];
     let commands = flags.into_iter().filter_map(|(stage, text)| {
@@ -42,8 +44,8 @@ fn named_by_config(config: &Config) -> Vec<OracleCommand> {
     commands.collect()
 }
 
-/// True if a flag leaves the stage out. Also true if the configuration leaves it out, and no flag names a
-/// command for it.
+/// True if a flag leaves the stage out. Also true if the configuration leaves it out, and no flag
+/// names a command for it.
 fn is_off(stage: Stage, flags: &[OracleCommand], configured: &[OracleCommand]) -> bool {
     let set = flags.iter().chain(configured).find(|c| c.stage == stage);
     set.is_some_and(|c| c.command.is_empty())
@@ -54,8 +56,8 @@ fn is_off(stage: Stage, flags: &[OracleCommand], configured: &[OracleCommand]) -
 pub struct ResolvedOracle {
     /// The commands to run, in order.
     pub commands: Vec<OracleCommand>,
-    /// True if the commands were detected from the base's files, because neither flags nor the configuration
-    /// name any.
+    /// True if the commands were detected from the base's files, because neither flags nor the
+    /// configuration name any.
     pub is_detected: bool,
     /// Detected commands that do not run, because flags or the configuration name other commands.
     pub left_out: Vec<OracleCommand>,
@@ -64,8 +66,8 @@ pub struct ResolvedOracle {
 }
 
 impl ResolvedOracle {
-    /// Fails if a program of the commands is not installed. The error then hints at the next detected test
-    /// command whose program is installed.
+    /// Fails if a program of the commands is not installed. The error then hints at the next
+    /// detected test command whose program is installed.
     pub fn require_programs(&self) -> Result<()> {
         let Err(error) = require_programs(&self.commands, keys::ORACLE_SETUP.name) else {
             return Ok(());
@@ -95,8 +97,8 @@ impl ResolvedOracle {
             .hint(setting(next)))
     }
 
-    /// True if a pass says nothing about the change, because the commands were detected and none of them is a
-    /// test.
+    /// True if a pass says nothing about the change, because the commands were detected and none of
+    /// them is a test.
     pub fn tests_nothing(&self) -> bool {
         self.is_detected
             && !self.commands.is_empty()
@@ -110,13 +112,16 @@ pub fn setting(command: &OracleCommand) -> String {
     format!("`git config frites.oracle.{} {line}`", command.stage)
 }
 
-/// The commands to run. These are the commands that flags name; if flags name none, the commands of the
-/// configuration; if the configuration names none, the commands that are detected from the base's files,
-/// unless `oracle.detect` is false. A stage with an empty command is left out. In all three cases,
-/// `oracle.setup`, or else `spawn.setup`, comes first.
+/// The commands to run. They come from the first of these sources that names any:
+/// * the flags;
+/// * the configuration;
+/// * detection from the base's files, unless `oracle.detect` is false.
 ///
-/// Only the base's files are used for detection, because an attempt must not choose the commands by which it
-/// is judged.
+/// A stage with an empty command is left out. If any commands are found, the command of
+/// `oracle.setup`, or else of `spawn.setup`, comes first and replaces a detected setup.
+///
+/// Only the base's files are used for detection, because an attempt must not choose the commands by
+/// which it is judged.
 pub fn resolve(
     repo: &Repo,
     config: &Config,
@@ -163,8 +168,8 @@ pub fn resolve(
     Ok(oracle)
 }
 
-/// The configured and detected commands that are not among the commands of `oracle`, each with the reason.
-/// `oracle` is what [`resolve`] returned.
+/// The configured and detected commands that are not among the commands of `oracle`, each with the
+/// reason. `oracle` is the result of [`resolve`].
 pub fn passed_over(
     repo: &Repo,
     config: &Config,
@@ -225,7 +230,8 @@ pub fn passed_over(
     Ok(all)
 }
 
-/// The configured setup command for judging: `oracle.setup`, or else `spawn.setup`, which sets up worktrees.
+/// The configured setup command for judging: `oracle.setup`, or else `spawn.setup`, which sets up
+/// worktrees.
 fn setup_of(config: &Config) -> Option<(CommandLine, String)> {
     config.command(keys::ORACLE_SETUP).or_else(|| config.command(keys::SPAWN_SETUP))
 }
@@ -235,11 +241,12 @@ fn to_run(named: &[OracleCommand]) -> Vec<OracleCommand> {
     named.iter().filter(|c| !c.command.is_empty()).cloned().collect()
 }
 
-/// Fails if a program that a command of the oracle needs is not installed, as far as its words show that: the command
-/// would fail on every tree, and no candidate would be the cause. `setup` is the key that sets another setup command.
+/// Fails if a program of an oracle command is not installed, as far as the command's words show its
+/// programs. Such a command would fail on every tree, and no candidate would be the cause. `setup`
+/// is the key that sets another setup command.
 ///
-/// A program that is a path in the checkout is not checked, because the setup, a build or an attempt can make
-/// the file.
+/// A program that is a path in the checkout is not checked, because the setup, a build or an
+/// attempt can make the file.
 pub fn require_programs(oracle: &[OracleCommand], setup: &str) -> Result<()> {
     match missing_programs(oracle).first() {
         Some((command, program)) => Err(missing(command, program, setup)),
@@ -256,7 +263,7 @@ pub fn missing_programs(oracle: &[OracleCommand]) -> Vec<(&OracleCommand, String
     of_each.collect()
 }
 
-/// True if a program is not installed. One that is a path in the checkout is not looked for.
+/// True if a program is not installed. A program that is a path in the checkout is not looked for.
 fn is_missing(program: &str) -> bool {
     let is_relative = program.contains('/') && !program.starts_with('/');
     !is_relative && !process::on_path(program.as_ref())
@@ -274,11 +281,11 @@ fn missing(command: &OracleCommand, program: &str, setup: &str) -> Error {
     let other = match command.stage {
         Stage::Setup => format!(", or set `{setup}` to another command"),
         Stage::Test => ", or name another command with `--test CMD`".to_owned(),
-        // The error does not propose to leave out the build, because the test usually needs the build's
-        // outputs.
+        // The error does not propose to leave out the build, because the test usually needs the
+        // build's outputs.
         Stage::Build => String::new(),
-        // The error does not propose to name another lint command: with `--lint CMD`, no detected command
-        // would run, so there would be no test.
+        // The error does not propose to name another lint command: with `--lint CMD`, no detected
+        // command would run, so there would be no test.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };
     let why = if program.contains('/') { "is not a program" } else { "is not on PATH" };

@@ -1,5 +1,5 @@
-//! Finds out from a failed command's log whether the confinement kept the command from reading, writing or
-//! renaming something.
+//! Finds out from a failed command's log whether the confinement kept the command from reading,
+//! writing or renaming something.
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::model::plain;
 use crate::oracle::test_reports::LONGEST_LINE;
 use crate::process::world_spec::Confinement;
 
-/// The words for EXDEV, with which an overlay refuses to rename a directory: the C library's text without its
-/// first letter, and the name of the error.
+/// The words for EXDEV, with which an overlay refuses to rename a directory: the C library's text
+/// without its first letter, and the name of the error.
 const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 
-/// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails with this
-/// error.
+/// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails
+/// with this error.
 const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
 
 /// The words for EACCES, in lower case. A write that Landlock refuses fails with this error.
@@ -35,16 +35,16 @@ const MOST_PATHS: usize = 100;
 /// Directories of the kernel. The configuration cannot make them writable.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// The directory below the kernel's directories that has files of users. The configuration can make it
-/// writable.
+/// The directory below the kernel's directories that has files of users. The configuration can make
+/// it writable.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The calls that make files in shared memory, and Python's name for one of them. Error messages contain
-/// these names instead of the file's path.
+/// The calls that make files in shared memory, and Python's name for one of them. Error messages
+/// contain these names instead of the file's path.
 const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 
-/// The obstacle that the log of a failed command mentions. This is only a guess, because code under test can
-/// print the same words.
+/// The obstacle that the log of a failed command mentions. This is only a guess, because code under
+/// test can print the same words.
 pub(super) fn in_log(log: &Path, outcome: &Outcome, confinement: &Confinement) -> Option<Obstacle> {
     let text = regular::read(log).unwrap_or_default();
     let mut text = String::from_utf8_lossy(&text).into_owned();
@@ -71,13 +71,14 @@ fn hidden_file(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     paths.find(|path| path.exists() && confinement.hides(&nearest_real(path)))
 }
 
-/// The lines of a log that tools may have written. In a longer line, a quotation mark could be looked for from each
-/// of many paths on.
+/// The lines of a log, except very long ones. In a very long line, each of many paths could start a
+/// search for a quotation mark, which would take too long.
 fn lines_of(log: &str) -> impl Iterator<Item = &str> {
     log.lines().filter(|line| line.len() <= LONGEST_LINE)
 }
 
-/// True if a log mentions a refused rename. An overlay refuses to rename a directory of its lower layers.
+/// True if a log mentions a refused rename. An overlay refuses to rename a directory of its lower
+/// layers.
 pub fn speaks_of_a_rename(log: &Path) -> bool {
     let text = regular::read(log).unwrap_or_default();
     tells_of_a_rename(&String::from_utf8_lossy(&text))
@@ -87,8 +88,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path that is named by a message about a refused write and that the confinement does not let the
-/// command write to.
+/// The first path that is named by a message about a refused write and that the confinement does
+/// not let the command write to.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,
@@ -120,9 +121,9 @@ fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     None
 }
 
-/// The path with links resolved, if the user can write to it but the commands cannot. If the path does not
-/// exist, its directory is checked. `None` if the user cannot write there either, because then the
-/// confinement is not the cause.
+/// The path with links resolved, if the user can write to it but the commands cannot. If the path
+/// does not exist, its directory is checked. `None` if the user cannot write there either, because
+/// then the confinement is not the cause.
 fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     let real = nearest_real(path);
     let there = if path.exists() { &real } else { real.parent()? };
@@ -135,8 +136,8 @@ fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
     is_withheld.then_some(real)
 }
 
-/// The absolute paths in a line. If a quotation mark stands before a path, the path ends at the matching
-/// mark; otherwise at a character that usually ends a path.
+/// The absolute paths in a line. If a quotation mark stands before a path, the path ends at the
+/// matching mark; otherwise at a character that usually ends a path.
 fn absolute_paths(line: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -224,8 +225,8 @@ mod tests {
             (cargo, &sealed, Some(&closed.join("x"))),
             (denied(&new), &landlock, Some(&new)),
             (python.to_owned(), &landlock, shared.as_ref()),
-            // In a sealed world, EACCES comes from file permissions, which would refuse the write outside as
-            // well.
+            // In a sealed world, EACCES comes from file permissions, which would refuse the write
+            // outside as well.
             (denied(&new), &sealed, None),
             (read_only(&new), &landlock, None),
             (read_only(&root.join("open/new")), &sealed, None),

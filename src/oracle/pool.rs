@@ -1,10 +1,11 @@
-//! Makes judge checkouts in plain directories. Each of them has the tracked files of exactly one tree and the
-//! seeds, and is outside of every other checkout of the repository.
+//! Makes judge checkouts in plain directories. Each of them has the tracked files of exactly one
+//! tree and the seeds, and is outside of every other checkout of the repository.
 //!
-//! Judge checkouts are outside of the user's checkout, because build tools search parent directories:
-//! `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's checkout must not affect
-//! the results. Each tree gets a new checkout in a parent directory of its own with a random name, so that
-//! code under test can neither guess the path of another checkout nor leave files for the next one.
+//! Judge checkouts are outside of the user's checkout, because build tools search parent
+//! directories: `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's
+//! checkout must not affect the results. Each tree gets a new checkout in a parent directory of its
+//! own with a random name, so that code under test can neither guess the path of another checkout
+//! nor leave files for the next one.
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
@@ -31,21 +32,22 @@ use crate::model::path::TreePath;
 use crate::store::Store;
 use crate::world::user_directories::variable;
 
-/// The prefix of the names of our worktrees' administrative entries. The prefix distinguishes an entry that a
-/// killed process left from an entry of the user.
+/// The prefix of the names of our worktrees' administrative entries. The prefix distinguishes an
+/// entry that a killed process left from an entry of the user.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// The name of a checkout in its room. A room is a directory that is made for one checkout.
 const CHECKOUT: &str = "frites-judge-tree";
 
-/// The prefix of a room's name. A room of an older version may contain several checkouts; it is removed in
-/// the same way.
+/// The prefix of a room's name. A room of an older version may contain several checkouts; it is
+/// removed in the same way.
 pub const ROOM_PREFIX: &str = "room-";
 
 /// The name of the directory of cached outcomes, next to the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
-/// The name of the directory that has the rooms of sealed worlds, in a repository's directory in the cache.
+/// The name of the directory that has the rooms of sealed worlds, in a repository's directory in
+/// the cache.
 pub const WORLDS: &str = "worlds";
 
 /// The name of the directory of the bases' layers, next to the rooms.
@@ -63,8 +65,9 @@ pub struct Checkouts<'a> {
     seeds: Seeds,
 }
 
-/// A room: the parent directory of one checkout. It contains only the checkout and a lock file. When this is
-/// dropped, the room is deleted in the background. git-frites waits for the deletion only before it exits.
+/// A room: the parent directory of one checkout. It contains only the checkout and a lock file.
+/// When this is dropped, the room is deleted in the background. git-frites waits for the deletion
+/// only before it exits.
 #[derive(Debug)]
 pub struct CheckoutRoom {
     /// The room's directory.
@@ -76,8 +79,8 @@ pub struct CheckoutRoom {
     removals: Arc<Removals>,
 }
 
-/// A worktree in a room of its own. When this is dropped, the room is removed with all files that commands
-/// left there.
+/// A worktree in a room of its own. When this is dropped, the room is removed with all files that
+/// commands left there.
 pub struct RoomedWorktree {
     /// The worktree.
     pub worktree: Worktree,
@@ -90,8 +93,8 @@ pub struct PlainCheckout {
     index: CompleteIndex,
     /// The device and inode of the directory, by which git-frites detects that it was replaced.
     identity: (u64, u64),
-    /// The reason why the checkout is incomplete, e.g. that the user's checkout does not have the commit of a
-    /// submodule; `None` if it is complete.
+    /// The reason why the checkout is incomplete, e.g. that the user's checkout does not have the
+    /// commit of a submodule; `None` if it is complete.
     pub problem: Option<String>,
 }
 
@@ -119,20 +122,22 @@ impl<'a> Checkouts<'a> {
         let path = room.dir.join(CHECKOUT);
         let registered = registration::register_detached(repo, &path, commit);
         let worktree = registered.inspect_err(|_| {
-            // A killed git may have left an incomplete entry, about which every `git fsck` would complain.
+            // A killed git may have left an incomplete entry, about which every `git fsck` would
+            // complain.
             let _ = remove_entries(repo, &room.dir);
         })?;
-        // git copies the patterns of the user's sparse checkout. Delete them, so that all tracked files are
-        // checked out.
+        // git copies the patterns of the user's sparse checkout. Delete them, so that all tracked
+        // files are checked out.
         fs::remove_file(worktree.admin.join("info/sparse-checkout"))
             .if_exists()
             .could_not("prepare", &worktree.admin)?;
         Ok(RoomedWorktree { worktree, room })
     }
 
-    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and those
-    /// seeds whose paths the commit does not have. Every tracked file gets the current time, because build
-    /// tools decide by file times which outputs are out of date. Seeds keep their own, older times.
+    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
+    /// those seeds whose paths the commit does not have. Every tracked file gets the current time,
+    /// because build tools decide by file times which outputs are out of date. Seeds keep their
+    /// own, older times.
     pub fn acquire(&self, commit: &Oid) -> Result<PlainCheckout> {
         let repo = self.store.repo();
         let place = self.register(commit)?;
@@ -155,8 +160,8 @@ impl PlainCheckout {
         &self.place.worktree.path
     }
 
-    /// The tracked files that commands have changed, sorted. If the directory was replaced, returns all
-    /// tracked files.
+    /// The tracked files that commands have changed, sorted. If the directory was replaced, returns
+    /// all tracked files.
     pub fn changed(&self) -> Result<Vec<TreePath>> {
         match identity(self.path()) {
             Ok(now) if now == self.identity => {
@@ -169,8 +174,8 @@ impl PlainCheckout {
 
 impl Drop for RoomedWorktree {
     fn drop(&mut self) {
-        // If this fails, e.g. because the administrative entry cannot be moved, the next git-frites command
-        // removes the room.
+        // If this fails, e.g. because the administrative entry cannot be moved, the next git-frites
+        // command removes the room.
         let set_aside = self.worktree.set_aside(&self.room.dir).or_else(|_| {
             // Something else is at the worktree's path now. It is removed together with the room.
             self.worktree.path = self.room.dir.join("lost");
@@ -191,8 +196,8 @@ fn identity(directory: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl CheckoutRoom {
-    /// Makes a room with a random name that only this user can read. The caller holds the repository's lock,
-    /// so that no other process removes the room before it is locked.
+    /// Makes a room with a random name that only this user can read. The caller holds the
+    /// repository's lock, so that no other process removes the room before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
         let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(parent);
         let dir = made.could_not("use", parent)?.keep();
@@ -215,12 +220,12 @@ impl Drop for CheckoutRoom {
         let trash = self.trash.take();
         self.removals.start(move || {
             let is_watched = trash.is_some();
-            // The checkout is deleted first. If a part of it cannot be deleted, that part is under the
-            // checkout's name in the trash, which is not taken for a foreign file.
+            // The checkout is deleted first. If a part of it cannot be deleted, that part stays in
+            // the trash. It has the checkout's name there, so it is not taken for a foreign file.
             let _ = trash.map(Bin::delete);
             if is_watched && has_foreign_files(&dir) {
-                // The room stays, because the watch over the judged commands has to find and remove the
-                // foreign files. The next git-frites command removes the room.
+                // The room stays, because the watch over the judged commands has to find and remove
+                // the foreign files. The next git-frites command removes the room.
                 let _ = fs::remove_file(dir.join(ROOM_LOCK));
             } else {
                 // This does not follow links. If it fails, the next git-frites command removes the
@@ -232,8 +237,9 @@ impl Drop for CheckoutRoom {
     }
 }
 
-/// True if git-frites makes files or directories with this name in a room. Also true for a file in place of a
-/// checkout: a command may replace its own checkout, because this does not influence other checkouts.
+/// True if git-frites makes files or directories with this name in a room. Also true for a file in
+/// place of a checkout: a command may replace its own checkout, because this does not influence
+/// other checkouts.
 pub fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
     begins(CHECKOUT_PREFIX) || if is_dir { begins(trash::PREFIX) } else { name == ROOM_LOCK }
@@ -254,8 +260,9 @@ pub fn is_pool_checkout(path: &Path) -> bool {
     begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), ROOM_PREFIX.as_bytes())
 }
 
-/// Removes the rooms of killed processes, and the administrative entries of their checkouts. Returns a
-/// message for each room that cannot be removed, e.g. because commands left files of another user there.
+/// Removes the rooms of killed processes, and the administrative entries of their checkouts.
+/// Returns a message for each room that cannot be removed, e.g. because commands left files of
+/// another user there.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
     // Usually there are no rooms. Then `home`, which is slower, need not be called.
     if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
@@ -274,8 +281,9 @@ fn sweep_room(repo: &Repo, dir: &Path) -> Result<()> {
     tree::delete_tree(dir).could_not("delete", dir)
 }
 
-/// Removes the administrative entries of checkouts in a room, and incomplete entries of judge checkouts in
-/// any room. The caller holds the repository's lock, so that no process is making an entry at this moment.
+/// Removes the administrative entries of checkouts in a room, and incomplete entries of judge
+/// checkouts in any room. The caller holds the repository's lock, so that no process is making an
+/// entry at this moment.
 fn remove_entries(repo: &Repo, dir: &Path) -> Result<()> {
     for admin in worktree::entries(repo)? {
         let is_removed = match worktree::points_to(&admin) {
@@ -312,8 +320,8 @@ pub fn home_of_all(repo: &Repo) -> Result<PathBuf> {
     Ok(own.parent().map_or_else(|| own.clone(), Path::to_owned))
 }
 
-/// The file in a repository's cache directory that names the repository. It is in the directory of layers,
-/// where judged commands cannot write.
+/// The file in a repository's cache directory that names the repository. It is in the directory of
+/// layers, where judged commands cannot write.
 const REPOSITORY: &str = "repository";
 
 /// Notes in the cache directory `home` to which repository it belongs.
@@ -335,8 +343,8 @@ pub fn remove_gone(home: &Path) {
         let Ok(repository) = fs::read(home.join(LAYERS).join(REPOSITORY)) else { continue };
         let repository = Path::new(OsStr::from_bytes(&repository));
         let metadata = repository.symlink_metadata();
-        // The repository's parent directory must exist: otherwise the repository may be on a disk that is not
-        // mounted at the moment.
+        // The repository's parent directory must exist: otherwise the repository may be on a disk
+        // that is not mounted at the moment.
         if metadata.is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
             && repository.ancestors().nth(2).is_some_and(Path::is_dir)
         {
@@ -346,9 +354,9 @@ pub fn remove_gone(home: &Path) {
     }
 }
 
-/// The directory for this repository's rooms and cached outcomes. It is in the user's cache directory, or, if
-/// the cache directory is inside a checkout of the repository (e.g. a home directory under version control),
-/// in the temporary directory.
+/// The directory for this repository's rooms and cached outcomes. It is in the user's cache
+/// directory, or, if the cache directory is inside a checkout of the repository (e.g. a home
+/// directory under version control), in the temporary directory.
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {
@@ -380,7 +388,8 @@ pub fn cache_dir() -> PathBuf {
     places().into_iter().next().unwrap_or_else(std::env::temp_dir)
 }
 
-/// The directory of all mirrors: bare repositories in which the runs of other repositories are judged.
+/// The directory of all mirrors: bare repositories in which the runs of other repositories are
+/// judged.
 pub fn mirrors() -> PathBuf {
     tree::nearest_real(&cache_dir()).join("git-frites-remotes")
 }
@@ -398,9 +407,9 @@ fn places() -> Vec<PathBuf> {
     own.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
-/// The submodules of a commit that are initialised in the user's checkout at `home`, and the submodules
-/// within them. Each has its path, and the commit that the judged tree records for it. An outer submodule
-/// comes before those within it.
+/// The submodules of a commit that are initialised in the user's checkout at `home`, and the
+/// submodules within them. Each has its path, and the commit that the judged tree records for it.
+/// An outer submodule comes before those within it.
 pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<(PathBuf, Oid)>> {
     let Some(home) = home else { return Ok(Vec::new()) };
     if repo.file(&repo.commit(commit)?.tree, ".gitmodules")?.is_none() {
@@ -423,8 +432,8 @@ pub fn submodules(repo: &Repo, home: Option<&Path>, commit: &Oid) -> Result<Vec<
     Ok(found)
 }
 
-/// The submodules of a commit of one repository. `within` is the path of this repository in the checkout at
-/// `home`. Empty if the repository does not have the commit.
+/// The submodules of a commit of one repository. `within` is the path of this repository in the
+/// checkout at `home`. Empty if the repository does not have the commit.
 fn submodules_of(
     git: &Git,
     commit: &Oid,

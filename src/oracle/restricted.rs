@@ -1,5 +1,5 @@
-//! The paths that commands can write to under Landlock: the checkout, temporary directories, and the paths
-//! that the configuration opens.
+//! The paths that commands can write to under Landlock: the checkout, temporary directories, and
+//! the paths that the configuration opens.
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -15,19 +15,20 @@ use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
-/// The names of our directories in the system's temporary directory begin with this. These directories are
-/// not in the cache directory, because tests often make Unix sockets in them, and the path of a socket must
-/// be short.
+/// The names of our directories in the system's temporary directory begin with this. These
+/// directories are not in the cache directory, because tests often make Unix sockets in them, and
+/// the path of a socket must be short.
 const PREFIX: &str = "git-frites-";
 
 /// The name of the lock file in one of our directories.
 const LOCK: &str = "lock";
 
-/// The variable with options for every Java program. If it is set, Java prints a line about it on its
-/// standard error.
+/// The variable with options for every Java program. If it is set, Java prints a line about it on
+/// its standard error.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// A directory that is younger than this is never deleted, because its process may not have locked it yet.
+/// A directory that is younger than this is never deleted, because its process may not have locked
+/// it yet.
 const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 
 /// The restrictions of the commands of one judging.
@@ -84,8 +85,8 @@ impl Restrictions {
 }
 
 impl PrivateDirectories {
-    /// Makes a private directory with a place for temporary files. Only this user can read it. Also removes
-    /// the private directories that killed processes left.
+    /// Makes a private directory with a place for temporary files. Only this user can read it. Also
+    /// removes the private directories that killed processes left.
     pub fn make() -> Result<PrivateDirectories> {
         let place = tree::nearest_real(&std::env::temp_dir());
         sweep(&place);
@@ -102,8 +103,8 @@ impl PrivateDirectories {
         self.dir.join("tmp")
     }
 
-    /// The environment variable that makes Java use these directories, because Java ignores TMPDIR and HOME.
-    /// `None` if a path contains a blank, because a blank would end the option.
+    /// The environment variable that makes Java use these directories, because Java ignores TMPDIR
+    /// and HOME. `None` if a path contains a blank, because a blank would end the option.
     fn java_options(&self) -> Option<(String, OsString)> {
         let home = self.variables.iter().find(|(name, _)| name == "HOME");
         let home = home.map(|(_, home)| home.clone());

@@ -65,7 +65,8 @@ pub struct ExecContext<'a> {
     pub settings: &'a CommandSettings,
     /// The time limit of each try.
     pub timeout: Duration,
-    /// The directory for the logs: `STAGE.log` of the last try, and `STAGE.try-N.log` of each earlier try.
+    /// The directory for the logs: `STAGE.log` of the last try, and `STAGE.try-N.log` of each
+    /// earlier try.
     pub logs: &'a Path,
     /// The variables that the commands see.
     pub policy: &'a Policy,
@@ -80,11 +81,13 @@ pub struct ExecContext<'a> {
 /// A result keeps at most this many characters of a line of output.
 const LONGEST_ERROR: usize = 200;
 
-/// At most this many lines at the end of a log are searched for one that is about the command itself.
+/// At most this many lines at the end of a log are searched for one that is about the command
+/// itself.
 const SEARCHED_LINES: usize = 20;
 
-/// Runs the oracle's commands in order, up to the first one that does not pass. The rest are skipped. Returns
-/// `None` if the commands were cancelled because their results do not matter any more.
+/// Runs the oracle's commands in order, up to the first one that does not pass. The rest are
+/// skipped. Returns `None` if the commands were cancelled because their results do not matter any
+/// more.
 ///
 /// Fails if git-frites is interrupted, because a partial result is neither a pass nor a failure.
 pub fn run(oracle: &[OracleCommand], context: &ExecContext<'_>) -> Result<Option<Results>> {
@@ -186,7 +189,8 @@ fn run_once(
 ) -> Result<Option<StageResult>> {
     let before = reports.map(TestReports::files).unwrap_or_default();
     let end = match process::run_until(job, context.cancel) {
-        // An earlier command has removed the checkout. This is a failure of the tree, not of git-frites.
+        // An earlier command has removed the checkout. This is a failure of the tree, not of
+        // git-frites.
         Err(e) if !job.dir.is_dir() && e.cause != Cause::EndUnknown => {
             End::not_started(e.message.trim_start_matches("could not start: ").to_owned())
         }
@@ -224,8 +228,8 @@ fn run_once(
     Ok(Some(StageResult { leaky: end.leaky, obstacle, tests: ended.report, ..result }))
 }
 
-/// The target that make did not make because a file or directory has its name (`test`), if make's message about
-/// this is the whole output of a command.
+/// The target that make did not make because a file or directory has the target's name (`test`).
+/// `None` unless make's message about this is the whole output of a command.
 fn target_that_make_left(log: &Path) -> Option<String> {
     let lines = last_lines(log, 2);
     let [line] = lines.as_slice() else { return None };
@@ -235,13 +239,13 @@ fn target_that_make_left(log: &Path) -> Option<String> {
     program.trim_start_matches('g').starts_with("make").then(|| target.to_owned())
 }
 
-/// The outcome that counts for a command that ended in this way, met this obstacle, and reported this many
-/// failed tests.
+/// The outcome that counts for a command that ended in this way, met this obstacle, and reported
+/// this many failed tests.
 fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome {
     match (end, obstacle) {
         (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
-        // The command may have failed only because a write was refused. If it could not start, that cannot be
-        // the reason.
+        // The command may have failed only because a write was refused. If it could not start, that
+        // cannot be the reason.
         (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
             if !failed.could_not_start() =>
         {
@@ -268,16 +272,16 @@ pub fn interrupted() -> Error {
     Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
 }
 
-/// The line of a failed command's output that most likely names the cause: the first line that looks like an
-/// error, or else the last line that says more than that something else has failed.
+/// The line of a failed command's output that most likely names the cause: the first line that
+/// looks like an error, or else the last line that says more than that something else has failed.
 fn line_of_failure(log: &Path) -> Option<String> {
     first_line(log, looks_like_error).or_else(|| {
         last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))
     })
 }
 
-/// Adds to an error whether git-frites could not run the command, or does not know how it ended. In the
-/// second case, also adds a hint.
+/// Adds to an error whether git-frites could not run the command, or does not know how it ended. In
+/// the second case, also adds a hint.
 fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
     if error.cause != Cause::EndUnknown {
         return error.context(format!("could not run the {stage} command"));
@@ -291,8 +295,8 @@ fn with_advice(error: Error, stage: Stage, log: &Path) -> Error {
         ))
 }
 
-/// The results for a tree that cannot be checked out completely: the first command could not start, and the
-/// rest were skipped.
+/// The results for a tree that cannot be checked out completely: the first command could not start,
+/// and the rest were skipped.
 pub fn not_started(oracle: &[OracleCommand], reason: &str) -> Results {
     let skipped = oracle.iter().map(|c| StageResult::new(c.stage, 0.0, Outcome::Skipped));
     let mut results = Results(skipped.collect());

@@ -152,8 +152,8 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Remarks on the verdict: the numbers of commands that were run and saved, the usage of the agents, and the
-/// doubts.
+/// Remarks on the verdict: the numbers of commands that were run and saved, the usage of the
+/// agents, and the doubts.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     remarks_with_usage(verdict, total_usage(used))
@@ -165,8 +165,8 @@ pub fn remarks_with_usage(verdict: &Verdict, usage: Option<String>) -> Vec<Strin
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
 }
 
-/// The line about the candidates that were stopped because enough had passed, and about their usage; `None`
-/// if there are none.
+/// The line about the candidates that were stopped because enough had passed, and about their
+/// usage; `None` if there are none.
 fn stopped(verdict: &Verdict) -> Option<String> {
     let stopped = || verdict.candidates.iter().filter(|entry| entry.stopped);
     let names: Vec<&str> = stopped().map(|entry| entry.candidate.as_str()).collect();
@@ -200,7 +200,6 @@ const NAME: usize = 24;
 pub struct ComparisonTable {
     /// The headings of the columns with figures.
     pub headings: Vec<&'static str>,
-    /// The rows.
     pub rows: Vec<ComparisonRow>,
 }
 
@@ -222,8 +221,8 @@ pub struct ComparisonRow {
     pub remarks_tone: Tone,
 }
 
-/// The sign that a candidate has in tables: `*` for the recommended candidate, `~` for the closest one if
-/// none passed; empty for others.
+/// The sign that a candidate has in tables: `*` for the recommended candidate, `~` for the closest
+/// one if none passed; empty for others.
 pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     match verdict.decision.decision {
         _ if verdict.decision.recommended.as_ref() != Some(name) => "",
@@ -235,8 +234,8 @@ pub fn mark(verdict: &Verdict, name: &Name) -> &'static str {
     }
 }
 
-/// The comparison of a verdict: the base if it was judged, then the candidates in the order of the ranking.
-/// Candidates without a rank come last, in spawn order.
+/// The comparison of a verdict: the base if it was judged, then the candidates in the order of the
+/// ranking. Candidates without a rank come last, in spawn order.
 pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
     let base = verdict.baseline.as_ref();
     let rules = Rules::of(&verdict.terms).settled(&verdict.candidates);
@@ -261,7 +260,7 @@ pub fn of_verdict(verdict: &Verdict) -> ComparisonTable {
 fn base_row(base: &Baseline, figures: &[Figure]) -> ComparisonRow {
     let mut remarks = remarks_on(&base.results);
     remarks.extend(test_words::of_base(base));
-    // Of the figures, the base has only the first one, the time.
+    // The base has only the first figure, the time.
     let mut texts = vec!["-".to_owned(); figures.len()];
     texts[0] = time(&base.results);
     ComparisonRow {
@@ -294,8 +293,8 @@ fn row(entry: &Entry, base: Option<&Baseline>, figures: &[Figure]) -> Comparison
 /// A column with figures: its heading, and the function that returns a candidate's text.
 type Figure = (&'static str, fn(&Entry) -> String);
 
-/// The columns with figures. `agree` is only among them if the ranking uses it; `cross`, `tokens` and `cost`
-/// only if some candidate has a value.
+/// The columns with figures. `agree` is among them only if the ranking uses it. `cross`, `tokens`
+/// and `cost` are among them only if some candidate has a value.
 fn figures<'a>(rank: Rank, entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<Figure> {
     let mut all: Vec<Figure> = vec![
         ("time", |e| time(&e.results)),
@@ -322,8 +321,8 @@ fn cross_of(entry: &Entry) -> Option<f64> {
     entry.cross.as_ref().and_then(|cross| cross.score)
 }
 
-/// Whether the columns of tokens and of cost are shown: true if at least one agent has reported such a
-/// number.
+/// Whether the columns of tokens and of cost are shown: true if at least one agent has reported
+/// such a number.
 pub fn usage_columns<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> (bool, bool) {
     sums.fold((false, false), |(tokens, cost), sum| {
         (tokens || sum.has_tokens(), cost || sum.known.cost.is_some())
@@ -336,8 +335,9 @@ pub fn total_usage<'a>(sums: impl Iterator<Item = &'a UsageSum>) -> Option<Strin
     Some(format!("the agents used {}", all.in_words()?))
 }
 
-/// The comparison as text. The recommended candidate has a sign, and is green if it is verified. The remarks
-/// on a candidate are at the end of its row if they fit there, and otherwise below the row.
+/// The comparison as text. The recommended candidate has a sign, and is green if it is verified.
+/// The remarks on a candidate are at the end of its row if they fit there, and otherwise below the
+/// row.
 fn grid(styles: Styles, run: &Name, table: &ComparisonTable) -> String {
     let mut headings = vec!["", "candidate", "outcome"];
     headings.extend(&table.headings);
@@ -408,8 +408,8 @@ pub fn outcome(entry: &Entry) -> (String, Tone) {
     }
 }
 
-/// The outcome of a candidate and its tone; `None` if its attempt did not end well, or if the verdict has no
-/// outcome for this iteration.
+/// The outcome of a candidate and its tone; `None` if its attempt did not end well, or if the
+/// verdict has no outcome for this iteration.
 pub fn judged(
     candidate: &Candidate,
     iteration: Option<u32>,
@@ -498,8 +498,8 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
 /// Remarks on the results of the commands.
 fn remarks_on(results: &[StageResult]) -> Vec<String> {
     let any = |is: fn(&StageResult) -> bool| results.iter().any(is);
-    // A report without tests is suspicious: the code under test may have ended the test process before any
-    // test ran.
+    // A report without tests is suspicious: the code under test may have ended the test process
+    // before any test ran.
     let silent =
         |r: &StageResult| r.outcome.passed() && r.tests.as_ref().is_some_and(|t| t.total == 0);
     let more = [

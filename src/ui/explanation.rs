@@ -1,5 +1,5 @@
-//! The explanation of a verdict in paragraphs: the decision and the reason for it, the commands, what is
-//! known about each candidate, and what other rankings would recommend.
+//! The explanation of a verdict in paragraphs: the decision and the reason for it, the commands,
+//! what is known about each candidate, and what other rankings would recommend.
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::count::count;
 use crate::model::cross_score;
@@ -14,8 +14,8 @@ use crate::model::test_report::some_tests;
 use crate::model::verdict::{Entry, Verdict};
 use crate::ui::{comparison, effort_words};
 
-/// The paragraphs for a run: the decision and the first step of the ranking, the commands, the candidates,
-/// the further steps, and other rankings.
+/// The paragraphs for a run: the decision and the first step of the ranking, the commands, the
+/// candidates, the further steps, and other rankings.
 pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> {
     let rules = Rules::of(&verdict.terms);
     let mut steps = decision::steps(&verdict.candidates, rules);
@@ -30,7 +30,8 @@ pub fn of_verdict(verdict: &Verdict, commands: Vec<String>) -> Vec<Vec<String>> 
     all
 }
 
-/// The paragraphs for one candidate: the decision, and the reason why it ranks behind the recommended one.
+/// The paragraphs for one candidate: the decision, and the reason why it ranks behind the
+/// recommended one.
 pub fn of_candidate(verdict: &Verdict, name: &Name) -> Vec<Vec<String>> {
     let rules = Rules::of(&verdict.terms);
     let mut decisive = vec![comparison::sentence(verdict)];
@@ -103,7 +104,8 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// The line about a command that failed although no test fails in its report; `None` if there is none.
+/// The line about a command that failed although no test fails in its report; `None` if there is
+/// none.
 fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Option<String> {
     let stopped = results.stopped_at()?;
     let StageResult { stage, outcome, .. } = stopped;
@@ -115,8 +117,8 @@ fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Opti
     ))
 }
 
-/// The line that says whether the candidate was judged with or without the base's build outputs, or how the
-/// two results differ.
+/// The line that says whether the candidate was judged with or without the base's build outputs, or
+/// how the two results differ.
 fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     let name = &entry.candidate;
     let is_warm = |entry: &Entry| entry.results.iter().any(|result| result.warm);
@@ -132,8 +134,8 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     is_second.then(|| format!("{name} was judged without the base's build outputs"))
 }
 
-/// The line about the second judging of a candidate: its outcome, and the files that were put back or taken
-/// out for it.
+/// The line about the second judging of a candidate: its outcome, and the files that were put back
+/// or taken out for it.
 fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     let name = &entry.candidate;
     if second.is_not_compared() {
@@ -160,7 +162,8 @@ fn judged_twice(entry: &Entry, second: &BaseTestsResult) -> String {
     format!("{name} with the base's tests and commands: {end}; {}", changes.join("; "))
 }
 
-/// The lines about which candidates other rankings would recommend; empty unless several candidates passed.
+/// The lines about which candidates other rankings would recommend; empty unless several candidates
+/// passed.
 fn other_rules(verdict: &Verdict) -> Vec<String> {
     let Verdict { decision, terms, baseline, candidates, .. } = verdict;
     if decision.passed.len() < 2 {

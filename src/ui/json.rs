@@ -22,8 +22,8 @@ pub fn extend(object: &mut Value, more: Value) {
     }
 }
 
-/// A record as a part of a document, without the fields that have no value. No key of the record may be data,
-/// such as the name of a candidate.
+/// A record as a part of a document, without the fields that have no value. All keys are converted,
+/// so no key of the record may be data, such as the name of a candidate.
 pub fn record(record: &impl Serialize) -> Value {
     with_underscores(serde_json::to_value(record).unwrap_or_default())
 }
@@ -50,8 +50,8 @@ fn with_underscores(value: Value) -> Value {
     }
 }
 
-/// Adds a path as the field `key`. If the path is not UTF-8, `key` is an approximation, and the exact bytes
-/// are added as `key_hex`.
+/// Adds a path as the field `key`. If the path is not UTF-8, the field has an approximation, and
+/// `key_hex` has the exact bytes.
 pub fn put_path(object: &mut Value, key: &str, path: &[u8]) {
     object[key] = json!(String::from_utf8_lossy(path));
     if std::str::from_utf8(path).is_err() {

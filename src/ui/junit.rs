@@ -1,5 +1,6 @@
-//! A verdict as a JUnit file, which every CI can show. There is one suite for the verdict and one for each
-//! candidate. The cases of a candidate's suite are the oracle's commands and the tests that failed.
+//! A verdict as a JUnit file, which every CI can show. There is one suite for the verdict and one
+//! for each candidate. The cases of a candidate's suite are the oracle's commands and the tests
+//! that failed.
 use std::io;
 
 use quick_xml::events::BytesText;

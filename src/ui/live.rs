@@ -15,7 +15,6 @@ const ABOVE: usize = 2;
 /// The changing rows, and the line below them.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The rows of the candidates.
     pub rows: Vec<Row>,
     /// The line below the rows: the number of finished candidates, and the times.
     pub summary: String,
@@ -41,7 +40,8 @@ pub fn texts(rows: &[Row], styles: Styles) -> Vec<String> {
     grid.render().lines().map(str::to_owned).collect()
 }
 
-/// The numbers of lines that a row's candidate has added and deleted, e.g. `+12 −3`; empty if there are none.
+/// The numbers of lines that a row's candidate has added and deleted, e.g. `+12 −3`; empty if there
+/// are none.
 fn size(row: &Row) -> String {
     match row.size {
         None | Some((0, 0)) => String::new(),
@@ -76,16 +76,16 @@ pub struct Live {
 }
 
 impl Live {
-    /// Makes changing rows on standard error; `None` unless standard error is a terminal that can move its
-    /// cursor.
+    /// Makes changing rows on standard error; `None` unless standard error is a terminal that can
+    /// move its cursor.
     pub fn on_terminal(styles: Styles) -> Option<Live> {
         let able = io::stderr().is_terminal() && moves_cursor();
         let screen = Screen::on(Term::buffered_stderr());
         able.then_some(Live { styles, screen, lines: Vec::new() })
     }
 
-    /// Replaces the rows by the rows of `view`, as many as fit on the terminal. If `stopping` is given, it is
-    /// shown in place of the summary.
+    /// Replaces the rows by the rows of `view`, as many as fit on the terminal. If `stopping` is
+    /// given, it is shown in place of the summary.
     pub fn show(&mut self, view: &View, stopping: Option<&str>) {
         let rows = usize::from(Term::stderr().size().0);
         let room = rows.saturating_sub(ABOVE + 2).max(2);

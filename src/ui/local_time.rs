@@ -13,8 +13,8 @@ static ZONE: LazyLock<Option<TimeZone>> = LazyLock::new(|| {
     TimeZone::tzif("Local", &fs::read("/etc/localtime").ok()?).ok()
 });
 
-/// The time zone of this machine, as `/etc/localtime` has it. `None` if the zone has to be searched by its
-/// name, which is slow, because the search walks through all zones of the system.
+/// The time zone of this machine, from `/etc/localtime`. `None` if its name has to be searched
+/// among all zones of the system, which is slow.
 pub fn zone() -> Option<&'static TimeZone> {
     ZONE.as_ref()
 }

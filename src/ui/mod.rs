@@ -1,4 +1,5 @@
-//! The only module that prints. It writes the answer of a command to stdout, and everything else to stderr.
+//! The only module that prints. It writes the answer of a command to stdout, and everything else to
+//! stderr.
 pub mod comparison;
 mod effort_words;
 pub mod explanation;
@@ -79,9 +80,9 @@ impl Ui {
         self.quiet
     }
 
-    /// Begins to show changing rows at the end of standard error. Everything else is then printed above them.
-    /// Returns false if no rows are shown: with `-q`, or if standard error is not a terminal that can move
-    /// its cursor.
+    /// Begins to show changing rows at the end of standard error. Everything else is then printed
+    /// above them. Returns false if no rows are shown: with `-q`, or if standard error is not a
+    /// terminal that can move its cursor.
     pub fn begin_live(&self) -> bool {
         let live = if self.quiet { None } else { Live::on_terminal(self.err) };
         let begun = live.is_some();
@@ -89,16 +90,16 @@ impl Ui {
         begun
     }
 
-    /// Replaces the changing rows, if there are any. `requests` is how often git-frites was asked to end; if
-    /// it is not 0, the last row says so.
+    /// Replaces the changing rows, if there are any. `requests` is how often git-frites was asked
+    /// to end; if it is not 0, the last row says so.
     pub fn show_live(&self, view: &View, requests: usize) {
         if let Some(live) = &mut *self.live.lock() {
             live.show(view, stopping(requests));
         }
     }
 
-    /// Tells the user, if there is a terminal, that git-frites was asked to end `requests` times. After the
-    /// last possible request, removes the rows.
+    /// Tells the user, if there is a terminal, that git-frites was asked to end `requests` times.
+    /// After the last possible request, removes the rows.
     pub fn tell_stopping(&self, requests: usize) {
         let words = if self.quiet { None } else { stopping(requests) };
         match (&mut *self.live.lock(), words) {
@@ -120,8 +121,8 @@ impl Ui {
         *self.live.lock() = None;
     }
 
-    /// Prints `word` and a line to standard error, above the changing rows. Control characters are escaped,
-    /// so that it stays one line. If standard error is closed, does nothing.
+    /// Prints `word` and a line to standard error, above the changing rows. Control characters are
+    /// escaped, so that it stays one line. If standard error is closed, does nothing.
     fn say(&self, word: &str, line: &str) {
         self.log(format!("{word}{}\n", printable(line)).as_bytes());
     }
@@ -168,8 +169,9 @@ impl Ui {
         screen.draw(&lines, rows.unwrap_or(24), columns.unwrap_or(80));
     }
 
-    /// Writes the command's answer to standard output, byte for byte. If that fails, the command goes on with its
-    /// work, because a reader that went away, such as `head`, undoes no landing: see [`Ui::written`].
+    /// Writes the command's answer to standard output, byte for byte. If the write fails, the
+    /// command goes on with its work: it finishes a landing, for example, although the reader (such
+    /// as `head`) went away. [`Ui::written`] reports the failure.
     pub fn answer(&self, bytes: impl AsRef<[u8]>) {
         self.answered.store(true, Ordering::Relaxed);
         let mut lost = self.lost.lock();
@@ -184,8 +186,9 @@ impl Ui {
         self.answer(json::document(fields));
     }
 
-    /// Fails if a part of the answer could not be written. Called when a command ends, and in each round of a
-    /// command that would go on for nobody.
+    /// Fails if a part of the answer could not be written. Every command calls this at its end. A
+    /// command that follows other work also calls it in each round, because it must end if nobody
+    /// reads.
     pub fn written(&self) -> Result<()> {
         match self.lost.lock().take() {
             None => Ok(()),
@@ -208,8 +211,9 @@ impl Ui {
         self.say("", line.as_ref());
     }
 
-    /// Prints a line about a failure as [`Ui::note`] does. Under it, prints the last lines of a command's
-    /// output, and `whole`, which tells where the whole output is. Other threads cannot print in between.
+    /// Prints a line about a failure as [`Ui::note`] does. Under it, prints the last lines of a
+    /// command's output, and `whole`, which tells where the whole output is. Other threads cannot
+    /// print in between.
     pub fn note_output(&self, line: &str, output: &[String], whole: &str) {
         if !self.quiet {
             self.say_with_output("", line, output, whole);
@@ -274,15 +278,16 @@ impl Ui {
         }
     }
 
-    /// Prints an error as a JSON document in place of the answer. Does nothing if a part of the answer was
-    /// already written.
+    /// Prints an error as a JSON document in place of the answer. Does nothing if a part of the
+    /// answer was already written.
     pub fn error_as_json(&self, error: &Error) {
         if error.kind != ErrorKind::Pipe && !self.answered.load(Ordering::Relaxed) {
             self.answer_json(json::error(error));
         }
     }
 
-    /// Prints an error in git's form: a line that begins with `fatal:` or `error:`, and then the hints.
+    /// Prints an error in git's form: a line that begins with `fatal:` or `error:`, and then the
+    /// hints.
     pub fn error(&self, error: &Error) {
         if error.kind == ErrorKind::Pipe {
             return;
@@ -302,8 +307,8 @@ impl Ui {
     }
 }
 
-/// The message after git-frites was asked to end this many times; `None` before the first request, and after
-/// the third one, which ends git-frites at once.
+/// The message after git-frites was asked to end this many times; `None` before the first request,
+/// and after the third one, which ends git-frites at once.
 fn stopping(requests: usize) -> Option<&'static str> {
     match requests {
         1 => Some("stopping … (again: kill)"),

@@ -87,12 +87,13 @@ fn hints_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> Vec<S
     [next].into_iter().chain(hint_at_tests_of_others(verdict, name)).collect()
 }
 
-/// The hint for a winner that may lack a part of the change. Either the winner fails tests of another candidate
-/// that passed; or, if the candidates' tests were not run on each other, another candidate that passed ran more
-/// tests than the winner, or edits tests and the winner does not. `None` if there is no such candidate.
+/// The hint for a winner that may lack a part of the change; `None` if nothing suggests that. If
+/// the candidates' tests were run on each other, the sign is that the winner fails tests of another
+/// candidate that passed. Otherwise, there are two signs: another candidate that passed ran more
+/// tests than the winner, or it edits tests and the winner does not.
 ///
-/// A test that only its author passes does not count in the ranking, because its author may have misread the
-/// task. A person who reads the test can tell whether the author did.
+/// If only its author passes a test, the test does not count in the ranking, because its author may
+/// have misread the task. A person who reads the test can tell whether the author did.
 fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     let run = &verdict.run;
     let entries = &verdict.candidates;
@@ -130,14 +131,15 @@ fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     Some(format!("{does}: `{command}` runs the tests of each candidate on the others"))
 }
 
-/// The commands that judge a candidate without its added tests, and then decide again. The decision so far did
-/// not need this judging.
+/// The commands that judge a candidate without its added tests, and then decide again. The decision
+/// so far did not need this judging.
 pub fn confirm_pending(terms: &Terms, run: &Name, name: &Name) -> String {
     let judge = terms.judge_command(run, &format!(" --candidate {name}"));
     format!("{judge} && {}", terms.judge_command(run, " --replay"))
 }
 
-/// The hint for a candidate whose failing tests all fail on the base, too; `None` if another test fails.
+/// The hint for a candidate whose failing tests all fail on the base, too; `None` if another test
+/// fails.
 fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<String> {
     let comparison = Comparison::of(verdict.baseline.as_ref()?, verdict.entry(name)?)?;
     comparison.fails_as_the_base().then(|| {
@@ -147,8 +149,8 @@ fn failing_as_the_base(verdict: &Verdict, name: &Name, land: &str) -> Option<Str
     })
 }
 
-/// The end of the hint on a failed command. It says how to see why the same command fails on the base, too, and is
-/// empty if the command does not fail there.
+/// The end of the hint on a failed command: how to see why the same command fails on the base, too.
+/// Empty if the command does not fail there.
 fn output_of_base(verdict: &Verdict, name: &Name) -> String {
     let stopped = verdict.entry(name).and_then(|entry| entry.results.stopped_at());
     let base = verdict.baseline.as_ref().zip(stopped);
@@ -161,7 +163,8 @@ fn output_of_base(verdict: &Verdict, name: &Name) -> String {
     }
 }
 
-/// The hint that tells the user how to get the missing outcomes that could change the recommendation.
+/// The hint that tells the user how to get the missing outcomes that could change the
+/// recommendation.
 fn hint_on_missing(verdict: &Verdict) -> String {
     let Verdict { run, decision, terms, .. } = verdict;
     let mut names: Vec<&Name> = decision.undecided.iter().collect();
@@ -177,8 +180,8 @@ fn hint_on_missing(verdict: &Verdict) -> String {
     )
 }
 
-/// The hint for a recommended candidate that passed: how to land it, or, if there is a doubt about the
-/// verdict, how to remove the doubt.
+/// The hint for a recommended candidate that passed: how to land it, or, if there is a doubt about
+/// the verdict, how to remove the doubt.
 fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
     let run = &verdict.run;
     let settings = &verdict.terms.settings;
@@ -210,7 +213,8 @@ fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String
     format!("look at it with `git frites diff {run}/{name}`{next}")
 }
 
-/// The hint for a candidate that passes only with its own tests or commands, or is not compared with the base.
+/// The hint for a candidate that passes only with its own tests or commands, or is not compared
+/// with the base.
 pub fn look_at_own_tests(address: &str, entry: Option<&Entry>) -> String {
     let second = entry.and_then(|entry| entry.base_tests.as_ref());
     let look = format!("`git frites diff {address}`");
@@ -238,8 +242,8 @@ pub fn after_no_change(address: &str, state: State) -> String {
     }
 }
 
-/// The stage of the command that fails on the base and on all usable candidates, either before the tests or
-/// because something is missing; `None` if there is no such command.
+/// The stage of a command that fails on the base and on all usable candidates. Either it comes
+/// before the tests, or each tree lacks the same thing. `None` if there is no such command.
 fn stage_broken_on_all(verdict: &Verdict) -> Option<Stage> {
     let base = verdict.baseline.as_ref()?;
     let usable: Vec<&Entry> = verdict.candidates.iter().filter(|entry| entry.usable()).collect();
@@ -248,8 +252,8 @@ fn stage_broken_on_all(verdict: &Verdict) -> Option<Stage> {
     if is_broken { Some(base.results.stopped_at()?.stage) } else { None }
 }
 
-/// The hints for a command that does not pass on a run's base: where to see why, and how to judge all the
-/// same.
+/// The hints for a command that does not pass on a run's base: where to see why, and how to judge
+/// all the same.
 pub fn broken_base_hints(terms: &Terms, run: &Name, stage: Stage) -> Vec<String> {
     vec![
         format!("see why: `git frites output {run}/@base {stage}`"),
@@ -275,8 +279,8 @@ fn judging_without(terms: &Terms, run: &Name, stage: Stage) -> String {
     }
 }
 
-/// The hint that proposes a pattern for `oracle.source`, so that changed files count as source and are not put
-/// back; `None` if there is no file for which a pattern would help.
+/// The hint that proposes a pattern for `oracle.source`, so that changed files count as source and
+/// are not put back; `None` if there is no file for which a pattern would help.
 fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     let patterns = &verdict.terms.settings.source;
     let declared = DeclaredSource::of(patterns).ok()?;

@@ -10,8 +10,8 @@ const WITH_OSC_9: [&str; 3] = ["iTerm.app", "WezTerm", "ghostty"];
 /// The beginnings of TERM for terminals that show OSC 777 as a notification.
 const WITH_OSC_777: [&str; 2] = ["foot", "rxvt-unicode"];
 
-/// The sequence that shows a notification, if the environment names a terminal that supports one; otherwise
-/// the bell.
+/// The sequence that shows a notification, if the environment names a terminal that supports one;
+/// otherwise the bell.
 pub fn notification(words: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let words = printable(words);
     let term = variable("TERM").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A text at the end of the terminal's output that is redrawn in place. Also finds out the terminal's size
-//! and abilities.
+//! A text at the end of the terminal's output that is redrawn in place. Also finds out the
+//! terminal's size and abilities.
 use std::borrow::Borrow;
 use std::io;
 
@@ -56,9 +56,9 @@ impl Screen {
         self.return_cursor();
     }
 
-    /// Moves the cursor to the start of the empty line below the text. The progress bar leaves the cursor at
-    /// the end of this line, where the echo of a key would wrap to the next line, and an old row would stay
-    /// on the screen.
+    /// Moves the cursor to the start of the empty line below the text. The progress bar leaves the
+    /// cursor at the end of this line, where the echo of a key would wrap to the next line, and an
+    /// old row would stay on the screen.
     fn return_cursor(&self) {
         let _ = self.terminal.write_str("\r").and_then(|()| self.terminal.flush());
     }

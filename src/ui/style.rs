@@ -1,5 +1,5 @@
-//! Colors, each of which stands for a meaning. Each output stream has colors or none. No meaning is shown by
-//! a color alone.
+//! Colors, each of which stands for a meaning. An output stream has colors or none. Every meaning
+//! is also shown in another way than by its color.
 use clap::ColorChoice;
 use owo_colors::Style;
 
@@ -26,7 +26,8 @@ pub enum Tone {
 pub struct Styles {
     /// True if the stream has colors. Without colors, all styles are plain.
     pub colored: bool,
-    /// The number of columns of the terminal; `None` if the output is no terminal, so that lines are not cut.
+    /// The number of columns of the terminal; `None` if the output is no terminal, so that lines
+    /// are not cut.
     pub width: Option<usize>,
 }
 
@@ -45,8 +46,8 @@ impl Styles {
     }
 }
 
-/// True if a stream gets colors. `--color` decides first, then `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb`,
-/// and then whether the stream is a terminal (no-color.org, bixense.com/clicolors).
+/// True if a stream gets colors. `--color` decides first, then `NO_COLOR`, `CLICOLOR_FORCE` and
+/// `TERM=dumb`, and then whether the stream is a terminal (no-color.org, bixense.com/clicolors).
 pub fn wanted(choice: ColorChoice, is_terminal: bool) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match choice {

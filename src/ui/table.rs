@@ -1,5 +1,5 @@
-//! Tables whose columns are aligned by display width, and which are cut to the width of the terminal. Also
-//! sizes and times in words.
+//! Tables whose columns are aligned by display width, and which are cut to the width of the
+//! terminal. Also sizes and times in words.
 pub use crate::model::size::size;
 use console::{measure_text_width, truncate_str};
 use owo_colors::Style;
@@ -14,7 +14,8 @@ const NO_BREAK: &str = "\u{a0}";
 /// The number of blanks between two columns.
 const GAP: usize = 2;
 
-/// A table. Important columns must be on the left, because on a narrow terminal the right ones are cut off.
+/// A table. Important columns must be on the left, because on a narrow terminal the right ones are
+/// cut off.
 pub struct Grid {
     /// The rows of cells. The headings, if there are any, are the first row.
     rows: Vec<Vec<(String, Style)>>,
@@ -23,8 +24,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A table with these headings. If there are none, the table has no line of headings. The columns in
-    /// `numbers` (counted from 0) are aligned right.
+    /// A table with these headings. If there are none, the table has no line of headings. The
+    /// columns in `numbers` (counted from 0) are aligned right.
     pub fn new(headings: &[&str], numbers: &[usize], styles: Styles) -> Grid {
         let mut grid = Grid { rows: Vec::new(), numbers: numbers.to_vec(), styles };
         if !headings.is_empty() {
@@ -35,7 +36,6 @@ impl Grid {
         grid
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: Vec<(String, Tone)>) {
         self.rows.push(
             cells
@@ -80,9 +80,9 @@ impl Grid {
     }
 }
 
-/// A text of unknown origin (e.g. a command's output or a file name) as one line. Control and hidden
-/// characters are escaped, so that the text can neither move the cursor nor change colors nor reverse the
-/// text next to it.
+/// A text of unknown origin (e.g. a command's output or a file name) as one line. Control and
+/// hidden characters are escaped, so that the text can neither move the cursor nor change colors
+/// nor reverse the text next to it.
 pub fn printable(text: &str) -> String {
     if !text.contains(plain::is_invisible) {
         return text.to_owned();
@@ -99,11 +99,11 @@ pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
-/// The texts with commas between them, in lines of at most `width` columns. A text that is wider than a line
-/// is broken between its words, and a word that is wider than a line is broken anywhere. Nothing is cut off,
-/// because two names may differ only at their ends.
+/// The texts with commas between them, in lines of at most `width` columns. A text that is wider
+/// than a line is broken between its words, and a word that is wider than a line is broken
+/// anywhere. Nothing is cut off, because two names may differ only at their ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
-    // Lines are not broken at the blanks of a text that fits into one.
+    // No line is broken at the blanks of a text that fits into one line.
     let texts = texts.iter().map(|text| match measure_text_width(text) < width {
         true => text.replace(' ', NO_BREAK),
         false => text.clone(),
@@ -129,7 +129,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// The time since `then` in words: `5 min`, `3 h`, `2 days`.
 pub fn age(then: jiff::Timestamp) -> String {
-    // If the clock was set back, `then` may be in the future. It is then treated as now.
+    // If the clock was set back, `then` may be in the future. In that case, it counts as now.
     let elapsed =
         u64::try_from(jiff::Timestamp::now().duration_since(then).as_secs()).unwrap_or_default();
     match elapsed {
@@ -202,7 +202,8 @@ mod tests {
     #[test]
     fn lines_are_cut_to_the_width_and_colours_take_no_room() {
         let cut = table(Styles { width: Some(8), ..Styles::default() });
-        // If a joined emoji is cut in its middle, the line is narrower than necessary, but never wider.
+        // If a joined emoji is cut in its middle, the line is narrower than necessary, but never
+        // wider.
         assert_eq!(cut, "   name…\n*  日本…\n   👩\u{200d}👩…\n   a\\n\\…\n");
         let colored = table(Styles { width: Some(8), colored: true });
         assert_eq!(console::strip_ansi_codes(&colored), cut);

@@ -1,5 +1,5 @@
-//! Puts single tests into words: which tests fail, how the failing tests end on the base, and how many tests
-//! are skipped.
+//! Puts single tests into words: which tests fail, how the failing tests end on the base, and how
+//! many tests are skipped.
 use crate::model::count::count;
 use crate::model::outcome::{Outcome, StageResult};
 use crate::model::rationale::no_failure;
@@ -11,8 +11,8 @@ use crate::ui::table;
 /// A table names at most this many tests of one candidate.
 const NAMED: usize = 4;
 
-/// A summary of the test report of a command, for the end of the line about the command; `None` if there is
-/// no report.
+/// A summary of the test report of a command, for the end of the line about the command; `None` if
+/// there is no report.
 pub fn summary(result: &StageResult) -> Option<String> {
     let report = result.tests.as_ref()?;
     let TestReport { total, problem, failing, .. } = report;
@@ -35,8 +35,8 @@ pub fn summary(result: &StageResult) -> Option<String> {
     })
 }
 
-/// Remarks on a candidate's tests, for a table. The list of failing tests comes last, because a remark after
-/// the list would read like one of the tests.
+/// Remarks on a candidate's tests, for a table. The list of failing tests comes last, because a
+/// remark after the list would read like one of the tests.
 pub fn of_entry(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     let mut words = base.map(|base| left_out(base, entry)).unwrap_or_default();
     words.extend(entry.results.stopped_at().and_then(without_failure));
@@ -62,8 +62,8 @@ fn without_failure(result: &StageResult) -> Option<String> {
     result.tests_without_failure().map(no_failure)
 }
 
-/// The number of failing tests and the names of the first ones, with how they end on the base. A line can be
-/// broken between the returned parts.
+/// The number of failing tests and the names of the first ones, with how they end on the base. A
+/// line can be broken between the returned parts.
 fn failing_tests(report: &TestReport, comparison: Option<&Comparison>) -> Vec<String> {
     let failing = report.failing.as_slice();
     let kinds = comparison.map_or_else(|| vec![("", failing)], |c| c.kinds().to_vec());

@@ -16,7 +16,6 @@ use crate::ops::judge::{self, JudgeOptions};
 use crate::ops::session::Session;
 use crate::ops::shard::{self, Exchange};
 
-// `git frites shard collect`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Takes the outcomes from the repository of --remote and from bundles, and decides by them and by those that are \
@@ -45,7 +44,6 @@ pub struct ShardCollectArgs {
     pub show: VerdictArgs,
 }
 
-/// Runs `git frites shard collect`.
 pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     let DecisionArgs { until_pass, rank } = args.decision;
     if until_pass && args.wait.is_none() {

@@ -12,7 +12,6 @@ use crate::model::shard::{SHARD_RULE, Shard};
 use crate::ops::session::Session;
 use crate::ops::shard::{self, ShardJudge};
 
-// `git frites shard judge`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Judges on the terms that the run was opened on, and stores each outcome: in the repository of --remote, or \
@@ -49,7 +48,6 @@ pub struct ShardJudgeArgs {
     pub quiet: bool,
 }
 
-/// Runs `git frites shard judge`.
 pub fn run(session: &Session, args: &ShardJudgeArgs) -> Result<u8> {
     let (name, part) = &args.what;
     let jobs = args.jobs as usize;

@@ -7,7 +7,6 @@ use crate::model::name::Name;
 use crate::ops::session::Session;
 use crate::ops::shard;
 
-// `git frites shard list`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints RUN/CANDIDATE or RUN/@base for each part, as `git frites shard judge` takes it.\n\n\
@@ -22,7 +21,6 @@ pub struct ShardListArgs {
     pub remote: Option<String>,
 }
 
-/// Runs `git frites shard list`.
 pub fn run(session: &Session, args: &ShardListArgs) -> Result<u8> {
     let (run, exchange) = find(session, &args.run, args.remote.as_deref())?;
     let terms = shard::current_terms(session, &run, exchange.as_ref())?;

@@ -28,8 +28,8 @@ pub enum ShardCommand {
 }
 
 impl ShardCommand {
-    /// Opens the repository to work in. On a machine that judges or makes attempts without a clone, this is a
-    /// mirror.
+    /// Opens the repository to work in. On a machine that judges or makes attempts without a clone,
+    /// this is a mirror.
     pub fn session(&self, ui: &Ui) -> Result<Session> {
         let (remote, here, kind) = match self {
             ShardCommand::Open(_) => (None, true, MirrorUse::Judging),
@@ -45,7 +45,6 @@ impl ShardCommand {
     }
 }
 
-/// Runs `git frites shard`.
 pub fn run(session: &Session, command: &ShardCommand) -> Result<u8> {
     match command {
         ShardCommand::Open(args) => open::run(session, args),

@@ -1,5 +1,5 @@
-//! `git frites shard open`: decides the terms on which a run is judged in parts, or makes a run whose
-//! attempts other machines make.
+//! `git frites shard open`: decides the terms on which a run is judged in parts, or makes a run
+//! whose attempts other machines make.
 use std::time::Duration;
 
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
@@ -20,7 +20,6 @@ use crate::ops::spawn::attempts::AttemptReport;
 use crate::oracle::ResolvedOracle;
 use crate::store::select::{Matching, Scope};
 
-// `git frites shard open`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Prints the number of parts; with --attempts, RUN/CANDIDATE for each attempt to be made.\n\n\
@@ -57,7 +56,6 @@ pub struct ShardOpenArgs {
     pub quiet: bool,
 }
 
-/// Runs `git frites shard open`.
 pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     if args.attempts {
         return open_attempts(session, args);
@@ -85,8 +83,8 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Tells the user which candidates are not among the opened parts, and why, e.g. because an attempt on
-/// another machine has not ended yet.
+/// Tells the user which candidates are not among the opened parts, and why, e.g. because an attempt
+/// on another machine has not ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
     let mut left_out = Vec::new();
     for candidate in session.store.candidates(run) {

@@ -10,7 +10,6 @@ use crate::model::run::GivenLimits;
 use crate::ops::session::Session;
 use crate::ops::shard;
 
-// `git frites shard run`
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Makes the worktree of the candidate, runs its command, pushes the capture and removes the worktree. An \
@@ -38,7 +37,6 @@ pub struct ShardRunArgs {
     pub quiet: bool,
 }
 
-/// Runs `git frites shard run`.
 pub fn run(session: &Session, args: &ShardRunArgs) -> Result<u8> {
     let (run, Some(Part::Candidate(name))) = &args.candidate else {
         return Err(Error::usage("one attempt is made, so one candidate is to be named")

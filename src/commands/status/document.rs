@@ -18,7 +18,6 @@ use crate::ui::{comparison, json};
 
 /// A candidate in the state of its last capture.
 pub struct Member {
-    /// The candidate's record.
     pub record: Candidate,
     /// The candidate's newest capture.
     pub capture: Option<Capture>,
@@ -30,7 +29,6 @@ pub struct Member {
 
 /// A run, and the records of its candidates.
 pub struct ShownRun {
-    /// The run.
     pub run: Run,
     /// The only candidate to show, if the user named one.
     pub only: Option<Name>,

@@ -36,7 +36,6 @@ use crate::ui::table::{self, Grid};
 
 pub use crate::commands::status::document::history_as_json;
 
-// `git frites status`
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// Run or candidate to show  [default: the newest run, and those that have worktrees]
@@ -69,8 +68,7 @@ pub struct StatusArgs {
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Runs `git frites status`. Shows only what is recorded: captures nothing, and measures nothing unless
-/// `--disk` is given.
+/// Shows only what is recorded: captures nothing, and measures nothing unless `--disk` is given.
 pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     if args.watch {
         return watch(session, args);
@@ -98,8 +96,8 @@ pub fn run(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
     };
     if let Some((_, verdict)) = &judged {
         text.push_str(&format!("\n{}", comparison::text(session.ui.out, verdict)));
-        // The agents' usage is left out here, because it was already shown above, including the usage
-        // since the verdict.
+        // The agents' usage is left out here, because it was already shown above, including the
+        // usage since the verdict.
         for line in comparison::remarks_with_usage(verdict, None) {
             text.push_str(&format!("{}\n", table::printable(&line)));
         }
@@ -272,8 +270,8 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             session.ui.answer(news);
             session.ui.written()?;
         }
-        // Stop only after two updates in which nothing runs: between a candidate's command and its first
-        // oracle command, nothing runs for a moment.
+        // Stop only after two updates in which nothing runs: between a candidate's command and its
+        // first oracle command, nothing runs for a moment.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
             screen.iter().for_each(Screen::leave);
@@ -418,8 +416,8 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     }
 }
 
-/// The state of a candidate in a few words: how it was judged, if it has not changed since, or else how its
-/// attempt ended. `--json` has both, with the full reason.
+/// The state of a candidate in a few words: how it was judged, if it has not changed since, or else
+/// how its attempt ended. `--json` has both, with the full reason.
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);

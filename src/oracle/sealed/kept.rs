@@ -1,4 +1,5 @@
-//! Layers of bases that are kept in the cache directory for later git-frites commands, up to a total size.
+//! Layers of bases that are kept in the cache directory for later git-frites commands, up to a
+//! total size.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -14,12 +15,12 @@ use crate::git::trees;
 use crate::model::oid::Oid;
 use crate::oracle::pool::LAYERS;
 
-/// The extension of the lock file next to a directory of layers. The lock file's modification time is the
-/// time of the last use.
+/// The extension of the lock file next to a directory of layers. The lock file's modification time
+/// is the time of the last use.
 const LOCK: &str = "lock";
 
-/// The name of the file that has the size of a directory of layers, in bytes. The size is stored, because
-/// counting takes long.
+/// The name of the file that has the size of a directory of layers, in bytes. The size is stored,
+/// because counting takes long.
 const SIZE: &str = "size";
 
 /// At most this many commits are searched for an ancestor with layers.
@@ -53,7 +54,6 @@ impl LayerName {
 pub struct KeptLayer {
     /// The repository's directory of layers.
     pub root: PathBuf,
-    /// The name of the layers.
     pub name: LayerName,
 }
 
@@ -61,11 +61,9 @@ pub struct KeptLayer {
 pub struct LayerStart {
     /// The commit whose layers these are: the base or an ancestor.
     pub commit: Oid,
-    /// The commit's tree.
     pub tree: Oid,
     /// True if these are the base's own layers.
     pub is_own: bool,
-    /// The layers.
     pub layer: BaseLayer,
     /// Keeps other processes from removing the layers.
     pub lock: Lock,
@@ -77,9 +75,9 @@ impl KeptLayer {
         self.root.join(self.name.to_string())
     }
 
-    /// The layers from which the base at `commit` would start: its own layers if they are kept. Otherwise,
-    /// with `warm`, the layers of its nearest ancestor with kept layers, if they have outputs. Layers that
-    /// were changed in one of the `distrusted` spans of time are not used.
+    /// The layers from which the base at `commit` would start: its own layers if they are kept.
+    /// Otherwise, with `warm`, the layers of its nearest ancestor with kept layers, if they have
+    /// outputs. Layers that were changed in one of the `distrusted` spans of time are not used.
     pub fn start(
         &self,
         repo: &Repo,
@@ -105,8 +103,9 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, and a lock that keeps other processes from removing them. `None` if the layers do not
-    /// exist, if another process is changing them, or if they were changed in one of these spans of time.
+    /// The layers, and a lock that keeps other processes from removing them. `None` if the layers
+    /// do not exist, if another process is changing them, or if they were changed in one of these
+    /// spans of time.
     fn open_unchanged(&self, distrusted: &[TimeSpan]) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
@@ -136,8 +135,9 @@ impl KeptLayer {
         fs::write(&file, tree::disk_usage(layer.dir()).to_string()).could_not("write", &file)
     }
 
-    /// Moves layers to this place, unless another process uses the layers that are there. Then removes the
-    /// least recently used layers, until the layers of all repositories take at most `limit` bytes.
+    /// Moves layers to this place, unless another process uses the layers that are there. Then
+    /// removes the least recently used layers, until the layers of all repositories take at most
+    /// `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         if let Some(_lock) = lock::attempt(&self.lock())? {
             tree::delete_tree(&self.dir()).could_not("keep layers in", &self.root)?;
@@ -151,9 +151,9 @@ impl KeptLayer {
     }
 }
 
-/// The kept layers of a commit's tree, or else of its nearest ancestor with kept layers, under any
-/// conditions. If a tree has several, takes those that were used last. Layers that were changed in one of
-/// these spans of time are not used.
+/// The kept layers of a commit's tree, or else of its nearest ancestor with kept layers. Their
+/// [`LayerName::conditions`] do not matter. If a tree has several, takes the ones that were used
+/// last. Layers that were changed in one of these spans of time are not used.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
@@ -174,8 +174,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The nearest commit (`commit` itself or an ancestor) whose tree has layers with a name for which `will_do`
-/// returns true. Returns the commit and its tree.
+/// The nearest commit (`commit` itself or an ancestor) whose tree has layers with a name for which
+/// `will_do` returns true. Returns the commit and its tree.
 fn nearest(
     root: &Path,
     repo: &Repo,
@@ -216,8 +216,8 @@ fn list_in(root: &Path) -> Vec<KeptLayers> {
     found.collect()
 }
 
-/// Removes the least recently used layers until the rest take at most `limit` bytes. Layers in use are not
-/// removed.
+/// Removes the least recently used layers until the rest take at most `limit` bytes. Layers in use
+/// are not removed.
 pub fn remove_oldest(mut layers: Vec<KeptLayers>, limit: u64) -> Result<()> {
     layers.sort_by_key(|(_, _, used)| *used);
     let mut total: u64 = layers.iter().map(|(_, size, _)| size).sum();

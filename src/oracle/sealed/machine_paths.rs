@@ -1,5 +1,5 @@
-//! Finds the paths of the machine that a sealed world replaces. The configuration and the environment decide
-//! which paths these are.
+//! Finds the paths of the machine that a sealed world replaces. The configuration and the
+//! environment decide which paths these are.
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -28,21 +28,23 @@ pub struct SandboxOptions {
     pub processes: Option<u64>,
     /// The maximum address space of each process, in bytes.
     pub memory: Option<u64>,
-    /// True if commands that Landlock confines get a home directory that shows none of the user's files.
+    /// True if commands that Landlock confines get a home directory that shows none of the user's
+    /// files.
     pub private_home: bool,
     /// The maximum disk space that commands may use, in bytes.
     pub disk: u64,
-    /// The maximum size of all kept layers, in bytes. It is not part of the cache's key, because outcomes do
-    /// not depend on it.
+    /// The maximum size of all kept layers, in bytes. It is not part of the cache's key, because
+    /// outcomes do not depend on it.
     #[serde(skip)]
     pub layers: u64,
 }
 
-/// A bare repository has no checkout. The directory of this name in the repository's cache directory takes
-/// its place.
+/// A bare repository has no checkout. The directory of this name in the repository's cache
+/// directory takes its place.
 pub const STAND_IN: &str = "checkout";
 
-/// The usual places of the user's keys and tokens, which are hidden unless `sandbox.hide` names other paths.
+/// The usual places of the user's keys and tokens, which are hidden unless `sandbox.hide` names
+/// other paths.
 const KEYS_AND_TOKENS: &str = "
     ~/.ssh ~/.gnupg ~/.aws ~/.azure ~/.config/gcloud ~/.config/gh ~/.docker/config.json ~/.kube
     ~/.netrc ~/.git-credentials ~/.config/git/credentials ~/.pypirc ~/.cargo/credentials.toml
@@ -56,8 +58,8 @@ const NPM_SETTINGS: &str = "~/.npmrc";
 const SHOWN: char = '!';
 
 /// The hidden paths, and the paths of files that are shown without credentials. `configured` is
-/// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts: they are
-/// hidden whatever else is configured, unless they are named after [`SHOWN`].
+/// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts:
+/// they are hidden whatever else is configured, unless they are named after [`SHOWN`].
 pub fn hidden_and_cut(configured: Option<Vec<String>>, logins: Vec<String>) -> [Vec<String>; 2] {
     let is_default = configured.as_ref().is_none_or(|entries| {
         !entries.is_empty() && entries.iter().all(|entry| entry.starts_with(SHOWN))
@@ -84,8 +86,8 @@ pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// The directory of POSIX semaphores and shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// Sockets of the machine's services and of users' terminals. They are hidden, because a program can connect
-/// to a socket even below a read-only mount.
+/// Sockets of the machine's services and of users' terminals. They are hidden, because a program
+/// can connect to a socket even below a read-only mount.
 const SOCKETS: &str = "
     /run/docker.sock /run/podman /run/containerd /run/crio /run/buildkit /run/incus /run/libvirt
     /run/dbus /run/snapd.socket /run/systemd/private /run/screen /run/tmux
@@ -98,9 +100,9 @@ const SESSIONS: &str = "/run/user";
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
-/// The surroundings of judge checkouts of a repository. `home` is the user's checkout, `cache` is the
-/// repository's directory in the cache, and `worktrees` are the directories that have the worktrees of
-/// attempts.
+/// The surroundings of judge checkouts of a repository. `home` is the user's checkout, `cache` is
+/// the repository's directory in the cache, and `worktrees` are the directories that have the
+/// worktrees of attempts.
 pub fn of(
     repo: &Repo,
     home: Option<&Path>,
@@ -126,9 +128,9 @@ pub fn of(
     let temporary = temporary.map(|path| nearest_real(&path)).filter(|path| {
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
-    // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine. In the
-    // world, a directory in the room is mounted there, because writes to a separate tmpfs would escape the
-    // disk limit.
+    // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine.
+    // In the world, a directory in the room is mounted there, because writes to a separate tmpfs
+    // would escape the disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
     let mut hidden = Vec::new();
@@ -151,11 +153,13 @@ pub fn of(
             .map(|path| nearest_real(&path))
             .filter(|path| path.exists() && !checkout.starts_with(path)),
     );
-    // The world is shown inside of these directories if the checkout or the git directory is there.
+    // These directories are hidden, too. If the checkout or the git directory is inside one of
+    // them, the world still shows the checkout or git directory.
     let ours = cache.parent().map(Path::to_owned).into_iter().chain([pool::mirrors()]);
     let ours = ours.chain([repo.state_dir().path().to_owned()]).map(|path| nearest_real(&path));
     hidden.extend(ours.filter(|path| path.exists()));
-    // Each world has these directories, because a ref in them can be made while commands run.
+    // These directories are hidden even if they do not exist yet, because a ref in them can be made
+    // while commands run.
     hidden.extend(directories_of_our_refs(&git_dir));
     let writable = named(&options.write, Some(&checkout));
     let mut cut = named(&options.cut, Some(&checkout));

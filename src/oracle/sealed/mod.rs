@@ -1,5 +1,5 @@
-//! Checkouts in sealed worlds. In each world, one tree is at the path of the user's own checkout, above the
-//! layers of the run's base. Everything that commands write is discarded in the end.
+//! Checkouts in sealed worlds. In each world, one tree is at the path of the user's own checkout,
+//! above the layers of the run's base. Everything that commands write is discarded in the end.
 pub mod kept;
 pub mod machine_paths;
 mod npm_settings;
@@ -60,7 +60,8 @@ pub struct SealedCheckouts<'a> {
     /// The commands that download the base's dependencies, if there is no setup command for that.
     downloads: Vec<OracleCommand>,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
-    /// The place where the base's layers are kept for later git-frites commands; unset if they are not kept.
+    /// The place where the base's layers are kept for later git-frites commands; unset if they are
+    /// not kept.
     kept: OnceLock<KeptLayer>,
     /// The layers of an ancestor from which the base's layers start; unset if there are none.
     ancestor: OnceLock<LayerStart>,
@@ -68,7 +69,8 @@ pub struct SealedCheckouts<'a> {
     is_doubtful: AtomicBool,
     /// True while attempts run.
     is_beside_attempts: bool,
-    /// True while attempts run that can write to files in the home directory that the oracle's commands read.
+    /// True while attempts run that can write to files in the home directory that the oracle's
+    /// commands read.
     attempts_reach_home: bool,
 }
 
@@ -76,10 +78,11 @@ pub struct SealedCheckouts<'a> {
 #[derive(Debug)]
 pub struct BaseInUse {
     layer: BaseLayer,
-    /// A digest of the stat data of everything in the layers; set once the base's commands have ended.
+    /// A digest of the stat data of everything in the layers; set once the base's commands have
+    /// ended.
     stamp: OnceLock<String>,
-    /// The place to which the layers are moved once this process does not use them any more, and the limit in
-    /// bytes for all kept layers. Unset if the layers are not kept.
+    /// The place to which the layers are moved once this process does not use them any more, and
+    /// the limit in bytes for all kept layers. Unset if the layers are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps other processes from removing the layers.
     guard: LayerGuard,
@@ -97,10 +100,11 @@ enum LayerGuard {
 /// Which layers of the base a judged tree gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
-    /// Only the files that the base's setup left in the home directory, e.g. downloads. The tree is in a
-    /// plain directory, where tools cannot have trouble with an overlay.
+    /// Only the files that the base's setup left in the home directory, e.g. downloads. The tree is
+    /// in a plain directory, where tools cannot have trouble with an overlay.
     Cold,
-    /// All layers of the base, with all outputs that it has left in the checkout and in the home directory.
+    /// All layers of the base, with all outputs that it has left in the checkout and in the home
+    /// directory.
     Warm,
 }
 
@@ -124,22 +128,23 @@ pub struct SealedCheckout {
     /// The world without its mounts, which are different for each stage.
     spec: WorldSpec,
     network: Network,
-    /// The commands that download dependencies which the tree needs and which are not in the world yet.
+    /// The commands that download dependencies which the tree needs and which are not in the world
+    /// yet.
     pub downloads: Vec<OracleCommand>,
     /// True if the commands see outputs of the base, in the checkout or in the home directory.
     pub has_outputs: bool,
-    /// True if the checkout is an overlay, in which a directory of the base cannot be renamed (GIT-FACTS,
-    /// "Worlds").
+    /// True if the checkout is an overlay, in which a directory of the base cannot be renamed
+    /// (GIT-FACTS, "Worlds").
     pub is_overlay: bool,
     index: CompleteIndex,
-    /// The reason why the tree is incomplete, e.g. that the user's checkout does not have the commit of a
-    /// submodule; `None` if it is complete.
+    /// The reason why the tree is incomplete, e.g. that the user's checkout does not have the
+    /// commit of a submodule; `None` if it is complete.
     pub problem: Option<String>,
 }
 
 impl<'a> SealedCheckouts<'a> {
-    /// Prepares to make checkouts for a base and its candidates, which the commands in `oracle` judge. The
-    /// checkouts get these seeds, and the submodules of the user's checkout at `home`.
+    /// Prepares to make checkouts for a base and its candidates, which the commands in `oracle`
+    /// judge. The checkouts get these seeds, and the submodules of the user's checkout at `home`.
     pub fn open(
         store: &'a Store,
         home: Option<&Path>,
@@ -172,15 +177,17 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// From now on, keeps no layers for later git-frites commands, because attempts run. With `reach_home`,
-    /// these attempts can write to files in the home directory that the oracle's commands read. Such files
-    /// can name the server from which downloads come, so downloads are not kept even for this process.
+    /// From now on, keeps no layers for later git-frites commands, because attempts run. With
+    /// `reach_home`, these attempts can write to files in the home directory that the oracle's
+    /// commands read. Such files can name the server from which downloads come, so downloads are
+    /// not kept even for this process.
     pub fn work_beside_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
-    /// Checks out the tree of a commit in a world of its own. If the disk is full, waits until the rooms of commands that have
-    /// ended are gone, and tries once more: such a command may have filled it.
+    /// Checks out the tree of a commit in a world of its own. If the disk is full, a command that
+    /// has ended may have filled it. So this waits until the rooms of such commands are gone, and
+    /// tries once more.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         match self.make(commit, warmth) {
             Err(e) if e.cause == Cause::StorageFull => {
@@ -257,10 +264,10 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// The commands that download dependencies which a tree needs and which are not in its world yet. If the
-    /// base's layers have no downloads, the base and cold trees need all commands. Otherwise a tree needs the
-    /// commands for those dependencies that differ from the base's. If the base's downloads have failed,
-    /// other trees get no commands.
+    /// The commands that download dependencies which a tree needs and which are not in its world
+    /// yet. If the base's layers have no downloads, the base and cold trees need all commands.
+    /// Otherwise a tree needs the commands for those dependencies that differ from the base's. If
+    /// the base's downloads have failed, other trees get no commands.
     fn missing_downloads(
         &self,
         commit: &Oid,
@@ -294,8 +301,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// The layers of a tree, with the base's checkout at the bottom. `None` if what differs from the base
-    /// cannot be a layer above the base's files.
+    /// The layers of a tree, with the base's checkout at the bottom. `None` if the tree's
+    /// differences from the base cannot be a layer above the base's files.
     fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
         let layer = self.base_in_use()?.layer.clone();
         let mut layers = layer.all_outputs();
@@ -314,11 +321,11 @@ impl<'a> SealedCheckouts<'a> {
         Ok(Some(LaidTree { layers, has_outputs, problem: None }))
     }
 
-    /// Keeps the base's layers under this name for later git-frites commands. If layers of this name are kept
-    /// already, uses them, unless they were changed in one of these spans of time.
+    /// Keeps the base's layers under this name for later git-frites commands. If layers of this
+    /// name are kept already, uses them, unless they were changed in one of these spans of time.
     ///
-    /// If there are none and `warm` is true, the base starts from the layers of its nearest ancestor that has
-    /// kept layers.
+    /// If there are none and `warm` is true, the base starts from the layers of its nearest
+    /// ancestor that has kept layers.
     pub fn use_kept(&self, name: LayerName, distrusted: &[TimeSpan], warm: bool) -> Result<()> {
         let kept = KeptLayer { root: self.dir.join(LAYERS), name };
         match kept.start(self.store.repo(), &self.base, distrusted, warm)? {
@@ -333,9 +340,9 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier judging in this process made while attempts ran, if they have not
-    /// changed since. Keeps them for later git-frites commands, unless they were changed in one of the
-    /// `distrusted` spans of time.
+    /// Uses the layers that an earlier judging in this process made while attempts ran, if they
+    /// have not changed since. Keeps them for later git-frites commands, unless they were changed
+    /// in one of the `distrusted` spans of time.
     pub fn adopt(&self, base: Arc<BaseInUse>, distrusted: &[TimeSpan]) -> Result<()> {
         let is_whole = base.stamp.get() == Some(&base.layer.stamp()?);
         if is_whole && matches!(base.guard, LayerGuard::Room { .. }) {
@@ -351,11 +358,11 @@ impl<'a> SealedCheckouts<'a> {
         self.base_layer.lock().clone()
     }
 
-    /// Makes layers for later checkouts from the files that the base's commands left in this checkout and in
-    /// the home directory. Does nothing if such layers exist.
+    /// Makes layers for later checkouts from the files that the base's commands left in this
+    /// checkout and in the home directory. Does nothing if such layers exist.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
-        // Downloads are used for all trees, even cold ones, so attempts must not have been able to influence
-        // them.
+        // Downloads are used for all trees, even cold ones, so attempts must not have been able to
+        // influence them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
         let home = takes_home.then_some(&checkout.room);
         match (checkout.is_overlay, home, self.layer_in_use()) {
@@ -365,8 +372,8 @@ impl<'a> SealedCheckouts<'a> {
         }
     }
 
-    /// Moves the outputs in `checkout` into the base's layers. If the files in the home directory are taken
-    /// as well, `home` is the room with their layers.
+    /// Moves the outputs in `checkout` into the base's layers. If the files in the home directory
+    /// are taken as well, `home` is the room with their layers.
     fn take_outputs(&self, checkout: &Path, home: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
@@ -381,8 +388,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Adds the files in the home directory to kept layers that do not have them, because these layers were
-    /// made while attempts ran.
+    /// Adds the files in the home directory to kept layers that do not have them, because these
+    /// layers were made while attempts ran.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {
@@ -392,8 +399,8 @@ impl<'a> SealedCheckouts<'a> {
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The files of package managers that commands cannot see, or see only without credentials, in the words
-    /// of `sandbox.hide`.
+    /// The files of package managers that commands cannot see, or see only without credentials, in
+    /// the words of `sandbox.hide`.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
@@ -439,16 +446,16 @@ impl<'a> SealedCheckouts<'a> {
         Ok(base)
     }
 
-    /// Makes the base's layers from the layers of an ancestor. Returns false if there is no such ancestor, or
-    /// if its layers cannot be used.
+    /// Makes the base's layers from the layers of an ancestor. Returns false if there is no such
+    /// ancestor, or if its layers cannot be used.
     fn start_from_ancestor(&self, layer: &BaseLayer) -> Result<bool> {
         let Some(ancestor) = self.ancestor.get() else { return Ok(false) };
         let trees = [&ancestor.tree, &self.base];
         inherited::start(layer, self.store.repo(), &ancestor.layer, trees, &self.seeds)
     }
 
-    /// Adds submodules and seeds to a commit's tracked files. If a submodule cannot be added, returns the
-    /// reason.
+    /// Adds submodules and seeds to a commit's tracked files. If a submodule cannot be added,
+    /// returns the reason.
     fn complete(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
         let exported =
             pool::export_submodules(self.store.repo(), self.home.as_deref(), commit, sources);
@@ -456,8 +463,8 @@ impl<'a> SealedCheckouts<'a> {
         self.seeds.place(sources).map(|_| problem)
     }
 
-    /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index has the commit's
-    /// tree.
+    /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index has the
+    /// commit's tree.
     fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
@@ -487,8 +494,9 @@ impl<'a> SealedCheckouts<'a> {
     }
 }
 
-/// Copies the files that list refs to the upper layer of a git directory, without our refs. They are written
-/// in any case, because a git can pack refs while commands run. Lists that are no use for others become empty.
+/// Copies the files that list refs to the upper layer of a git directory, without our refs. A file
+/// that does not exist is written as an empty file, because a git can pack refs while commands run.
+/// Lists that git has not finished become empty.
 fn copy_lists_of_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     fs::create_dir_all(upper.join("info"))?;
     for name in ["packed-refs", "info/refs"] {
@@ -543,8 +551,8 @@ impl Drop for BaseInUse {
     fn drop(&mut self) {
         if let Some((kept, limit)) = self.keep_at.get()
             && matches!(self.guard, LayerGuard::Room { .. })
-            // Even layers with empty outputs are kept, because the next judging then need not check out the
-            // base.
+            // Even layers with empty outputs are kept, because the next judging then need not check
+            // out the base.
             && self.layer.outputs().is_some()
             && let Err(error) = kept.publish(&self.layer, *limit)
         {
@@ -565,7 +573,8 @@ impl SealedCheckout {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs. Later stages see the files that the setup left.
+    /// The world in which the command of a stage runs. Later stages see the files that the setup
+    /// left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,

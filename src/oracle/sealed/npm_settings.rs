@@ -1,5 +1,5 @@
-//! Removes credentials from the settings of npm (`.npmrc`), which pnpm and others also read. Commands in a
-//! sealed world see only the remaining settings.
+//! Removes credentials from the settings of npm (`.npmrc`), which pnpm and others also read.
+//! Commands in a sealed world see only the remaining settings.
 use std::path::Path;
 
 use crate::fs::regular;
@@ -25,9 +25,9 @@ fn without_credentials(text: &str) -> String {
     shown.map(without_logins_in_urls).collect()
 }
 
-/// True for a line that may show a credential: a setting that is a credential or belongs to one registry
-/// (`//host/:name`), a setting with a variable in its value, because the variable may contain a token, or a
-/// comment.
+/// True for a line that may show a credential: a setting that is a credential or belongs to one
+/// registry (`//host/:name`), a setting with a variable in its value, because the variable may
+/// contain a token, or a comment.
 fn is_credential(line: &str) -> bool {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {

@@ -1,5 +1,5 @@
-//! Plans the mounts of a sealed world. The mounts decide what the world's commands see, and where the writes
-//! of these commands go.
+//! Plans the mounts of a sealed world. The mounts decide what the world's commands see, and where
+//! the writes of these commands go.
 use std::path::{Path, PathBuf};
 
 use crate::model::outcome::Stage;
@@ -26,8 +26,8 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// True if commands in the world can read the machine's file at this path. The innermost mount around the
-    /// path decides.
+    /// True if commands in the world can read the machine's file at this path. The innermost mount
+    /// around the path decides.
     pub fn shows(&self, path: &Path) -> bool {
         let entries = self.git_dir.join("worktrees");
         let shown = [&self.git_dir].into_iter().chain(&self.of_the_user).chain(&self.writable);
@@ -45,12 +45,14 @@ impl Surroundings {
 pub struct WorldRoom(pub PathBuf);
 
 impl WorldRoom {
-    /// The upper layer of the checkout. If the checkout is a plain directory, this is the whole checkout.
+    /// The upper layer of the checkout. If the checkout is a plain directory, this is the whole
+    /// checkout.
     pub fn checkout(&self) -> PathBuf {
         self.0.join("checkout")
     }
 
-    /// The upper layers of the home directory and of the user's other directories, for the setup command.
+    /// The upper layers of the home directory and of the user's other directories, for the setup
+    /// command.
     pub fn fetched(&self) -> PathBuf {
         self.0.join("fetched")
     }
@@ -65,8 +67,9 @@ impl WorldRoom {
         self.0.join("git")
     }
 
-    /// The directory that the world shows in place of the administrative entries of linked worktrees
-    /// (gitrepository-layout(5), "worktrees"), so that the entries of attempts and of the user are hidden.
+    /// The directory that the world shows in place of the administrative entries of linked
+    /// worktrees (gitrepository-layout(5), "worktrees"), so that the entries of attempts and of the
+    /// user are hidden.
     pub fn worktrees(&self) -> PathBuf {
         self.0.join("worktrees")
     }
@@ -96,8 +99,8 @@ impl WorldRoom {
         self.0.join(format!("cut-{number}"))
     }
 
-    /// The directories that must exist before the world is entered, each with its mode. All users may write
-    /// to the directories for temporary files.
+    /// The directories that must exist before the world is entered, each with its mode. All users
+    /// may write to the directories for temporary files.
     pub fn directories(&self, surroundings: &Surroundings) -> Vec<(PathBuf, u32)> {
         let [checkout, git_dir] = [self.checkout(), self.git_dir()];
         let work = [work_of(&checkout), work_of(&git_dir)];
@@ -112,15 +115,15 @@ impl WorldRoom {
 pub struct Layers {
     /// The layers of the checkout; empty if the checkout is a plain directory.
     pub checkout: Vec<PathBuf>,
-    /// The directories that have layers of the home directory and of the user's other directories. These
-    /// layers are above the user's files.
+    /// The directories that have layers of the home directory and of the user's other directories.
+    /// These layers are above the user's files.
     pub home: Vec<PathBuf>,
 }
 
 /// The mounts of the world in this room, for the command of one stage.
 ///
-/// The setup command writes to upper layers of its own, so that git-frites can tell its downloads from the
-/// files that the other commands leave.
+/// The setup command writes to upper layers of its own, so that git-frites can tell its downloads
+/// from the files that the other commands leave.
 pub fn mounts(
     surroundings: &Surroundings,
     layers: Layers,

@@ -1,6 +1,6 @@
-//! Asks pytest and gotestsum, by an environment variable, to write a JUnit file for git-frites. This changes
-//! neither their exit codes nor their output, except that pytest prints one more line, which is removed from
-//! the log.
+//! Asks pytest and gotestsum, by an environment variable, to write a JUnit file for git-frites.
+//! This changes neither their exit codes nor their output, except that pytest prints one more line,
+//! which is removed from the log.
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ const NAME: &str = "git-frites-tests.xml";
 struct AskableRunner {
     programs: &'static [&'static str],
     variable: &'static str,
-    /// The option before the path, if the variable contains options; `None` if the variable is the path
-    /// alone.
+    /// The option before the path, if the variable contains options; `None` if the variable is the
+    /// path alone.
     option: Option<&'static str>,
     /// The files that configure the runner.
     settings: &'static str,
@@ -53,15 +53,16 @@ pub struct AskedReport {
     pub file: PathBuf,
     /// The environment variable that requests the report.
     pub variable: (String, OsString),
-    /// The directory of the file, which is made here if the command has no private directory for temporary
-    /// files.
+    /// The directory of the file, which is made here if the command has no private directory for
+    /// temporary files.
     _own: Option<PrivateDirectories>,
 }
 
 impl AskedReport {
-    /// The report to request from the runner that the command starts. `None` unless the command names one of
-    /// the known runners exactly once. Also `None` if the command, the environment or the runner's settings
-    /// in the checkout at `dir` mention JUnit, because the project then has its own settings for such a file.
+    /// The report to request from the runner that the command starts. `None` unless the command
+    /// names one of the known runners exactly once. Also `None` if the command, the environment or
+    /// the runner's settings in the checkout at `dir` mention JUnit, because the project then has
+    /// its own settings for such a file.
     pub fn of(
         command: &CommandLine,
         dir: &Path,
@@ -129,7 +130,8 @@ fn speaks_of_junit(text: &[u8]) -> bool {
     text.windows(5).any(|part| part.eq_ignore_ascii_case(b"junit"))
 }
 
-/// True if a file in the root of the checkout mentions JUnit, cannot be read, or is too large to be read.
+/// True if a file in the root of the checkout mentions JUnit, cannot be read, or is too large to be
+/// read.
 fn is_named_in(dir: &Path, name: &str, confinement: Option<&Confinement>) -> bool {
     let Some(file) = find(dir, name, confinement) else { return false };
     let is_large = fs::symlink_metadata(&file).is_ok_and(|meta| meta.len() > LARGEST_SETTINGS);

@@ -1,16 +1,16 @@
 //! Reads the number of failed tests from the summary at the end of a test command's output.
 //!
-//! A test or a script may run another test runner whose tests fail on purpose, and print the summary of that
-//! runner. So only the end of the whole output is read, which comes from the runner that ended last. After
-//! its summary, only further lines of this runner may follow, and lines of make and similar programs that
-//! started the runner.
+//! A test or a script may run another test runner whose tests fail on purpose, and print the
+//! summary of that runner. So only the end of the whole output is read, which comes from the runner
+//! that ended last. After its summary, only further lines of this runner may follow, and lines of
+//! make and similar programs that started the runner.
 use crate::model::plain;
 use crate::oracle::test_reports::printed::{
     LONGEST_LINE, go, number, number_after, number_before, pytest_counts, tap_directive,
 };
 
-/// Reads the number of failed tests from the end of one runner's output. Returns `None` if the output does
-/// not end with a summary of this runner.
+/// Reads the number of failed tests from the end of one runner's output. Returns `None` if the
+/// output does not end with a summary of this runner.
 type Reader = fn(&[String]) -> Option<u64>;
 
 const RUNNERS: [Reader; 13] = [
@@ -18,7 +18,8 @@ const RUNNERS: [Reader; 13] = [
     mocha,
 ];
 
-/// The number of failed tests, according to the summary at the end of an output; 0 if there is no summary.
+/// The number of failed tests, according to the summary at the end of an output; 0 if there is no
+/// summary.
 pub fn failures(log: &str) -> u64 {
     let shown = |line: &str| match line.len() {
         0..=LONGEST_LINE => plain::line(line).trim_end().to_owned(),
@@ -31,8 +32,8 @@ pub fn failures(log: &str) -> u64 {
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
 }
 
-/// True for a line in which a program that runs recipes or scripts, such as make, reports that one of them
-/// has ended or failed.
+/// True for a line in which a program that runs recipes or scripts, such as make, reports that one
+/// of them has ended or failed.
 fn is_of_caller(line: &str) -> bool {
     let is_of_make = line.starts_with("make")
         && [": Leaving directory", ": *** [", " not remade because of errors"]
@@ -43,8 +44,8 @@ fn is_of_caller(line: &str) -> bool {
     is_of_make || others.split('|').any(|start| line.starts_with(start))
 }
 
-/// The index of the last line of a runner's summary. Lines after the summary are skipped: empty ones, and
-/// those for which `is_behind` returns true.
+/// The index of the last line of a runner's summary. Lines after the summary are skipped: empty
+/// ones, and those for which `is_behind` returns true.
 fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
     lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
 }
@@ -105,8 +106,8 @@ fn unittest(lines: &[String]) -> Option<u64> {
     Some(counts.split(", ").filter_map(of_failures).sum())
 }
 
-/// The output of `go test` ends with the line of the last package. If any of several packages failed, a line
-/// `FAIL` follows.
+/// The output of `go test` ends with the line of the last package. If any of several packages
+/// failed, a line `FAIL` follows.
 fn go_test(lines: &[String]) -> Option<u64> {
     let is_package = |line: &String| begins(line, &["FAIL ", "ok ", "? "]);
     let failed = match lines {
@@ -118,7 +119,8 @@ fn go_test(lines: &[String]) -> Option<u64> {
     failed.then(|| names().max(1))
 }
 
-/// gotestsum. `None` if it ran tests again, because its number then includes tests that passed in the end.
+/// gotestsum. `None` if it ran tests again, because its number then includes tests that passed in
+/// the end.
 fn gotestsum(lines: &[String]) -> Option<u64> {
     let done = lines.last()?.strip_prefix("DONE ").filter(|done| !done.contains(" runs,"))?;
     Some(number_before(done, &["failure", "failures", "error", "errors"]))

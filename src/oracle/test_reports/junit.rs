@@ -1,7 +1,7 @@
 //! Reads JUnit files with the results of single tests.
 //!
-//! The attempt's own code may write these files. So they never make a tree pass, and reading them must be
-//! safe whatever they contain.
+//! The attempt's own code may write these files. So they never make a tree pass, and reading them
+//! must be safe whatever they contain.
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,8 +20,8 @@ const LARGEST: u64 = 64 << 20;
 /// A file, and its inode and change time, which show whether the file was written again.
 pub type MarkedFile = (PathBuf, (u64, i64, i64));
 
-/// Reads those of the `marked` files that were written by the command, because they are not in `before`.
-/// Returns `None` if there are none. If a file cannot be read, the report says so as its problem.
+/// Reads the `marked` files that are not in `before`: the command has written these. Returns `None`
+/// if there are none. If a file cannot be read, the report says so as its problem.
 pub fn read_new(mut marked: Vec<MarkedFile>, before: &[MarkedFile]) -> Option<EndedTests> {
     let before: HashSet<&MarkedFile> = before.iter().collect();
     marked.retain(|file| !before.contains(file));
@@ -54,13 +54,14 @@ pub fn read_new(mut marked: Vec<MarkedFile>, before: &[MarkedFile]) -> Option<En
         }
     }
     report.finish();
-    // Some runners list a test once for each time that it ran. Such a test has failed only if it never
-    // passed.
+    // Some runners list a test once for each time that it ran. Such a test has failed only if it
+    // never passed.
     let failed = failed.difference(&passed).count() as u64;
     Some(EndedTests { report: Some(report), failed })
 }
 
-/// The files at a path: if the path is a directory, the `.xml` files in it, otherwise the path itself.
+/// The files at a path: if the path is a directory, the `.xml` files in it, otherwise the path
+/// itself.
 pub fn files_at(path: &Path) -> Vec<PathBuf> {
     if !path.is_dir() {
         return vec![path.to_owned()];
@@ -90,8 +91,8 @@ pub fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
 pub struct EndedTests {
     /// The single tests; `None` if they are not known.
     pub report: Option<TestReport>,
-    /// The number of tests that failed and did not pass in a rerun, according to the report file, or else
-    /// according to the summary at the end of the output.
+    /// The number of tests that failed and did not pass in a rerun, according to the report file,
+    /// or else according to the summary at the end of the output.
     pub failed: u64,
 }
 
@@ -143,8 +144,8 @@ impl TestCase {
     }
 }
 
-/// Reads the test cases in a file, and subtracts the file's size from `left`. Fails if the file has more
-/// bytes than `left`.
+/// Reads the test cases in a file, and subtracts the file's size from `left`. Fails if the file has
+/// more bytes than `left`.
 fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     let describe = |e: io::Error| crate::error::describe(&e);
     let length = fs::symlink_metadata(file).map_err(describe)?.len();
@@ -153,15 +154,15 @@ fn read_cases(file: &Path, left: &mut u64) -> Result<Vec<TestCase>, String> {
     parse(BufReader::new(file.take(length)))
 }
 
-/// The test cases directly below `<testsuites>` and `<testsuite>`, read in one pass. Of the children of a
-/// case, only those that tell its result are used.
+/// The test cases directly below `<testsuites>` and `<testsuite>`, read in one pass. Of the
+/// children of a case, only those that tell its result are used.
 fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut reader = quick_xml::Reader::from_reader(file);
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // `depth` is the number of open elements, `suites` is how many of them (counted from the outside) are
-    // suites, and `in_case` is true if a case is open directly below these suites.
+    // `depth` is the number of open elements, `suites` is how many of them (counted from the
+    // outside) are suites, and `in_case` is true if a case is open directly below these suites.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

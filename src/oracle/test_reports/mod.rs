@@ -1,8 +1,9 @@
-//! Finds the results of single tests: in files that the configuration names, in a file that is requested from
-//! the runner, in files that build tools write by themselves, or in the runner's output.
+//! Finds the results of single tests: in files that the configuration names, in a file that is
+//! requested from the runner, in files that build tools write by themselves, or in the runner's
+//! output.
 //!
-//! The code under test can write all of these. So they never make a tree pass. But if they report failed
-//! tests, an exit code of 0 is not believed.
+//! The code under test can write all of these. So they never make a tree pass. But if they report
+//! failed tests, an exit code of 0 is not believed.
 mod asked;
 mod closing;
 mod junit;
@@ -36,9 +37,9 @@ pub struct TestReports {
 }
 
 impl TestReports {
-    /// Where the test results of this command are looked for. `dir` is the path of the checkout as the
-    /// command sees it, `written` is the directory where the command's writes to it really go, and
-    /// `configured` is the configured file, relative to the checkout's root.
+    /// Where the test results of this command are looked for. `dir` is the path of the checkout as
+    /// the command sees it, `written` is the directory where the command's writes to it really go,
+    /// and `configured` is the configured file, relative to the checkout's root.
     pub fn of(
         command: &CommandLine,
         configured: Option<&str>,
@@ -76,9 +77,9 @@ impl TestReports {
         })
     }
 
-    /// The results of a try that has ended and written this log. `before` are the report files from before the
-    /// try: a file that has not changed is not a report of this try. Paths in the names of tests become relative
-    /// to the checkout's root, because each checkout has a different path.
+    /// The results of a try that has ended and written this log. `before` are the report files from
+    /// before the try: a file that has not changed is not a report of this try. Paths in the names
+    /// of tests become relative to the checkout's root, because each checkout has a different path.
     pub fn read(&self, before: &[MarkedFile], log: &Path) -> EndedTests {
         let mut ended = self.find(before, log);
         if let Some(report) = &mut ended.report {
@@ -104,8 +105,8 @@ impl TestReports {
         let text = regular::read_own(log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let printed = printed::read(&text);
-        // If several runners printed results, a file has those of one. If a report file is damaged or empty, the
-        // output is used instead, too.
+        // A report file has the results of one runner. If several runners printed results, the
+        // output is used instead. It is also used if a report file is damaged or empty.
         let is_whole = |report: &TestReport| report.problem.is_none() && report.total > 0;
         let are_all = !printed.as_ref().is_some_and(TestReport::is_of_several_runners);
         match files.filter(|files| are_all && files.report.as_ref().is_some_and(is_whole)) {
@@ -122,7 +123,8 @@ pub struct OutputPlaces {
     programs: &'static [&'static str],
     /// The name of the tool's output directory, which each part of the project has.
     output: &'static str,
-    /// The directories below the output directory that contain report files, or directories of report files.
+    /// The directories below the output directory that contain report files, or directories of
+    /// report files.
     reports: &'static [&'static str],
 }
 
@@ -135,7 +137,8 @@ const fn places(
 }
 
 const WRITERS: [OutputPlaces; 4] = [
-    // ctest has its own files in this directory, and a detected command makes it write the report there, too.
+    // ctest has its own files in this directory, and a detected command makes it write the report
+    // there, too.
     places(&["ctest"], "Testing", &["Temporary"]),
     places(&["mvn", "mvnw", "mvnd"], "target", &["surefire-reports", "failsafe-reports"]),
     places(&["gradle", "gradlew"], "build", &["test-results"]),
@@ -152,8 +155,8 @@ const MOST_FILES: usize = 10_000;
 const DEEPEST: usize = 8;
 
 impl OutputPlaces {
-    /// The places of the first program in a command that writes JUnit files; `None` if no word of the command
-    /// is such a program.
+    /// The places of the first program in a command that writes JUnit files; `None` if no word of
+    /// the command is such a program.
     pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
         let writer = |word: &String| WRITERS.iter().find(|of| of.programs.contains(&word.as_str()));
         command.words().iter().find_map(writer).copied()

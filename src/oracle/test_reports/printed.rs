@@ -1,8 +1,8 @@
 //! Reads the results of single tests from the output of well-known test runners.
 //!
-//! A command may run several test runners, and each of them several times, e.g. once for each package. So a log
-//! may have several summaries, and all of them are added. Each runner's summary has a different form, so the log
-//! is read once for each runner.
+//! A command may run several test runners, and each of them several times, e.g. once for each
+//! package. So a log may have several summaries, and all of them are added. Each runner's summary
+//! has a different form, so the log is read once for each runner.
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -78,23 +78,23 @@ pub(super) fn number_after(line: &str, name: &str) -> u64 {
     digits.and_then(number).unwrap_or_default()
 }
 
-/// The report with the sum of one runner's summaries, as yet without names; `None` if there is no summary.
-/// `read` gets the rest of the log from each line on. If a summary begins there, it returns the number of tests
-/// in total and skipped.
+/// The report with the sum of one runner's summaries, without the names of tests; `None` if there
+/// is no summary. `read` gets the rest of the log from each line on. If a summary begins there,
+/// `read` returns two numbers of tests: the total, and the skipped ones.
 fn summed(lines: &[String], read: impl Fn(&[String]) -> Option<(u64, u64)>) -> Option<TestReport> {
     let summaries = (0..lines.len()).filter_map(|at| read(&lines[at..]));
     let (total, skipped) = summaries.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
     Some(TestReport { total, skipped, ..TestReport::default() })
 }
 
-/// The lines after index `after`, up to the first line that does not begin with `start`. The beginning is
-/// removed.
+/// The lines after index `after`, up to the first line that does not begin with `start`. The
+/// beginning is removed.
 fn block<'l>(lines: &'l [String], after: usize, start: &'l str) -> impl Iterator<Item = &'l str> {
     lines[after + 1..].iter().map_while(move |line| line.strip_prefix(start))
 }
 
-/// Rust's test harness. The report's names of tests begin with the name of their binary, which cargo prints
-/// before it starts the binary.
+/// Rust's test harness. The report's names of tests begin with the name of their binary, which
+/// cargo prints before it starts the binary.
 fn libtest(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let mut binary = String::new();
@@ -130,7 +130,7 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
         } else if let Some(name) =
             line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ok"))
         {
-            // A line that a test prints may not have ended when the harness prints its own.
+            // A test may have printed text without a line end before the harness prints its line.
             let name = name.rsplit(" ... test ").next().unwrap_or(name);
             report.name_passing(&named(name));
         } else if let Some((name, end)) =
@@ -143,8 +143,9 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// Removes the names from index `first` on that tests of one binary printed, as trybuild does in the form of
-/// the harness: those that are no paths of Rust, if exactly the others are as many as the tests that passed.
+/// Removes the names that tests of one binary printed, as trybuild does in the form of the harness.
+/// The names of the binary begin at index `first`. The printed names are no paths of Rust. They are
+/// removed only if the other names are exactly as many as the tests that passed.
 fn drop_printed_by_tests(names: &mut Vec<String>, first: usize, passed: u64) {
     let paths: Vec<String> =
         names[first..].iter().filter(|name| is_path_of_rust(name)).cloned().collect();
@@ -244,8 +245,8 @@ fn unittest(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// `go test`, with and without `-v` or `-json`, and gotestsum. Without these options, `go test` does not
-/// print the number of tests.
+/// `go test`, with and without `-v` or `-json`, and gotestsum. Without these options, `go test`
+/// does not print the number of tests.
 pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut report = TestReport::default();
     let is_verbose = lines.iter().any(|line| line.starts_with("=== RUN"));
@@ -258,7 +259,8 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     let mut ended: Vec<(&str, TestEnd)> = Vec::new();
     let name_ended = |report: &mut TestReport, name: &str, end| {
         report.count(name, end);
-        // Without `-v`, passed tests are not printed, so the total is not known. `count` has added 1 to it.
+        // Without `-v`, passed tests are not printed, so the total is not known. Take back the 1
+        // that `count` has added to it.
         report.total -= u64::from(!is_verbose && end == TestEnd::Failed);
     };
     for line in lines {
@@ -335,14 +337,15 @@ fn go_event(line: &str) -> Option<(String, TestEnd)> {
     Some((name, end))
 }
 
-/// The Test Anything Protocol (TAP), which `node --test`, prove and bats print. A test with subtests is a
-/// group. A group is counted as a test only if it fails although none of its subtests does.
+/// The Test Anything Protocol (TAP), which `node --test`, prove and bats print. A test with
+/// subtests is a group. A group is counted as a test only if it fails although none of its subtests
+/// does.
 fn tap(lines: &[String]) -> Option<TestReport> {
     let is_plan =
         |line: &str| line.strip_prefix("1..").is_some_and(|number| number.parse::<u64>().is_ok());
     lines.iter().find(|line| line.starts_with("TAP version") || is_plan(line))?;
-    // The tests that have ended, each with its depth, name and result. The groups around them may not have
-    // ended yet.
+    // The tests that have ended, each with its depth, name and result. The groups around them may
+    // not have ended yet.
     let mut ended: Vec<(usize, String, TestEnd)> = Vec::new();
     let mut unnamed = 0;
     let is_of_prove = lines.iter().any(|line| is_summary_of_prove(line));
@@ -367,8 +370,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
         let name = text.trim().trim_start_matches(|c: char| c.is_ascii_digit());
         let mut name = name.trim_start().trim_start_matches("- ").to_owned();
         if name.is_empty() && end != TestEnd::Skipped {
-            // Each needs a name of its own, because tests are counted by their names. The numbers in the lines
-            // begin anew in each file.
+            // Each needs a name of its own, because tests are counted by their names. The numbers
+            // in the lines begin anew in each file.
             unnamed += 1;
             name = format!("test {unnamed}");
         }
@@ -393,8 +396,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     (report.total > 0).then_some(report)
 }
 
-/// A line of TAP without its directive, and the directive: `TODO` or `SKIP`. It is behind the last `#` that one of
-/// these words follows.
+/// A line of TAP without its directive, and the directive: `TODO` or `SKIP`. The directive begins
+/// at the last `#` that one of these words follows.
 pub(super) fn tap_directive(line: &str) -> (&str, Option<&'static str>) {
     for (at, _) in line.rmatch_indices(" #") {
         let rest = line[at + 2..].trim_start();
@@ -409,7 +412,8 @@ pub(super) fn tap_directive(line: &str) -> (&str, Option<&'static str>) {
     (line, None)
 }
 
-/// prove, if it does not print each test (as TAP), but only the number of tests. A skipped file has no tests.
+/// prove, if it prints only the number of tests, and not each test (as TAP). A skipped file has no
+/// tests.
 fn prove(lines: &[String]) -> Option<TestReport> {
     let mut report = summed(lines, |rest| {
         is_summary_of_prove(&rest[0]).then(|| (number_after(&rest[0], ", Tests="), 0))
@@ -419,13 +423,15 @@ fn prove(lines: &[String]) -> Option<TestReport> {
         let about: Vec<&str> =
             lines[at + 1..].iter().map_while(|line| line.strip_prefix("  ")).collect();
         let names = failed_in_file(file.trim_end(), &about);
-        // A file that ended before its first failure counts as a test: it is none of prove's number.
+        // A file may fail without a failed test. Such a file counts as a test, because prove's
+        // number does not include it.
         if names.is_empty() && about.iter().any(|line| !line.starts_with("TODO passed:")) {
             report.count(file.trim_end(), TestEnd::Failed);
         }
         names.iter().for_each(|name| report.name_failing(name));
     }
-    // With `prove -v`, the lines of TAP are prove's own. Without it, they are those of another program.
+    // With `prove -v`, prove prints the lines of TAP. Without `-v`, another program has printed
+    // them.
     let is_short = lines.iter().any(|line| line.ends_with(".. ok"));
     (is_short || tap(lines).is_none()).then_some(report)
 }
@@ -437,8 +443,8 @@ fn is_summary_of_prove(line: &str) -> bool {
 /// The most failed tests of one file that prove's summary names.
 const MOST_FAILED: usize = 10_000;
 
-/// The names of a file's failed tests in prove's summary, e.g. for `Failed tests:  2, 4-6`. A long list goes on
-/// in the next lines.
+/// The names of a file's failed tests in prove's summary, e.g. for `Failed tests:  2, 4-6`. A long
+/// list goes on in the next lines.
 fn failed_in_file(file: &str, about: &[&str]) -> Vec<String> {
     let Some(at) = about.iter().position(|line| line.starts_with("Failed test")) else {
         return Vec::new();
@@ -498,14 +504,14 @@ fn within(suite: Option<&(&str, String)>, name: &str) -> String {
     suite.map_or_else(|| name.to_owned(), |(_, suite)| joined(suite, name))
 }
 
-/// The name of a test in a group. Its length is limited, because the names of many nested groups could fill the
-/// memory.
+/// The name of a test in a group. Its length is limited, because the names of many nested groups
+/// could fill the memory.
 fn joined(group: &str, name: &str) -> String {
     [group, " > ", name].iter().flat_map(|text| text.chars()).take(4 * LONGEST_NAME).collect()
 }
 
-/// Adds the files that failed before any of their tests ran, each as one failed test. A runner may print such
-/// a file twice before its summary.
+/// Adds the files that failed before any of their tests ran, each as one failed test. A runner may
+/// print such a file twice before its summary.
 fn count_files<'l>(
     report: &mut TestReport,
     lines: &'l [String],
@@ -577,8 +583,9 @@ fn mocha(lines: &[String]) -> Option<TestReport> {
         let counts = mocha_counts(rest)?;
         Some((counts.iter().sum(), counts[1]))
     })?;
-    // After the summary, a failed test is printed as ` 1) the suite`, followed by the titles of the inner suites
-    // and of the test. The last title ends with a colon. Behind them, another run may print its own results.
+    // After the summary, a failed test is printed as ` 1) the suite`, followed by the titles of the
+    // inner suites and of the test. The last title ends with a colon. Behind them, another run may
+    // print its own results.
     let mut titles: Option<String> = None;
     let mut next = 1;
     let mut last = 0;
@@ -698,7 +705,8 @@ fn exunit(lines: &[String]) -> Option<TestReport> {
     Some(report)
 }
 
-/// minitest prints the failed tests, and then `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`.
+/// minitest prints the failed tests, and then
+/// `4 runs, 2 assertions, 1 failures, 0 errors, 1 skips`.
 fn minitest(lines: &[String]) -> Option<TestReport> {
     let mut report = summed(lines, |rest| {
         let is_summary = rest[0].contains(" runs, ") && rest[0].contains(" assertions, ");
@@ -740,8 +748,8 @@ mod tests {
         once
     }
 
-    /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing tests,
-    /// and `by` as the runner that printed the log.
+    /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing
+    /// tests, and `by` as the runner that printed the log.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read_both(log);

@@ -9,7 +9,8 @@ use crate::ui::report::content::{LogEnd, Report, ReportedCandidate};
 use crate::ui::report::difference::{DiffLine, difference};
 use crate::ui::report::wording::visible;
 
-/// The maximum number of lines that are shown of one file, of one candidate, and of all candidates together.
+/// The maximum number of lines that are shown of one file, of one candidate, and of all candidates
+/// together.
 const LINES_OF_FILE: usize = 1_000;
 const LINES_OF_CANDIDATE: usize = 3_000;
 const LINES_OF_ALL: usize = 15_000;
@@ -101,8 +102,8 @@ fn files(candidate: &ReportedCandidate, address: &str, room: &mut usize) -> Mark
     shown
 }
 
-/// The change of one file, with old and new lines in one column. `room` is the number of lines that may still
-/// be shown. `whole` is the command that shows the whole change.
+/// The change of one file, with old and new lines in one column. `room` is the number of lines that
+/// may still be shown. `whole` is the command that shows the whole change.
 fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
     let sides = [&changed.before, &changed.after];
     let change = change(sides, LINES_OF_FILE, room, whole, |hunks| {
@@ -118,8 +119,8 @@ fn file(changed: &ChangedFile, room: &mut usize, whole: &str) -> Markup {
     html! { (file_name(changed)) (change) }
 }
 
-/// The difference of two files, of which `table` shows the hunks. At most `most` of its lines are shown, and at most
-/// `room`, which becomes smaller by those lines.
+/// The difference of two files, whose hunks `table` shows. At most `most` lines are shown, and at
+/// most `room` lines. The lines that are shown are subtracted from `room`.
 pub fn change(
     sides: [&FileContent; 2],
     most: usize,

@@ -7,7 +7,6 @@ use crate::ui::comparison;
 
 /// The content of a run's report.
 pub struct Report {
-    /// The run.
     pub run: Run,
     /// The first line of the base's message.
     pub base_subject: String,
@@ -15,14 +14,15 @@ pub struct Report {
     pub prompt: Option<String>,
     /// The run's verdict; `None` if the run was not judged.
     pub verdict: Option<Verdict>,
-    /// The number of candidates that have been judged singly since the verdict, e.g. by `judge --candidate`.
+    /// The number of candidates that have been judged singly since the verdict, e.g. by
+    /// `judge --candidate`.
     pub stored_outcomes: usize,
-    /// The candidates, in spawn order.
     pub candidates: Vec<ReportedCandidate>,
     /// The ends of the logs of commands that failed on the base.
     pub base_logs: Vec<LogEnd>,
-    /// One item for each usable candidate `c`: the position of `c` in `candidates`, and for each usable
-    /// candidate `d`, which part of `d`'s change is also in `c`'s change, from 0 to 1.
+    /// The agreement of the usable candidates, with one item for each candidate `c`. An item has
+    /// the position of `c` in `candidates`. For each usable candidate `d`, it also has the part of
+    /// `d`'s change that is in `c`'s change, too (from 0 to 1).
     pub covers: Vec<(usize, Vec<f64>)>,
     /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,
@@ -30,10 +30,9 @@ pub struct Report {
 
 /// A candidate as a report shows it.
 pub struct ReportedCandidate {
-    /// The candidate's record.
     pub record: Candidate,
-    /// The agent or the command that made the candidate; `None` if a person did, or if the command has not
-    /// started.
+    /// The agent or the command that made the candidate; `None` if a person did, or if the command
+    /// has not started.
     pub made_by: Option<String>,
     /// The iteration whose files are shown: the judged iteration, or else the newest one.
     pub iteration: Option<u32>,
@@ -41,14 +40,13 @@ pub struct ReportedCandidate {
     pub newer: Option<u32>,
     /// The files in which the shown iteration differs from the base.
     pub files: Vec<ChangedFile>,
-    /// The ends of the candidate's logs.
     pub logs: Vec<LogEnd>,
 }
 
 /// The end of a command's output.
 pub struct LogEnd {
-    /// The name of the command. If the command did not run on the candidate's own tree, also the tree, e.g.
-    /// `test with the base's tests`.
+    /// The name of the command. If the command did not run on the candidate's own tree, also the
+    /// tree, e.g. `test with the base's tests`.
     pub command: String,
     /// True if the command failed on the candidate.
     pub failed: bool,
@@ -64,7 +62,8 @@ impl Report {
         self.verdict.as_ref()?.entry(&candidate.record.candidate)
     }
 
-    /// The positions of the candidates in `candidates`, the best first. Candidates without a rank come last.
+    /// The positions of the candidates in `candidates`, the best first. Candidates without a rank
+    /// come last.
     pub fn best_first(&self) -> Vec<usize> {
         let ranking = self.verdict.as_ref().map_or(&[][..], |v| v.decision.ranking.as_slice());
         let rank = |at: &usize| {

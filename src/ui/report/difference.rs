@@ -8,7 +8,8 @@ use gix_imara_diff::{Algorithm, Diff, Hunk, InternedInput};
 /// The number of unchanged lines around a change.
 const CONTEXT: u32 = 3;
 
-/// A replaced block is compared word by word only if it has at most this many lines and this many bytes.
+/// A replaced block is compared word by word only if it has at most this many lines and this many
+/// bytes.
 const MOST_MARKED: usize = 200;
 const LONGEST_MARKED: usize = 64 * 1024;
 
@@ -33,8 +34,8 @@ pub struct DiffLine {
     pub old: Option<usize>,
     /// The line's number in the new text, from 1; `None` if the line was removed.
     pub new: Option<usize>,
-    /// The parts of the line, without its line end. A part is marked (true) if it is missing in the line that
-    /// replaces this line, or that this line replaces.
+    /// The parts of the line, without its line end. Two lines are compared if one of them replaces
+    /// the other. A part is marked (true) if the other line lacks it.
     pub parts: Vec<(bool, String)>,
 }
 
@@ -71,8 +72,7 @@ pub fn difference(before: &str, after: &str, most: usize) -> LineDifference {
     found
 }
 
-/// Unchanged lines, which are the lines `old` of the first text. In the second text, the last of them is
-/// before line `end`.
+/// The unchanged lines `old` of the first text. In the second text, they end before line `end`.
 fn unchanged_lines<'a>(
     input: &'a InternedInput<&str>,
     old: Range<u32>,
@@ -107,7 +107,8 @@ fn changed_lines(input: &InternedInput<&str>, change: &Hunk) -> Vec<DiffLine> {
         .collect()
 }
 
-/// For each line of a change, its parts, in which differing words are marked; `None` if most words differ.
+/// For each line of a change, its parts, in which differing words are marked; `None` if most words
+/// differ.
 fn marked_words(input: &InternedInput<&str>, change: &Hunk) -> Option<Vec<Vec<(bool, String)>>> {
     let mut words = InternedInput::default();
     let mut diff = Diff::default();

@@ -6,8 +6,9 @@ use crate::ui::comparison::{self, places};
 use crate::ui::report::content::Report;
 use crate::ui::report::wording::visible;
 
-/// The verdict, its reason, the comparison and remarks for a reviewer, as Markdown. Text that attempts wrote
-/// is escaped, so that it makes no markup, mentions no user, and refers to no issue or commit.
+/// The verdict, its reason, the comparison and remarks for a reviewer, as Markdown. Text that
+/// attempts wrote is escaped, so that it makes no markup, mentions no user, and refers to no issue
+/// or commit.
 pub fn markdown(report: &Report) -> String {
     let run = &report.run;
     let Some(verdict) = &report.verdict else {
@@ -115,7 +116,8 @@ fn escaped(text: &str) -> String {
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
             '&' => shown.push_str("&amp;"),
-            // GitHub finds users and issues after these characters, even if a backslash is before them.
+            // GitHub finds users and issues after these characters, even if a backslash is before
+            // them.
             '@' | '#' => shown.extend([&c.to_string(), BREAK]),
             '-' if ends_with_gh(&text[..at]) => {
                 shown.extend(["-", BREAK]);

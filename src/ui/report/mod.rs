@@ -1,9 +1,10 @@
-//! The report about one run: an HTML page that can be read without network and without scripts, or text for a
-//! pull request.
+//! The report about one run: an HTML page that can be read without network and without scripts, or
+//! text for a pull request.
 //!
-//! All text in a report can be hostile, because attempts wrote the names, patches, logs and reasons. maud
-//! escapes this text, and [`wording::visible`] makes hidden characters visible. If something still gets
-//! through, the page's content security policy forbids every style and script except the page's own.
+//! All text in a report can be hostile, because attempts wrote the names, patches, logs and
+//! reasons. maud escapes this text, and [`wording::visible`] makes hidden characters visible. If
+//! something still gets through, the page's content security policy forbids every style and script
+//! except the page's own.
 mod candidate;
 pub mod content;
 mod difference;
@@ -66,8 +67,8 @@ fn page(report: &Report) -> Markup {
     }
 }
 
-/// The page's content security policy: nothing is loaded, and no style or script has an effect except
-/// [`STYLE`] and [`SCRIPT`].
+/// The page's content security policy: nothing is loaded, and no style or script has an effect
+/// except [`STYLE`] and [`SCRIPT`].
 fn policy() -> String {
     let digest = |text: &str| BASE64.encode(&Sha256::digest(text.as_bytes()));
     format!(

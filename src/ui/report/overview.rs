@@ -1,5 +1,5 @@
-//! The parts of a report that are about all candidates: the verdict, the comparison, the tests and the
-//! agreement.
+//! The parts of a report that are about all candidates: the verdict, the comparison, the tests and
+//! the agreement.
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
@@ -17,7 +17,8 @@ use crate::ui::style::Tone;
 /// The maximum number of tests that are shown.
 const TESTS: usize = 500;
 
-/// At most this many rows of the comparison are unfolded: the row of the base, and those of 20 candidates.
+/// At most this many rows of the comparison are unfolded: the row of the base, and those of 20
+/// candidates.
 const ROWS: usize = 21;
 
 /// The run, its base and its prompt.
@@ -90,8 +91,8 @@ fn oracle(verdict: &Verdict) -> Markup {
     }
 }
 
-/// The comparison table as `judge` prints it. If the run was not judged, a table of the candidates' states.
-/// Rows after the first `ROWS` are folded.
+/// The comparison table as `judge` prints it. If the run was not judged, a table of the candidates'
+/// states. Rows after the first `ROWS` are folded.
 pub fn comparison(report: &Report) -> Markup {
     let place = |name: &str| {
         report.candidates.iter().position(|c| c.record.candidate.as_str() == name).map(|at| at + 1)
@@ -180,8 +181,8 @@ pub fn warnings(report: &Report) -> Markup {
     }
 }
 
-/// The table of all tests that failed on the base or on a candidate. It has a column for the base and for
-/// each candidate that has a test report.
+/// The table of all tests that failed on the base or on a candidate. It has a column for the base
+/// and for each candidate that has a test report.
 pub fn tests(report: &Report) -> Markup {
     let Some(verdict) = &report.verdict else { return html! {} };
     let base = verdict.baseline.iter().map(|base| ("@base".to_owned(), &base.results));
@@ -233,8 +234,8 @@ fn test_cell(end: Option<TestEnd>) -> Markup {
     }
 }
 
-/// The table that shows, for any two candidates, how much of the change of one candidate is also in the
-/// change of the other. A darker cell means more.
+/// The table that shows, for any two candidates, how much of the change of one candidate is also in
+/// the change of the other. A darker cell means more.
 pub fn agreement(report: &Report) -> Markup {
     let name = |at: usize| &report.candidates[at].record.candidate;
     html! {

@@ -1,7 +1,7 @@
 //! The section in which a reader compares any two candidates side by side, file by file.
 //!
-//! If there are many candidates, not all pairs fit on the page. The pairs of the best candidates come first.
-//! For the rest, the page shows the command that compares two candidates.
+//! If there are many candidates, not all pairs fit on the page. The pairs of the best candidates
+//! come first. For the rest, the page shows the command that compares two candidates.
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
@@ -83,7 +83,8 @@ fn choice(report: &Report, places: &[usize]) -> Markup {
     html! { p.choice { label { "left " (list("left", 0)) } " " label { "right " (list("right", 1)) } } }
 }
 
-/// One pair: the files in which two candidates differ, side by side; `None` if the limits are reached.
+/// One pair: the files in which two candidates differ, side by side; `None` if the limits are
+/// reached.
 fn pair(report: &Report, left: usize, right: usize, budget: &mut Budget) -> Option<Markup> {
     let [one, other] = [left, right].map(|at| &report.candidates[at]);
     let differing = differing(one, other);
@@ -111,8 +112,8 @@ fn pair(report: &Report, left: usize, right: usize, budget: &mut Budget) -> Opti
     })
 }
 
-/// The files in which two candidates differ, sorted by path, each with its content in the first and in the
-/// second candidate.
+/// The files in which two candidates differ, sorted by path, each with its content in the first and
+/// in the second candidate.
 fn differing<'a>(
     one: &'a ReportedCandidate,
     other: &'a ReportedCandidate,
@@ -182,8 +183,8 @@ fn beside(hunk: &[DiffLine]) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
     rows
 }
 
-/// A line in its column; `None` makes an empty cell. `changed` is the CSS class for a line that the other
-/// column does not have.
+/// A line in its column; `None` makes an empty cell. `changed` is the CSS class for a line that the
+/// other column does not have.
 fn cell(line: Option<&DiffLine>, changed: &str) -> Markup {
     let Some(line) = line else { return html! { td.n {} td.none {} } };
     let number = if changed == "del" { line.old } else { line.new };

@@ -114,8 +114,8 @@ fn pieces(results: &[StageResult], longest: f64) -> Vec<Piece> {
     pieces
 }
 
-/// A row of a chart. It uses SVG attributes, because the page's content security policy forbids style
-/// attributes.
+/// A row of a chart. It uses SVG attributes, because the page's content security policy forbids
+/// style attributes.
 fn bar(name: &str, pieces: &[Piece], words: &str) -> Markup {
     let percent = |part: f64| format!("{:.3}%", part * 100.0);
     html! {

@@ -7,8 +7,8 @@ pub fn class(tone: Tone) -> &'static str {
     tone.into()
 }
 
-/// A text in which control characters are replaced by Unicode's pictures of them, and hidden characters by
-/// their numbers. Tabs and line feeds stay.
+/// A text in which control characters are replaced by Unicode's pictures of them, and hidden
+/// characters by their numbers. Tabs and line feeds stay.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
