@@ -1,5 +1,8 @@
-//! The agents that are built in, each described once: how it is started, what it prints when it
-//! cannot go on, where it reports its usage, and where it keeps its state.
+//! The agents that are built in. Each is described once:
+//! * how it is started;
+//! * its messages when it cannot go on;
+//! * where it reports its usage;
+//! * where it keeps its state.
 use crate::model::agent_stop::AgentFault;
 use crate::model::run::CODEX_SANDBOX;
 

@@ -93,8 +93,8 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// The candidates to capture. Inside a candidate's worktree, without an address, this is that
-/// candidate, so that an attempt can make a checkpoint without knowing its own name.
+/// The candidates to capture. Without an address, inside a candidate's worktree, this is that
+/// candidate. So an attempt can make a checkpoint without knowing its own name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

@@ -46,8 +46,8 @@ pub fn hint_on_missing(
     )))
 }
 
-/// Fails if the run was opened for judging in parts: its candidates must then be judged as parts,
-/// on the terms of the run.
+/// Fails if the run was opened for judging in parts. The candidates of such a run must be judged as
+/// parts, on the run's terms.
 pub fn require_unopened(session: &Session, run: &Run, candidates: &[Name]) -> Result<()> {
     if session.store.terms(&run.run)?.is_none() {
         return Ok(());

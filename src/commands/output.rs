@@ -101,7 +101,7 @@ pub fn run(session: &ReadSession, args: &OutputArgs) -> Result<u8> {
         (false, _) => print(session, &shown, args.tail)?,
         (true, [one]) => follow(session, one, args.tail)?,
         // A command runs on the tree with the base's tests only after it has passed on the
-        // candidate's own tree, so only the second log still grows.
+        // candidate's own tree. So only the second log still grows.
         (true, [first, second])
             if logs::with_base_tests(&first.path).as_ref() == Some(&second.path) =>
         {
@@ -175,7 +175,7 @@ fn of_address(
 
 /// The newest log of a command in `place`. Without a command, the log of the running command, or
 /// else of the command whose log tells most. If the command also ran on the tree with the base's
-/// tests, that log is added, because the command may have failed only there.
+/// tests, that log is added: the command may have failed only there.
 fn choose(
     session: &ReadSession,
     title: &str,

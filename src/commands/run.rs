@@ -227,9 +227,9 @@ fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
         }
     }
     // The options that are typed now stand after the recorded options, so that they override these.
-    // They stand before the `--` of the command. It is not obvious which `--` that is: an earlier
-    // `--` may be a prompt, and there may be no command after the last one. So the right place is
-    // the one that leaves the command unchanged.
+    // They also stand before the `--` of the command. Another `--` may be a prompt, and there may
+    // be no command after the last `--`. So the right place is the one that leaves the command
+    // unchanged.
     let words_of_command = command.len() + usize::from(!command.is_empty());
     for after in [words_of_command, 1] {
         let Some(end) = arguments.len().checked_sub(after) else { continue };

@@ -1,7 +1,7 @@
 //! The value parsers of the command line, which convert typed words into values.
 //!
-//! An [`Error`] from a parser is shown unchanged after the option's name; other errors are shown in
-//! clap's sentence, `invalid value 'x' for '-n <N>': …`.
+//! An [`Error`] from a parser is shown unchanged after the option's name. Other errors are shown in
+//! clap's sentence: `invalid value 'x' for '-n <N>': …`.
 use std::time::Duration;
 
 use clap::builder::ValueParserFactory;

@@ -31,8 +31,8 @@ pub struct SourcedValue {
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
-    /// The place of the list that this list replaces, if that list is in a weaker layer and has
-    /// items that this one lacks.
+    /// If this list replaces one of a weaker layer, and lacks items of it: the place of that weaker
+    /// list.
     pub replaced: Option<String>,
 }
 

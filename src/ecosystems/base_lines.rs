@@ -98,8 +98,8 @@ impl<'t> BaseLines<'t> {
     }
 
     /// Searches the files in process, because `git grep` takes four times as much processor time.
-    /// If a blob is missing, as in a partial clone, `git grep` reads all files first: git fetches
-    /// the missing blobs that it reads.
+    /// In a partial clone, a blob may be missing. In that case, `git grep` reads all files first,
+    /// so that git fetches them.
     fn search(&self, search: &LineSearch) -> Result<FoundLines> {
         self.search_in_process(search).or_else(|_| {
             let git = self.repo.git().call("grep").args(["--count", "-e", ""]);

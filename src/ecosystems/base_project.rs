@@ -1,5 +1,5 @@
-//! Facts in the base about the files that an attempt changes, e.g. whether a changed file is source
-//! of the product or only data of tests.
+//! Facts in the base about the files that an attempt changes: for example, whether a changed file
+//! is source of the product or only data of tests.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
@@ -157,8 +157,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if an interpreter may find a new file by its name alone. This is so if the file's
-    /// nearest directory of the base is at the top of a search path: commands run in it, list it,
-    /// or run a script in it.
+    /// nearest directory of the base is at the top of a search path. Commands may run in that
+    /// directory, list it, or run a script in it.
     fn is_looked_up(&self, path: &str) -> Result<bool> {
         let directory = self.code()?.nearest_directory(path);
         if directory.is_empty() {
@@ -294,8 +294,8 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Searches the base for all of these changed paths at once, so that later questions about a
-    /// path need no search of their own. The flag is true for a path that is not in both trees.
+    /// Searches the base for all of these changed paths at once. Later questions about a path then
+    /// need no search of their own. The flag is true for a path that is not in both trees.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let code = self.code()?;
         let (tests, paths): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -353,8 +353,8 @@ impl<'t> BaseProject<'t> {
 
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a
     /// recipe, by a setting, or by a command that gets the check's directory as an argument.
-    /// `lines` are the lines of the base that contain the file name of one of the files, or its
-    /// module name and a word that loads modules.
+    /// `lines` are the lines of the base that contain the file name of one of the files. They also
+    /// include the lines with a module name of one of the files, beside a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -379,8 +379,9 @@ impl<'t> BaseProject<'t> {
         Ok(found)
     }
 
-    /// True if the commands, or the recipes or scripts that they run, get the directory of `file`
-    /// as an argument, and no code of the base loads any other source file in that directory.
+    /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts
+    /// that they run, get it as an argument. False if any code of the base loads another source
+    /// file in that directory.
     fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
         let mut lines = self.markers()?.lines.iter();
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
@@ -523,9 +524,10 @@ impl<'t> BaseProject<'t> {
         Ok(paths.any(|file| below(file, directory_of(path)).is_some() && is_test_path(file)))
     }
 
-    /// True if a file is a document that neither a file of the base nor a command uses. The name of
-    /// a new document may have an effect by itself: a test may look for it, or make may have it as
-    /// a target. So a document in a new directory does not count if the base names the directory.
+    /// True if a file is a document that neither a file of the base nor a command uses. A new
+    /// document may have an effect by its name alone, because a test may look for it, or because it
+    /// may be a target of make. So a document in a new directory does not count if the base names
+    /// the directory.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         if !documents::is_document_by_name(path)
@@ -537,10 +539,12 @@ impl<'t> BaseProject<'t> {
         Ok(!self.is_used(path, false)?)
     }
 
-    /// True if no line of the base or of the commands can read a new file. No such line names the
-    /// file, its kind or a directory above it. git does not ignore the file, and no test, link,
-    /// seed or configured pattern gives its path a meaning. Such a file may be the setting of a
-    /// tool, but no data.
+    /// True if no line of the base or of the commands can read a new file:
+    /// * No line names the file, its kind, or a directory above it.
+    /// * git does not ignore the file.
+    /// * No test, link, seed or configured pattern gives the path a meaning.
+    ///
+    /// Such a file may be the setting of a tool, but no data.
     pub fn reads_no_new(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let above = directories_above(path).chain([path]);

@@ -85,9 +85,11 @@ impl CiCommands {
         found
     }
 
-    /// Adds the steps of a GitHub workflow, except those that run on Windows or macOS, in another
-    /// directory than the root, in a shell other than `sh` and `bash`, or in a checkout of another
-    /// repository.
+    /// Adds the steps of a GitHub workflow. Leaves out these steps:
+    /// * steps that run on Windows or macOS;
+    /// * steps in another directory than the root;
+    /// * steps in a shell other than `sh` and `bash`;
+    /// * steps in a checkout of another repository.
     fn add_workflow(&mut self, path: &str, workflow: &Value) {
         for job in workflow["jobs"].as_object().into_iter().flat_map(|jobs| jobs.values()) {
             self.jobs += 1;

@@ -35,8 +35,8 @@ fn deno(files: &RootFiles<'_>) -> FoundCommands {
 }
 
 /// Restores the base's settings file, but keeps the attempt's description of the package and its
-/// dependencies. If a new dependency is a file of the tree, the dependencies are restored, too,
-/// because that file could replace a package that the tests use.
+/// dependencies. A new dependency may be a file of the tree, which could replace a package that the
+/// tests use. In that case, the dependencies are restored, too.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
     let before = base.and_then(imports).unwrap_or_default();

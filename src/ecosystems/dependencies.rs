@@ -1,8 +1,8 @@
 //! The dependencies in a manifest or a lock file. A change that adds a dependency adds code that
 //! the change's patch does not show.
 //!
-//! Two properties are enough to read all formats: TOML, JSON and YAML list dependencies under a key
-//! with a known name, and in other lock files a line begins with the name of a package.
+//! Two properties are enough to read all formats. TOML, JSON and YAML list dependencies under a key
+//! with a known name. In other lock files, a line begins with the name of a package.
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
@@ -584,8 +584,8 @@ impl Places<'_> {
         }
     }
 
-    /// True if a word names a directory of the tree, or may name one in a form that is not resolved
-    /// here: an absolute path or an escape.
+    /// True if a word names a directory of the tree. Also true for an absolute path and for an
+    /// escape, which may name one, but are not resolved here.
     fn is_place(&self, word: &str) -> bool {
         let is_local = word.contains("file:");
         if word.contains("://") && !is_local {

@@ -2,10 +2,14 @@
 //! configuration name any.
 //!
 //! Each detector proposes commands that belong together. Proposals are compared by these
-//! properties, in this order: whether they have a test, whether the project's CI runs that test,
-//! how good the evidence in files is, and how many source files their language has. The first
-//! proposal is taken whole. If a detector cannot parse its file, the file's commands are unknown.
-//! That is an error, unless the proposal of an earlier detector is taken.
+//! properties, in this order:
+//! * whether they have a test;
+//! * whether the project's CI runs that test;
+//! * how good the evidence in files is;
+//! * how many source files their language has.
+//!
+//! The first proposal is taken whole. If a detector cannot parse its file, the file's commands are
+//! unknown. That is an error, unless the proposal of an earlier detector is taken.
 use std::cmp::Reverse;
 use std::fmt;
 

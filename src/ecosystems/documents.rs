@@ -29,8 +29,8 @@ pub fn is_document_by_name(path: &str) -> bool {
     has_ending(&TEXTS) || (is_in_docs(path) && has_ending(&BESIDE)) || has_name_of_document(name)
 }
 
-/// True if no line of a file counts as a use of other files: a document by its name, or a page
-/// beside documents, which only mentions the files that it names.
+/// True if no line of a file counts as a use of other files. The file is a document by its name, or
+/// a page beside documents. Such a page only mentions the files that it names.
 pub fn is_only_read(path: &str) -> bool {
     is_in_docs(path) && path.ends_with(".html") || is_document_by_name(path)
 }
@@ -88,9 +88,9 @@ pub fn lists(line: &str, path: &str) -> bool {
     names_extension || directories(path).any(|name| place_of_word(line, name).is_some())
 }
 
-/// True if a line with one of these words uses the document: the line is in a file that runs
-/// (`runs`) and names the document, or the line runs the examples in documents as tests
-/// (`doctest`).
+/// True if a line with one of these words uses the document. The line uses it in these cases:
+/// * The line names the document, and is in a file that runs (`runs`).
+/// * The line runs the examples in documents as tests (`doctest`).
 pub fn is_use(line: &str, words: &[String], runs: bool) -> bool {
     let names_it = words.first().is_some_and(|name| line.contains(name.as_str()));
     (runs && names_it) || line.contains("doctest")

@@ -1,5 +1,5 @@
-//! The description of an ecosystem (a language or a build tool), which answers questions about a
-//! path, e.g. whether it is a test.
+//! The description of an ecosystem, i.e. a language or a build tool. It answers questions about a
+//! path, e.g. whether the path is a test.
 use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
@@ -20,8 +20,8 @@ pub struct Ecosystem {
     /// The extensions of further source files. Each is a language of its own, for which no marks of
     /// tests are known.
     pub other_extensions: &'static [&'static str],
-    /// True if a source file that is added at this place can only be source: it replaces no tool,
-    /// and no tool loads it because of its name.
+    /// True if a source file that is added at this place can only be source. Such a file replaces
+    /// no tool, and no tool loads it because of its name.
     pub is_source_if_new: fn(&NewFile<'_>) -> bool,
     /// The names of files that mark a directory as a project of this ecosystem, besides manifests.
     pub project_files: &'static [&'static str],
@@ -56,7 +56,7 @@ pub struct Ecosystem {
     /// them.
     pub test_marks: &'static str,
     /// Gets the code of a file whose name is not that of a test, and the code of a marked part of
-    /// the file. True if a runner may find a test in this part.
+    /// it. True if a runner may find a test in this part.
     pub may_run: fn(&str, &str) -> bool,
     /// The marks in a line of code that skip tests, in the same form. A mark that is a comment
     /// counts in comments.

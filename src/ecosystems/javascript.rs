@@ -161,8 +161,8 @@ fn install_command(manager: &str, files: &RootFiles<'_>) -> Result<&'static [&'s
     })
 }
 
-/// True if the project uses Yarn 2 or later, which has different options: it has that Yarn's
-/// settings file, or a lock file with metadata.
+/// True if the project uses Yarn 2 or later, which has different options. It then has the settings
+/// file of that Yarn, or a lock file with metadata.
 fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     let lock = files.text("yarn.lock")?.unwrap_or_default();
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))

@@ -33,7 +33,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a text in three quotes. It cannot be told if a backslash is before the end: a
+/// The length of a text in three quotes. It cannot be told if a backslash is before the end. A
 /// backslash is an escape in Java and Groovy, but not in Kotlin and Scala. Further quotes at the
 /// end belong to the text.
 fn raw_text(_: &str, rest: &str) -> Option<Option<usize>> {
@@ -59,8 +59,8 @@ pub fn declared_types(text: &str) -> BTreeSet<&str> {
     declared.filter(|name| !name.is_empty()).collect()
 }
 
-/// True if a Java file declares a package that does not fit its directory: a class in it may
-/// replace a class of a library.
+/// True if a Java file declares a package that does not fit its directory. A class in such a file
+/// may replace a class of a library.
 fn is_in_a_foreign_package(path: &str, text: &str) -> bool {
     let mut lines = text.lines().flat_map(|line| line.split(';')).map(str::trim);
     let package = lines.find_map(|line| line.strip_prefix("package ")).map(str::trim);

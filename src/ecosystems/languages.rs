@@ -140,9 +140,9 @@ impl KnownCode {
         files.any(|file| have_same_extension(file, path) && !is_test_path(file) && is(file))
     }
 
-    /// True if a directory above a path has a file of [`SET_UP`]: then all files below that
-    /// directory are tests or helpers of tests. The search ends at a directory named `src` or
-    /// `lib`, because a file of that name may be part of the product there.
+    /// True if a directory above a path has a file of [`SET_UP`]. All files below that directory
+    /// are tests or helpers of tests. The search ends at a directory named `src` or `lib`: there, a
+    /// file of that name may be part of the product.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let mut above = directories_above(path)
             .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));

@@ -1,6 +1,6 @@
-//! The ways in which code loads a source file by its name. A source file that no code loads counts
-//! as a check, not as source, if a recipe or a tool's setting runs it, or if a command gets its
-//! directory as an argument.
+//! The ways in which code loads a source file by its name. If no code loads a source file, the file
+//! may be a check. It is a check, and not source, if a recipe or a tool's setting runs it, or if a
+//! command gets its directory as an argument.
 use std::collections::BTreeSet;
 use std::iter;
 
@@ -49,15 +49,15 @@ pub struct LoadedName<'p> {
     pub module: &'p str,
     /// The last directory and the file name without extension: `a/b`, `a.b` and `a::b`.
     with_directory: [String; 3],
-    /// The name of the class or module that the file defines by convention, in lower case, if code
-    /// can load the file by this name. A search for it must ignore case.
+    /// The name of the class or module that the file defines by convention, in lower case. `None`
+    /// if code cannot load the file by this name. A search for it must ignore case.
     pub constant: Option<String>,
 }
 
 impl<'p> LoadedName<'p> {
     /// The names of the source file at `path`. Returns `None` for a file that is part of the
-    /// program even if no code names it: a file in the root (probably the program itself), and a
-    /// file that the build lists or finds by its directory.
+    /// program even if no code names it. A file in the root is such a file, because it is probably
+    /// the program itself. The others are files that the build lists or finds by their directory.
     pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
         let language = language_of(path).filter(|language| language.loads_files_by_name())?;
         let directory = file_name(directory_of(path));
@@ -88,15 +88,15 @@ impl<'p> LoadedName<'p> {
         iter::once(file_name(self.path)).chain(self.with_directory.iter().map(String::as_str))
     }
 
-    /// Search texts for lines that build the file's name at run time: such a line has one of them
-    /// and one of [`BESIDE_MODULES`].
+    /// Search texts for lines that build the file's name at run time. Such a line contains one of
+    /// these texts and one of [`BESIDE_MODULES`].
     pub fn searched_beside(&self) -> [String; 2] {
         let directory = file_name(directory_of(self.path));
         [format!("{directory}/"), format!("{directory}.")]
     }
 
-    /// True if a shell line has as a word: the file's path, an ending of that path that includes a
-    /// directory, or a pattern that matches the path.
+    /// True if a shell line names the file in a word: by a path with a directory that ends in the
+    /// file's name, or by a pattern with a slash that matches the file's path.
     pub fn is_named_in(&self, line: &str) -> bool {
         let name = file_name(self.path);
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
@@ -109,8 +109,9 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if the file is named by a line of a settings file, of a recipe or of a list, or by a
-    /// line of a file that the commands run (`is_run`).
+    /// True if a line names the file, and the line is in a file that may run other files. Such a
+    /// file is a settings file, a file of recipes, a list, or a file that the commands run
+    /// (`is_run`).
     pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         let is_setting =
             names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
@@ -264,9 +265,9 @@ fn is_comment(line: &str) -> bool {
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a manifest, a file of recipes, or another file that decides which commands run. If such
-/// a file names a source file, that alone does not make the source file part of the product,
-/// because a command may run it.
+/// True for a manifest, a file of recipes, or another file that decides which commands run. A
+/// source file is not part of the product only because such a file names it: a command may run the
+/// source file.
 fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {

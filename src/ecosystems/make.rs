@@ -138,8 +138,8 @@ fn targets_of(line: &str) -> Option<&str> {
     rule_targets(line)
 }
 
-/// A line of a Makefile that is in no recipe, as a line of a shell: with `${X}` for a variable, and
-/// `$(C)` for the output of a command. Other functions become their arguments.
+/// Converts a line of a Makefile that is in no recipe to a line of a shell. A variable becomes
+/// `${X}`, and the output of a command becomes `$(C)`. Other functions become their arguments.
 pub fn as_shell_line(line: &str) -> String {
     let text = with_shell_references(line);
     let Some((left, value)) = text.split_once('=') else { return text };
@@ -240,7 +240,7 @@ fn makefile_part(base: Option<&str>, own: &str) -> Option<String> {
     line_hunks(base, own, |hunk| !(is_list && only_adds_sources(hunk)))
 }
 
-/// True if a build file may contain a list of files that are left out: a test that is added to such
+/// True if a build file may contain a list of files that are left out. A test that is added to such
 /// a list is switched off.
 pub(super) fn leaves_files_out(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
@@ -281,7 +281,7 @@ fn logical_lines(lines: &[&str]) -> Vec<String> {
     continued_lines(&text)
 }
 
-/// True if `new` has the words of `old` in their order, and every further word is a source file
+/// True if `new` has the words of `old` in their order. Every further word must be a source file
 /// that follows a source file.
 pub(super) fn is_longer_list(old: &str, new: &str, mut follows_source: bool) -> bool {
     let mut old = old.split_whitespace().peekable();

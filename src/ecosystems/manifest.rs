@@ -124,9 +124,9 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
 }
 
 /// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to
-/// its own brace if `end` is a brace. A section is also put back if it differs in other lines than
-/// those for which `names_package` is true, because such lines may be code. Returns `None` for a
-/// new manifest, and if the number of sections is not the base's.
+/// its own brace if `end` is a brace. In a section, only lines for which `names_package` is true
+/// may differ. If other lines differ, the section is put back, too, because these lines may be
+/// code. Returns `None` for a new manifest, and if the number of sections is not the base's.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,

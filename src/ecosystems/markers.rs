@@ -1,6 +1,8 @@
 //! The names in commands, recipes and scripts. A new path with such a name may change which
-//! commands run: a command may ask whether the path exists, make may take the new file for a target
-//! that is up to date, or a pattern may match one more path.
+//! commands run:
+//! * A command may ask whether the path exists.
+//! * make may take the new file for a target that is up to date.
+//! * A pattern may match one more path.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::ALL;
@@ -46,8 +48,8 @@ const WITH_COMMANDS: [&str; 14] = [
 /// The words before a directory in which the names in a line are looked up: `cd DIRECTORY`.
 const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "pushd", "vpath"];
 
-/// Words in a line with which a test asks whether a path or a module exists, or goes on without it,
-/// with `|` between them.
+/// Words in a line of a test, with `|` between them. With such a word, the test asks whether a path
+/// or a module exists, or goes on without it.
 pub const ASKING: &str = "\
     @include|access|class_exists|ensure_loaded|exist|find_spec|forName|has_include|is_dir|is_file|\
     isdir|isfile|Stat(|stat(|try {";
@@ -150,10 +152,10 @@ impl Markers {
         }
     }
 
-    /// Adds the names in the commands of a line. If no other command depends on the line's
-    /// commands, a command that only looks at a file (`test -e new`) has no effect, so its words
-    /// are not added. `is_used` is true if the commands' exit codes or their output matter outside
-    /// of the line.
+    /// Adds the names in the commands of a line. A command that only looks at a file
+    /// (`test -e new`) has no effect if no other command depends on the line's commands. So its
+    /// words are not added. `is_used` is true if the commands' exit codes or their output matter
+    /// outside of the line.
     fn add_commands(&mut self, line: &str, is_used: bool) {
         let (line, inner) = without_substitutions(line);
         let commands = commands_of(&line);
@@ -234,9 +236,10 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a line lists directories in which a tool looks for files, the new file is in one of
-    /// them, and the base has a file with the same relative path in another one. The tool may then
-    /// find the new file first. `has` is true for the files of the base.
+    /// True if a tool may find the new file before a file of the base. A line then lists
+    /// directories in which a tool looks for files. The new file is in one of them, and the base
+    /// has a file with the same relative path in another one. `has` is true for the files of the
+    /// base.
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
         let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
         lines.any(|line| {
@@ -262,9 +265,9 @@ impl Markers {
         self.words.contains(path) || self.patterns.contains(path)
     }
 
-    /// True if a word names a new path. A pattern that matches the path names it, too, unless
-    /// `is_open` is true for the pattern: then the pattern already matches files of this kind in
-    /// the base.
+    /// True if a word names a new path. A pattern that matches the path names it, too. But if
+    /// `is_open` is true for the pattern, the pattern does not count, because it already matches
+    /// files of this kind in the base.
     pub fn names(&self, new: &str, is_open: impl Fn(&str) -> bool) -> bool {
         self.words.contains(new)
             || self.directories.iter().any(|directory| {
@@ -274,8 +277,8 @@ impl Markers {
     }
 }
 
-/// True if one of these lines makes an interpreter look for modules in `directory` first: commands
-/// run there, or the directory is on a search path.
+/// True if one of these lines makes an interpreter look for modules in `directory` first. In such a
+/// line, commands run there, or the directory is on a search path.
 pub fn put_first(lines: &[&str], directory: &str) -> bool {
     let is_end_of = |long: &str, end: &str| {
         long.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))

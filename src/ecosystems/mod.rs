@@ -1,11 +1,11 @@
 //! Everything that git-frites knows about languages and build tools, one file for each.
 //!
-//! An [`Ecosystem`] describes how its projects are built, linted and tested, how its tests are
-//! named, and which of its files decide what is run. To add an ecosystem, write a file with a
-//! `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
+//! An [`Ecosystem`] describes how its projects are built, linted and tested, and how its tests are
+//! named. It also says which of its files decide what is run. To add an ecosystem, write a file
+//! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
 //! A *check* is a source file that commands run to judge the code, and that no code loads
-//! (`loaded.rs`): it counts as a test, not as source.
+//! (`loaded.rs`). It counts as a test, not as source.
 mod base_lines;
 pub mod base_project;
 mod ci;

@@ -121,8 +121,8 @@ fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
 }
 
 /// Configures and builds in a directory that the base does not have, and runs the tests there if
-/// the project defines any. Options that are off by default are switched on if they build tests, or
-/// if CI's first call of CMake switches them on.
+/// the project defines any. Some options that are off by default are switched on: those that build
+/// tests, and those that CI's first call of CMake switches on.
 fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     const LISTS: &str = "CMakeLists.txt";
     /// The ends of the names of options that build tests.

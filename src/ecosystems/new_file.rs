@@ -1,5 +1,5 @@
 //! A source file that an attempt adds. The base's code beside it shows whether it can only be
-//! source, i.e. whether no tool loads the file because of its name.
+//! source. If so, no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::paths::{
@@ -118,8 +118,8 @@ impl NewFile<'_> {
             || module == stem && next.is_some_and(|file| file.starts_with(&index))
     }
 
-    /// True if the innermost directory of the base above the file has sources of its language, and
-    /// is no directory in which tools look for libraries by name, such as `lib`.
+    /// True if the innermost directory of the base above the file has sources of the file's
+    /// language. False if tools look for libraries by name in that directory, as in `lib`.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.is_looked_up || file_name(self.nearest) == "lib";
         self.is_in_directory_of_language()
@@ -152,8 +152,8 @@ impl NewFile<'_> {
     }
 }
 
-/// True if tools read the new parts of a path only as the name of a file: a shell does not take
-/// them for code or for several names, and a program does not take them for an option or a setting.
+/// True if tools read the new parts of a path only as the name of a file. A shell does not take
+/// them for code or for several names. A program does not take them for an option or a setting.
 /// `known` is the innermost directory of the base above the path.
 pub fn is_plain_name(path: &str, known: &str) -> bool {
     let new = path[known.len()..].trim_start_matches('/');

@@ -52,8 +52,8 @@ fn composer_json(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// PHPUnit from the project's own packages. If the project has development packages, but not
-/// PHPUnit among them, it may be part of a larger project: then PHPUnit from PATH.
+/// PHPUnit from the project's own packages. A project that has development packages without PHPUnit
+/// may be part of a larger project. For such a project, PHPUnit from PATH.
 fn phpunit(package: &serde_json::Value) -> &'static [&'static str] {
     let requires = |name: &str| !package["require-dev"][name].is_null();
     if requires("symfony/phpunit-bridge") {

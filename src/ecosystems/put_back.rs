@@ -131,8 +131,8 @@ fn about_dependencies(path: &str) -> Option<&'static Ecosystem> {
     if is_hidden_or_installed(path) { None } else { ecosystem_of(file_name(path)) }
 }
 
-/// True if a new file of unknown kind can only be the setting of a tool: nothing in the base reads
-/// it as data or as code.
+/// True if a new file of unknown kind can only be the setting of a tool. Nothing in the base reads
+/// such a file as data or as code.
 pub fn is_setting_at_most(path: &str, base: &BaseProject<'_>) -> Result<bool> {
     let is_plain = is_plain_name(path, base.code()?.nearest_directory(path));
     Ok(is_plain && !is_read_as_text(path) && base.reads_no_new(path)?)
@@ -237,8 +237,8 @@ pub fn deciding_change(
 }
 
 /// Decides what to do with a source file that may contain tests beside the code. Each of the base's
-/// tests is put back by itself. Added tests are taken out, because they may have the names of tests
-/// in a file that is no longer part of the program.
+/// tests is put back by itself. Added tests are taken out. They may have the same names as tests in
+/// a file that is no longer part of the program.
 fn inner_tests(
     source: &Ecosystem,
     parts: fn(&str) -> Option<TestParts>,

@@ -136,8 +136,8 @@ impl<'a> Project<'a> {
         [setup, ruff, test].into_iter().flatten().collect()
     }
 
-    /// The commands for a test by a tool that creates environments itself, such as tox: the tool
-    /// runs in the environment of the lock file only if that file names the tool.
+    /// The commands for a test by a tool that creates environments itself, such as tox. If the lock
+    /// file names the tool, the tool runs in the environment of the lock file.
     fn by_tool(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let entry = format!("name = \"{}\"", words[0]);
@@ -148,9 +148,9 @@ impl<'a> Project<'a> {
     }
 
     /// The commands that run a test module (`python -m WORDS`). The module runs in the environment
-    /// of the lock file. Without a lock file, the module runs in a virtual environment of the
-    /// checkout if there is something to install, because the machine's Python may import another
-    /// release of the project.
+    /// of the lock file. Without a lock file, it runs in a virtual environment of the checkout if
+    /// there is something to install: the machine's Python may import another release of the
+    /// project.
     fn by_module(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let own = match environment.setup {
@@ -191,9 +191,9 @@ fn configured_pytest(project: &Project<'_>) -> FoundCommands {
     })
 }
 
-/// Tests that are not configured, but that the names of files and directories suggest: the tests of
-/// a package, the tests beside a list of requirements, the test files in the root, or all sessions
-/// of nox.
+/// Tests that are not configured, but that the names of files and directories suggest. These are
+/// the tests of a package, the tests beside a list of requirements, the test files in the root, or
+/// all sessions of nox.
 fn named_tests(project: &Project<'_>) -> FoundCommands {
     let files = project.files;
     if let Some(source) = package_with_tests(project) {
@@ -226,7 +226,7 @@ fn named_tests(project: &Project<'_>) -> FoundCommands {
     Ok(Vec::new())
 }
 
-/// The commands that run the tests in a virtual environment of the checkout; none if the tool that
+/// The commands that run the tests in a virtual environment of the checkout. None if the tool that
 /// wrote the lock file (uv or poetry) is installed. The error about the missing tool suggests these
 /// commands.
 fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
@@ -242,8 +242,8 @@ fn without_the_lock_file(files: &RootFiles<'_>) -> FoundCommands {
 }
 
 /// The command that creates a virtual environment in the checkout, with the project and the
-/// packages of its tests: those that CI installs for the tests, or else those that the project
-/// names. `None` if there is nothing to install.
+/// packages of its tests. These are the packages that CI installs for the tests, or else the
+/// packages that the project names. `None` if there is nothing to install.
 fn virtual_environment_of(project: &Project<'_>, words: &[&str]) -> Option<OracleCommand> {
     let files = project.files;
     let table = |name: &str| project.pyproject.as_ref().and_then(|p| p.get(name));

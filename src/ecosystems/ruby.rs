@@ -36,8 +36,8 @@ fn is_plugin_by_name(path: &str) -> bool {
         || path.ends_with("_plugin.rb") && path.rsplit('/').nth(1) == Some("minitest")
 }
 
-/// RSpec if it is configured, else Rake's `test` task if the Rakefile defines one, else its default
-/// task if there is no directory of specs.
+/// RSpec if it is configured. Otherwise, Rake's `test` task if the Rakefile defines one. Otherwise,
+/// Rake's default task if there is no directory of specs.
 fn configured(files: &RootFiles<'_>) -> FoundCommands {
     let rakefile = files.text("Rakefile")?;
     let tests = ["TestTask", "task :test", "task test:", "task \"test\""];
@@ -66,8 +66,8 @@ fn has_specs(files: &RootFiles<'_>) -> bool {
 }
 
 /// The commands for a project: the test, unless `test` is empty; RuboCop, if it is configured; and
-/// a setup that installs the gems, or exactly the locked gems if there is a lock file. CI may run
-/// the test without Bundler, although there is a Gemfile.
+/// a setup that installs the gems. If there is a lock file, the setup installs exactly the locked
+/// gems. CI may run the test without Bundler, although there is a Gemfile.
 fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<OracleCommand> {
     let bundles =
         files.has("Gemfile") && (files.ci().names("bundle") || !files.ci().runs_words(test));

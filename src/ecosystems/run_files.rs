@@ -1,9 +1,9 @@
 //! Finds the files that commands run or compare, by the names in commands, recipes and scripts.
 //!
 //! The texts are not interpreted: a word counts wherever it stands. A variable may have each value
-//! that a text gives to it, and a path may begin at the root, at the directory of its script, or at
-//! any directory that the text names. So a file may count although it never runs. Then an honest
-//! change is judged once more, but no wrong change is verified.
+//! that a text gives to it. A path may begin at the root, at the directory of its script, or at any
+//! directory that the text names. So a file may count although it never runs. In that case, an
+//! honest change is judged once more, but no wrong change is verified.
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
@@ -196,14 +196,14 @@ struct Place {
     /// The directory of the text's file.
     directory: String,
     is_command: bool,
-    /// In a test file, the words of its conditions (`[ -f x ]`): they name the files that it checks
-    /// for before it runs them. `None` outside of test files.
+    /// The words of the conditions (`[ -f x ]`) in a test file. They name the files that the test
+    /// checks for before it runs them. `None` outside of test files.
     optional: Option<BTreeSet<String>>,
     /// True if the line continues after one of its commands fails.
     may_fail: bool,
-    /// The words of the commands whose output another command of the same text reads. If a file is
-    /// compared with output that was made from the same file (as a formatter check does), the file
-    /// is not expected output.
+    /// The words of the commands whose output another command of the same text reads. A formatter
+    /// check compares a file with output that was made from the same file. Such a file is not
+    /// expected output.
     inputs: Vec<Word>,
 }
 
@@ -412,8 +412,9 @@ impl Search<'_> {
         tops
     }
 
-    /// The words for which a word stands, with the values of its variables: the values that its own
-    /// text gives, else the values that other texts give. `${f%.c}` removes the end `.c`.
+    /// The words for which a word stands, with the values of its variables. If the word's own text
+    /// gives values, these are used; otherwise, the values from other texts. `${f%.c}` removes the
+    /// end `.c`.
     fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
         let mut words = vec![word.clone()];
         // A value may use other variables.
@@ -567,9 +568,9 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// If `program` compares files, runs recipes or only looks at files, searches the words after
-    /// it (`rest`), and returns the words that name the files whose content it may print. Returns
-    /// `None` for any other word. `next` is the text of the next word.
+    /// Handles a `program` that compares files, runs recipes or only looks at files. Searches the
+    /// words after it (`rest`), and returns the words that name the files whose content it may
+    /// print. Returns `None` for any other program. `next` is the text of the next word.
     fn other_program(
         &mut self,
         program: &Word,
@@ -600,9 +601,9 @@ impl Search<'_> {
         Ok(Some(Vec::new()))
     }
 
-    /// Adds the recipes that these words of a runner name, and the files of recipes: those in the
-    /// root, in a directory that a word names (`make -C D`), and the files that words name
-    /// (`make -f F`).
+    /// Adds the recipes that these words of a runner name, and the files of recipes. The files may
+    /// be in the root, or in a directory that a word names (`make -C D`). A word may also name a
+    /// file (`make -f F`).
     fn run_recipes(
         &mut self,
         tool: &'static Ecosystem,
@@ -767,8 +768,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that match a pattern. Of a test among them, only the interpreter in its first
-    /// line counts: the files that the test runs may be the code under test.
+    /// Adds the files that match a pattern. If a test matches, only the interpreter in its first
+    /// line counts, because the files that the test runs may be the code under test.
     fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
         let matching: Vec<&str> =
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
@@ -884,7 +885,7 @@ impl Search<'_> {
     }
 
     /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has
-    /// none. The last parts of a word may be names in the module; at least the first `least` parts
+    /// none. The last parts of a word may be names in the module. At least the first `least` parts
     /// belong to the name of the module.
     fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
         let mut is_there = false;

@@ -1,5 +1,5 @@
-//! The tests in a Rust file. They are found among the tokens of the file, so that no text in a
-//! string or a comment, and no unusual layout, changes what counts as a test.
+//! The tests in a Rust file. They are found among the tokens of the file. So texts in strings and
+//! comments do not change what counts as a test, and neither does an unusual layout.
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;

@@ -12,8 +12,8 @@ const LOADS_OR_RUNS: [&str; 13] = [
     "run", "spawn", "system",
 ];
 
-/// If a line of a test has one of these words, it runs a file. If a word is missing here, a file
-/// that a test runs counts as data, and an honest change of the file may stay unverified.
+/// Words in a line of a test that runs a file. If a word is missing here, a file that a test runs
+/// counts as data. An honest change of that file may then stay unverified.
 const RUNS: [&str; 10] =
     ["bash", "dash", "include", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
 

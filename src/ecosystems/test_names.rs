@@ -81,8 +81,8 @@ pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
     is_helper || is(words.first(), begins) || is(words.last(), ends)
 }
 
-/// True for `test`, `tests`, `e2e`, and words that are made of `test` and another word about tests,
-/// such as `testutils` and `unittest`; not for `latest` and `contest`.
+/// True for `test`, `tests` and `e2e`. Also true for a word that consists of `test` and another
+/// word about tests, such as `testutils` and `unittest`. False for `latest` and `contest`.
 fn is_test_word(word: &str) -> bool {
     word == "e2e"
         || ["test", "tests"].into_iter().any(|test| {
@@ -104,7 +104,8 @@ fn singular(word: &str) -> &str {
 }
 
 /// The words of a name, in lower case, without digits around them. A word ends at a character that
-/// is no letter or digit, and before a capital letter that follows a small one or precedes one.
+/// is no letter or digit. It also ends before a capital letter that follows a small one or precedes
+/// one.
 fn words_of_name(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

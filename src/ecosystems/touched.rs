@@ -29,8 +29,8 @@ pub fn source_of(path: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|ecosystem| ecosystem.has_source(path))
 }
 
-/// True if a path is one of `names`, matches a pattern among them, or is below one of them, because
-/// a directory can replace a script.
+/// True if a path is one of `names`, or matches a pattern among them. Also true if the path is
+/// below one of them, because a directory can replace a script.
 pub fn is_named(path: &str, names: &BTreeSet<String>) -> bool {
     let mut patterns = names.iter().filter(|name| name.contains('*'));
     directories_above(path).chain([path]).any(|path| names.contains(path))

@@ -7,9 +7,11 @@
 //! The cache is neither under `.frites/` nor in refs, because attempts can write to both. An
 //! unguarded attempt can also write to the cache directory. So an outcome is not trusted if it
 //! appeared while an attempt's command ran. Its change time (ctime) shows when it appeared, and
-//! programs cannot set a change time. While commands run, trust is limited to two kinds of
-//! outcomes: those that existed before the first command, and those that git-frites has stored
-//! since. This list is in memory, where code under test cannot change it.
+//! programs cannot set a change time.
+//!
+//! While commands run, two kinds of outcomes are trusted: outcomes that existed before the first
+//! command, and outcomes that git-frites has stored since. They are in a list in memory, where code
+//! under test cannot change them.
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -2,7 +2,7 @@
 //! once on the same terms, because its outcome is looked up before commands run.
 //!
 //! All outcomes are kept in the memory of this process. Passes are also stored in the cache
-//! directory, for later processes. Only this file asks the cache for outcomes, so another kind of
+//! directory, for later processes. Only this file asks the cache for outcomes. Another kind of
 //! storage would be one more field of [`Ledger`], and would change no other file.
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -284,7 +284,7 @@ fn missing(command: &OracleCommand, program: &str, setup: &str) -> Error {
         // The error does not propose to leave out the build, because the test usually needs the
         // build's outputs.
         Stage::Build => String::new(),
-        // The error does not propose to name another lint command: with `--lint CMD`, no detected
+        // The error does not propose to name another lint command. With `--lint CMD`, no detected
         // command would run, so there would be no test.
         Stage::Lint => ", or leave it out with `--lint ''`".to_owned(),
     };

@@ -12,8 +12,8 @@ use crate::model::plain;
 use crate::oracle::test_reports::LONGEST_LINE;
 use crate::process::world_spec::Confinement;
 
-/// The words for EXDEV, with which an overlay refuses to rename a directory: the C library's text
-/// without its first letter, and the name of the error.
+/// The words for EXDEV: the C library's text without its first letter, and the name of the error.
+/// An overlay refuses to rename a directory with this error.
 const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 
 /// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails
@@ -88,8 +88,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path that is named by a message about a refused write and that the confinement does
-/// not let the command write to.
+/// The first path in a message about a refused write that the confinement keeps the command from
+/// writing to.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,
@@ -137,7 +137,7 @@ fn withheld(path: &Path, confinement: &Confinement) -> Option<PathBuf> {
 }
 
 /// The absolute paths in a line. If a quotation mark stands before a path, the path ends at the
-/// matching mark; otherwise at a character that usually ends a path.
+/// matching mark. Otherwise, it ends at a character that usually ends a path.
 fn absolute_paths(line: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut rest = line;

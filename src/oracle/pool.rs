@@ -2,10 +2,10 @@
 //! tree and the seeds, and is outside of every other checkout of the repository.
 //!
 //! Judge checkouts are outside of the user's checkout, because build tools search parent
-//! directories: `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's
+//! directories. `node_modules`, `.cargo/config.toml`, `go.work` and `conftest.py` of the user's
 //! checkout must not affect the results. Each tree gets a new checkout in a parent directory of its
-//! own with a random name, so that code under test can neither guess the path of another checkout
-//! nor leave files for the next one.
+//! own with a random name. So code under test can neither guess the path of another checkout nor
+//! leave files for the next one.
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
@@ -134,10 +134,10 @@ impl<'a> Checkouts<'a> {
         Ok(RoomedWorktree { worktree, room })
     }
 
-    /// A checkout of `commit`: its tracked files, the submodules that the user's checkout has, and
-    /// those seeds whose paths the commit does not have. Every tracked file gets the current time,
-    /// because build tools decide by file times which outputs are out of date. Seeds keep their
-    /// own, older times.
+    /// A checkout of `commit`. It has the tracked files, the submodules that the user's checkout
+    /// has, and the seeds at paths that the commit does not have. Every tracked file gets the
+    /// current time, because build tools decide by file times which outputs are out of date. Seeds
+    /// keep their own, older times.
     pub fn acquire(&self, commit: &Oid) -> Result<PlainCheckout> {
         let repo = self.store.repo();
         let place = self.register(commit)?;
@@ -238,7 +238,7 @@ impl Drop for CheckoutRoom {
 }
 
 /// True if git-frites makes files or directories with this name in a room. Also true for a file in
-/// place of a checkout: a command may replace its own checkout, because this does not influence
+/// place of a checkout. A command may replace its own checkout, because this does not influence
 /// other checkouts.
 pub fn belongs_in_room(name: &OsStr, is_dir: bool) -> bool {
     let begins = |prefix: &str| name.as_bytes().starts_with(prefix.as_bytes());
@@ -355,8 +355,8 @@ pub fn remove_gone(home: &Path) {
 }
 
 /// The directory for this repository's rooms and cached outcomes. It is in the user's cache
-/// directory, or, if the cache directory is inside a checkout of the repository (e.g. a home
-/// directory under version control), in the temporary directory.
+/// directory. If that directory is inside a checkout of the repository (e.g. a home directory under
+/// version control), it is in the temporary directory instead.
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {

@@ -15,9 +15,9 @@ use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
-/// The names of our directories in the system's temporary directory begin with this. These
-/// directories are not in the cache directory, because tests often make Unix sockets in them, and
-/// the path of a socket must be short.
+/// The names of our directories in the system's temporary directory begin with this. Tests often
+/// make Unix sockets in these directories, and the path of a socket must be short. So they are not
+/// in the cache directory.
 const PREFIX: &str = "git-frites-";
 
 /// The name of the lock file in one of our directories.

@@ -272,8 +272,9 @@ pub fn interrupted() -> Error {
     Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
 }
 
-/// The line of a failed command's output that most likely names the cause: the first line that
-/// looks like an error, or else the last line that says more than that something else has failed.
+/// The line of a failed command's output that most likely names the cause. This is the first line
+/// that looks like an error. Without such a line, it is the last one that does more than report
+/// another failure.
 fn line_of_failure(log: &Path) -> Option<String> {
     first_line(log, looks_like_error).or_else(|| {
         last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))

@@ -1,5 +1,5 @@
 //! The explanation of a verdict in paragraphs: the decision and the reason for it, the commands,
-//! what is known about each candidate, and what other rankings would recommend.
+//! the facts about each candidate, and the candidates that other rankings would recommend.
 use crate::model::base_tests::BaseTestsResult;
 use crate::model::count::count;
 use crate::model::cross_score;

@@ -12,8 +12,8 @@ use crate::model::rationale::{why_unusable, without_own_tests};
 use crate::model::test_comparison::Comparison;
 use crate::model::verdict::{Baseline, Entry, Verdict};
 
-/// Returns the last lines of a command's log. If the last argument is false, reads the log for the
-/// candidate's own tree; if it is true, the log for the tree with the base's tests.
+/// Returns the last lines of a command's log. The last argument chooses the log: if it is false,
+/// the log for the candidate's own tree; if it is true, the log for the tree with the base's tests.
 pub type LogTail<'a> = &'a dyn Fn(&Entry, Stage, bool) -> Vec<String>;
 
 /// The data of a `<testcase>`.

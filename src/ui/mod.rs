@@ -170,7 +170,7 @@ impl Ui {
     }
 
     /// Writes the command's answer to standard output, byte for byte. If the write fails, the
-    /// command goes on with its work: it finishes a landing, for example, although the reader (such
+    /// command goes on with its work. For example, it finishes a landing although the reader (such
     /// as `head`) went away. [`Ui::written`] reports the failure.
     pub fn answer(&self, bytes: impl AsRef<[u8]>) {
         self.answered.store(true, Ordering::Relaxed);

@@ -88,9 +88,9 @@ fn hints_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> Vec<S
 }
 
 /// The hint for a winner that may lack a part of the change; `None` if nothing suggests that. If
-/// the candidates' tests were run on each other, the sign is that the winner fails tests of another
-/// candidate that passed. Otherwise, there are two signs: another candidate that passed ran more
-/// tests than the winner, or it edits tests and the winner does not.
+/// the candidates' tests were run on each other, there must be a test of another passing candidate
+/// that the winner fails. Otherwise, another passing candidate must have run more tests than the
+/// winner, or must edit tests while the winner does not.
 ///
 /// If only its author passes a test, the test does not count in the ranking, because its author may
 /// have misread the task. A person who reads the test can tell whether the author did.
@@ -180,8 +180,8 @@ fn hint_on_missing(verdict: &Verdict) -> String {
     )
 }
 
-/// The hint for a recommended candidate that passed: how to land it, or, if there is a doubt about
-/// the verdict, how to remove the doubt.
+/// The hint for a recommended candidate that passed: how to land it. If there is a doubt about the
+/// verdict, the hint says how to remove the doubt.
 fn hint_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> String {
     let run = &verdict.run;
     let settings = &verdict.terms.settings;

@@ -57,7 +57,7 @@ impl Screen {
     }
 
     /// Moves the cursor to the start of the empty line below the text. The progress bar leaves the
-    /// cursor at the end of this line, where the echo of a key would wrap to the next line, and an
+    /// cursor at the end of this line. The echo of a key would wrap to the next line there, and an
     /// old row would stay on the screen.
     fn return_cursor(&self) {
         let _ = self.terminal.write_str("\r").and_then(|()| self.terminal.flush());

@@ -81,8 +81,8 @@ impl Grid {
 }
 
 /// A text of unknown origin (e.g. a command's output or a file name) as one line. Control and
-/// hidden characters are escaped, so that the text can neither move the cursor nor change colors
-/// nor reverse the text next to it.
+/// hidden characters are escaped. So the text can neither move the cursor, nor change colors, nor
+/// reverse the text next to it.
 pub fn printable(text: &str) -> String {
     if !text.contains(plain::is_invisible) {
         return text.to_owned();
@@ -99,9 +99,9 @@ pub fn brief(text: &str) -> String {
     truncate_str(text, 40, "…").into_owned()
 }
 
-/// The texts with commas between them, in lines of at most `width` columns. A text that is wider
-/// than a line is broken between its words, and a word that is wider than a line is broken
-/// anywhere. Nothing is cut off, because two names may differ only at their ends.
+/// The texts with commas between them, in lines of at most `width` columns. A text that does not
+/// fit into a line is broken between its words. A word that does not fit is broken anywhere.
+/// Nothing is cut off, because two names may differ only at their ends.
 pub fn filled(texts: &[String], width: usize) -> Vec<String> {
     // No line is broken at the blanks of a text that fits into one line.
     let texts = texts.iter().map(|text| match measure_text_width(text) < width {

@@ -1,5 +1,5 @@
-//! `git frites shard open`: decides the terms on which a run is judged in parts, or makes a run
-//! whose attempts other machines make.
+//! `git frites shard open`: decides the terms on which a run is judged in parts. With `--attempts`,
+//! makes a run whose attempts other machines make.
 use std::time::Duration;
 
 use crate::commands::attempts::{AnswerArgs, RoundAnswer};
@@ -83,8 +83,8 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Tells the user which candidates are not among the opened parts, and why, e.g. because an attempt
-/// on another machine has not ended yet.
+/// Tells the user which candidates are not among the opened parts, and why. For example, an attempt
+/// on another machine may not have ended yet.
 fn note_unjudged(session: &Session, run: &Run, terms: &SharedTerms) -> Result<()> {
     let mut left_out = Vec::new();
     for candidate in session.store.candidates(run) {

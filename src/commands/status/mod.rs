@@ -270,7 +270,7 @@ fn watch(session: &ReadSession, args: &StatusArgs) -> Result<u8> {
             session.ui.answer(news);
             session.ui.written()?;
         }
-        // Stop only after two updates in which nothing runs: between a candidate's command and its
+        // Stop only after two updates in which nothing runs. Between a candidate's command and its
         // first oracle command, nothing runs for a moment.
         idle = if busy { 0 } else { idle + 1 };
         if idle == 2 {
@@ -416,8 +416,9 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     }
 }
 
-/// The state of a candidate in a few words: how it was judged, if it has not changed since, or else
-/// how its attempt ended. `--json` has both, with the full reason.
+/// The state of a candidate in a few words. If the candidate has not changed since it was judged,
+/// this is the outcome; otherwise, it is the end of its attempt. `--json` has both, with the full
+/// reason.
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);

@@ -104,8 +104,8 @@ impl KeptLayer {
     }
 
     /// The layers, and a lock that keeps other processes from removing them. `None` if the layers
-    /// do not exist, if another process is changing them, or if they were changed in one of these
-    /// spans of time.
+    /// do not exist or another process is changing them. Also `None` if they were changed in one of
+    /// these spans of time.
     fn open_unchanged(&self, distrusted: &[TimeSpan]) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);

@@ -58,8 +58,8 @@ const NPM_SETTINGS: &str = "~/.npmrc";
 const SHOWN: char = '!';
 
 /// The hidden paths, and the paths of files that are shown without credentials. `configured` is
-/// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts:
-/// they are hidden whatever else is configured, unless they are named after [`SHOWN`].
+/// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts.
+/// They are hidden even if `configured` does not name them, unless it names them after [`SHOWN`].
 pub fn hidden_and_cut(configured: Option<Vec<String>>, logins: Vec<String>) -> [Vec<String>; 2] {
     let is_default = configured.as_ref().is_none_or(|entries| {
         !entries.is_empty() && entries.iter().all(|entry| entry.starts_with(SHOWN))

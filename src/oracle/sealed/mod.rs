@@ -81,8 +81,8 @@ pub struct BaseInUse {
     /// A digest of the stat data of everything in the layers; set once the base's commands have
     /// ended.
     stamp: OnceLock<String>,
-    /// The place to which the layers are moved once this process does not use them any more, and
-    /// the limit in bytes for all kept layers. Unset if the layers are not kept.
+    /// The place to which the layers are moved once this process no longer uses them, and the limit
+    /// in bytes for all kept layers. Unset if the layers are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
     /// Keeps other processes from removing the layers.
     guard: LayerGuard,
@@ -388,8 +388,8 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Adds the files in the home directory to kept layers that do not have them, because these
-    /// layers were made while attempts ran.
+    /// Adds the files in the home directory to kept layers without them. Such layers were made
+    /// while attempts ran.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
         let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
         if !is_kept || base.layer.has_home() {

@@ -25,9 +25,11 @@ fn without_credentials(text: &str) -> String {
     shown.map(without_logins_in_urls).collect()
 }
 
-/// True for a line that may show a credential: a setting that is a credential or belongs to one
-/// registry (`//host/:name`), a setting with a variable in its value, because the variable may
-/// contain a token, or a comment.
+/// True for a line that may show a credential:
+/// * a setting that is a credential;
+/// * a setting of one registry (`//host/:name`);
+/// * a setting with a variable in its value, because the variable may contain a token;
+/// * a comment.
 fn is_credential(line: &str) -> bool {
     let line = line.trim();
     if line.is_empty() || line.starts_with(['#', ';']) {

@@ -68,8 +68,8 @@ impl WorldRoom {
     }
 
     /// The directory that the world shows in place of the administrative entries of linked
-    /// worktrees (gitrepository-layout(5), "worktrees"), so that the entries of attempts and of the
-    /// user are hidden.
+    /// worktrees (gitrepository-layout(5), "worktrees"). So the entries of attempts and of the user
+    /// are hidden.
     pub fn worktrees(&self) -> PathBuf {
         self.0.join("worktrees")
     }
@@ -122,8 +122,8 @@ pub struct Layers {
 
 /// The mounts of the world in this room, for the command of one stage.
 ///
-/// The setup command writes to upper layers of its own, so that git-frites can tell its downloads
-/// from the files that the other commands leave.
+/// The setup command writes to upper layers of its own. So git-frites can tell its downloads from
+/// the files that the other commands leave.
 pub fn mounts(
     surroundings: &Surroundings,
     layers: Layers,

@@ -60,9 +60,9 @@ pub struct AskedReport {
 
 impl AskedReport {
     /// The report to request from the runner that the command starts. `None` unless the command
-    /// names one of the known runners exactly once. Also `None` if the command, the environment or
-    /// the runner's settings in the checkout at `dir` mention JUnit, because the project then has
-    /// its own settings for such a file.
+    /// names one of the known runners exactly once. Also `None` if the project has its own settings
+    /// for a JUnit file. In that case, the command, the environment or the runner's settings in the
+    /// checkout at `dir` mention JUnit.
     pub fn of(
         command: &CommandLine,
         dir: &Path,

@@ -32,8 +32,8 @@ pub fn failures(log: &str) -> u64 {
     RUNNERS.iter().find_map(|reader| reader(&lines)).unwrap_or_default()
 }
 
-/// True for a line in which a program that runs recipes or scripts, such as make, reports that one
-/// of them has ended or failed.
+/// True for a line of a program that runs recipes or scripts, such as make. In the line, the
+/// program reports that one of them has ended or failed.
 fn is_of_caller(line: &str) -> bool {
     let is_of_make = line.starts_with("make")
         && [": Leaving directory", ": *** [", " not remade because of errors"]

@@ -91,8 +91,8 @@ pub fn marked(paths: Vec<PathBuf>) -> Vec<MarkedFile> {
 pub struct EndedTests {
     /// The single tests; `None` if they are not known.
     pub report: Option<TestReport>,
-    /// The number of tests that failed and did not pass in a rerun, according to the report file,
-    /// or else according to the summary at the end of the output.
+    /// The number of tests that failed and did not pass in a rerun. It comes from the report file,
+    /// or else from the summary at the end of the output.
     pub failed: u64,
 }
 
@@ -161,8 +161,8 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // `depth` is the number of open elements, `suites` is how many of them (counted from the
-    // outside) are suites, and `in_case` is true if a case is open directly below these suites.
+    // `depth` is the number of open elements. The outermost `suites` of them are suites. `in_case`
+    // is true if a case is open directly below these suites.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

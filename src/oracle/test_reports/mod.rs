@@ -1,6 +1,8 @@
-//! Finds the results of single tests: in files that the configuration names, in a file that is
-//! requested from the runner, in files that build tools write by themselves, or in the runner's
-//! output.
+//! Finds the results of single tests. They are in one of these places:
+//! * files that the configuration names;
+//! * a file that is requested from the runner;
+//! * files that build tools write by themselves;
+//! * the runner's output.
 //!
 //! The code under test can write all of these. So they never make a tree pass. But if they report
 //! failed tests, an exit code of 0 is not believed.
@@ -38,8 +40,8 @@ pub struct TestReports {
 
 impl TestReports {
     /// Where the test results of this command are looked for. `dir` is the path of the checkout as
-    /// the command sees it, `written` is the directory where the command's writes to it really go,
-    /// and `configured` is the configured file, relative to the checkout's root.
+    /// the command sees it. `written` is the directory where the command's writes to it really go.
+    /// `configured` is the configured file, relative to the checkout's root.
     pub fn of(
         command: &CommandLine,
         configured: Option<&str>,

@@ -748,8 +748,8 @@ mod tests {
         once
     }
 
-    /// Asserts that reading `log` yields these numbers of tests in total and skipped, these failing
-    /// tests, and `by` as the runner that printed the log.
+    /// Asserts that `log` has these numbers of tests in total and skipped, and these failing tests.
+    /// `by` is the runner that printed the log.
     #[track_caller]
     fn assert_read(log: &str, (total, skipped): (u64, u64), failing: &[&str], by: &str) {
         let report = read_both(log);

@@ -21,8 +21,8 @@ pub struct Report {
     /// The ends of the logs of commands that failed on the base.
     pub base_logs: Vec<LogEnd>,
     /// The agreement of the usable candidates, with one item for each candidate `c`. An item has
-    /// the position of `c` in `candidates`. For each usable candidate `d`, it also has the part of
-    /// `d`'s change that is in `c`'s change, too (from 0 to 1).
+    /// the position of `c` in `candidates`. It also has a number (0 to 1) for each usable candidate
+    /// `d`: the part of `d`'s change that `c`'s change contains, too.
     pub covers: Vec<(usize, Vec<f64>)>,
     /// The warnings that were printed while commands ran.
     pub warnings: Vec<String>,

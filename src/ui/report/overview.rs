@@ -234,8 +234,8 @@ fn test_cell(end: Option<TestEnd>) -> Markup {
     }
 }
 
-/// The table that shows, for any two candidates, how much of the change of one candidate is also in
-/// the change of the other. A darker cell means more.
+/// The table that compares the changes of any two candidates. A cell shows how much of one change
+/// is also in the other one. A darker cell means more.
 pub fn agreement(report: &Report) -> Markup {
     let name = |at: usize| &report.candidates[at].record.candidate;
     html! {
