@@ -193,7 +193,6 @@ impl Error {
         self
     }
 
-    /// Sets the cause.
     #[must_use]
     pub fn because(mut self, cause: Cause) -> Self {
         self.cause = cause;

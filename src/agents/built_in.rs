@@ -32,7 +32,6 @@ pub struct BuiltInAgent {
 
 /// The words that an agent prints at one fault of its environment.
 pub struct FaultWording {
-    /// The fault.
     pub fault: AgentFault,
     /// Patterns of the words, as in [`BuiltInAgent::limit`].
     pub words: &'static [&'static str],
@@ -83,7 +82,6 @@ const fn directory(variable: &'static str, default: &'static str) -> StateDirect
 }
 
 impl StateDirectory {
-    /// The paths of the logins in the directory.
     pub fn paths_of_logins(&self) -> impl Iterator<Item = &'static str> {
         self.logins.iter().map(|(path, _)| *path)
     }

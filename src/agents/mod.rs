@@ -138,7 +138,6 @@ pub fn built_in_value(key: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The built-in agent of this name.
 pub fn built_in(name: &str) -> Option<&'static BuiltInAgent> {
     BUILT_IN.iter().find(|agent| agent.name == name)
 }

@@ -98,7 +98,6 @@ fn request(
     Ok((new, change))
 }
 
-/// Reads the patch that `--patch` names.
 fn read_patch(file: &Path, command: &CommandArgs) -> Result<ChangeSource> {
     let is_stdin = file.as_os_str() == "-";
     if is_stdin && command.reads_standard_input() {

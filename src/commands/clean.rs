@@ -388,7 +388,6 @@ fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) ->
     Ok(names)
 }
 
-/// These candidates in the order of the run.
 fn in_order<'r>(run: &'r Run, names: &'r BTreeSet<Name>) -> impl Iterator<Item = &'r Name> {
     run.candidates.iter().filter(|name| names.contains(*name))
 }

@@ -85,7 +85,6 @@ impl JudgingPlan {
         Ok(JudgingPlan { base: *base, oracle, late })
     }
 
-    /// Shows the plan.
     pub fn show(
         &self,
         session: &Session,
@@ -174,7 +173,6 @@ fn attempt_programs(commands: &[(Name, CandidateCommand)]) -> String {
     words.join(", ")
 }
 
-/// The command line of each agent.
 fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, String> {
     let agents = commands.iter().filter_map(|(_, c)| Some((c.agent.as_ref()?, c.line())));
     agents.collect()

@@ -205,7 +205,6 @@ pub struct CommandArgs {
 }
 
 impl CommandArgs {
-    /// True if the prompt is read from standard input.
     pub fn reads_standard_input(&self) -> bool {
         self.prompt.as_deref() == Some("-")
             || self.prompt_file.as_deref().is_some_and(|file| file.as_os_str() == "-")

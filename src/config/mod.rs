@@ -36,7 +36,6 @@ pub struct SourcedValue {
     pub replaced: Option<String>,
 }
 
-/// The origin of a value.
 #[derive(Clone, Debug, Default)]
 struct Origin {
     /// See [`SourcedValue::source`].

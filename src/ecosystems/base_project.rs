@@ -654,7 +654,6 @@ impl<'t> BaseProject<'t> {
         })
     }
 
-    /// True if git ignores a path.
     fn ignores(&self, path: &str) -> Result<bool> {
         let path = TreePath::new(path.as_bytes());
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())

@@ -429,7 +429,6 @@ impl Origins {
         }
     }
 
-    /// Adds the addresses in a line.
     fn add_addresses(&mut self, key: &str, package: &(&str, &str), line: &str) {
         line.split(is_between_words).for_each(|word| self.add_address(key, package, word));
     }

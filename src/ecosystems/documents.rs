@@ -22,7 +22,6 @@ const MORE_NAMES: &str = "CITATION.cff CREDITS* INSTALL* MAINTAINERS* NOTICE* SE
 const PACKING: &str = "*.gemspec .dockerignore .gitattributes .github/* .gitignore .npmignore
     CITATION.cff MANIFEST.in *.lock package-lock.json pnpm-lock.yaml go.sum";
 
-/// True if a file is a document by its name.
 pub fn is_document_by_name(path: &str) -> bool {
     let name = file_name(path);
     let has_ending = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));

@@ -42,7 +42,6 @@ impl Language {
         matches!(self.name, "ex" | "php" | "rb")
     }
 
-    /// True for the languages of shells.
     pub fn is_shell(self) -> bool {
         self.ecosystem.other_extensions.contains(&"sh")
     }

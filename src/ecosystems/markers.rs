@@ -209,7 +209,6 @@ impl Markers {
         }
     }
 
-    /// Adds the quoted texts of a line.
     fn add_quoted(&mut self, line: &str) {
         for word in quoted_words(line) {
             self.add_word(word);

@@ -18,9 +18,7 @@ pub struct KnownCode {
     /// Pairs of a directory and the language of a source file directly in it. An extension stands
     /// for a language.
     pub sources: BTreeSet<(String, &'static str)>,
-    /// The languages of the sources.
     pub languages: BTreeSet<&'static str>,
-    /// The paths of the submodules.
     pub submodules: BTreeSet<String>,
     /// The paths of the symbolic links.
     pub links: BTreeSet<String>,

@@ -183,7 +183,6 @@ fn nox(files: &RootFiles<'_>) -> FoundCommands {
     Ok(Project::of(files)?.by_tool(&["nox", "-s", &session], "noxfile.py"))
 }
 
-/// pytest, if it is configured.
 fn configured_pytest(project: &Project<'_>) -> FoundCommands {
     Ok(match pytest_settings(project)? {
         Some(source) => project.by_module(&["pytest"], source),

@@ -61,7 +61,6 @@ const MOST_COPIES: usize = 1_000;
 /// one.
 const MOST_ROUNDS: usize = 20;
 
-/// The files of a tree.
 pub struct TreeFiles<'a> {
     paths: Vec<&'a str>,
     directories: BTreeSet<&'a str>,
@@ -174,7 +173,6 @@ struct Text {
     is_test: bool,
 }
 
-/// A line of a text.
 struct Line {
     /// The runner and the name of the recipe; `None` if the line counts no matter which recipes
     /// run.
@@ -182,7 +180,6 @@ struct Line {
     text: String,
 }
 
-/// The lines of a script.
 fn lines_of(script: &str, recipe: &Option<(&'static str, String)>) -> Vec<Line> {
     let lines = script_lines(script).into_iter();
     lines.map(|text| Line { recipe: recipe.clone(), text }).collect()
@@ -254,7 +251,6 @@ impl Search<'_> {
         self.texts.len() + self.recipes.len() + values + directories + found
     }
 
-    /// Searches a text.
     fn text(&mut self, at: usize) -> Result<()> {
         let text = Rc::clone(&self.texts[at]);
         self.used.extend(text.lines.iter().flat_map(|line| variables_in(&line.text)));

@@ -59,7 +59,7 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
 
 /// True if the name of a source file, without its extension, means a test or a helper of tests.
 /// That is so if its first word is one of `begins`, if its last word is one of `ends`, or if all
-/// its words are about tests. Among these, `test` stands for all words that [`is_test_word`]
+/// its words are about tests. Among these, `test` stands for all words that `is_test_word`
 /// accepts, and `test…` for all words that begin like this. Any other word counts only if the name
 /// has a further word.
 pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {

@@ -24,7 +24,6 @@ fn is_expectation(path: &str) -> bool {
     words.any(|word| matches!(word, "expected" | "golden" | "snapshot" | "snapshots" | "fixtures"))
 }
 
-/// The ecosystem of a source file.
 pub fn source_of(path: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|ecosystem| ecosystem.has_source(path))
 }

@@ -67,7 +67,6 @@ pub struct Cache<'r> {
     home: Option<PathBuf>,
     terms: Terms,
     conditions: Conditions,
-    /// The outcomes that are trusted.
     pub known: KnownOutcomes,
     /// The spans of time in which attempts' commands may have run. Files that changed in one of
     /// them are not trusted.
@@ -438,7 +437,6 @@ pub struct KnownOutcomes {
 
 /// An outcome in the cache that is not trusted.
 pub struct ForeignOutcome {
-    /// The name of the outcome.
     pub name: OsString,
     /// True if the outcome has replaced a trusted outcome with this name.
     pub replaced: bool,

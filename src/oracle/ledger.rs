@@ -84,7 +84,6 @@ impl Memory {
 
 /// The ledger for the terms of one judging.
 pub struct Ledger<'m> {
-    /// The id of the terms.
     pub id: String,
     /// The outcomes that this process remembers.
     pub memory: &'m Memory,

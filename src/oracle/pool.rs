@@ -82,7 +82,6 @@ pub struct CheckoutRoom {
 /// A worktree in a room of its own. When this is dropped, the room is removed with all files that
 /// commands left there.
 pub struct RoomedWorktree {
-    /// The worktree.
     pub worktree: Worktree,
     room: CheckoutRoom,
 }

@@ -61,7 +61,6 @@ pub struct Downloads {
 pub struct ExecContext<'a> {
     /// The place in which the commands run.
     pub place: &'a JudgedPlace<'a>,
-    /// The settings of the commands.
     pub settings: &'a CommandSettings,
     /// The time limit of each try.
     pub timeout: Duration,

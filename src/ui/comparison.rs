@@ -215,7 +215,6 @@ pub struct ComparisonRow {
     pub outcome: (String, Tone),
     /// The text of each column with figures.
     pub figures: Vec<String>,
-    /// Further remarks.
     pub remarks: Vec<String>,
     /// The tone of the remarks. It is caution if a person should look at them.
     pub remarks_tone: Tone,
@@ -495,7 +494,6 @@ fn flags(entry: &Entry, base: Option<&Baseline>) -> Vec<String> {
     words
 }
 
-/// Remarks on the results of the commands.
 fn remarks_on(results: &[StageResult]) -> Vec<String> {
     let any = |is: fn(&StageResult) -> bool| results.iter().any(is);
     // A report without tests is suspicious: the code under test may have ended the test process

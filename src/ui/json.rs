@@ -8,14 +8,13 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// A document with the version, followed by `fields`.
+/// A document that begins with the version.
 pub fn document(fields: Value) -> String {
     let mut document = json!({ "version": crate::model::FORMAT });
     extend(&mut document, fields);
     format!("{document:#}\n")
 }
 
-/// Adds the fields of `more` to an object.
 pub fn extend(object: &mut Value, more: Value) {
     if let (Value::Object(fields), Value::Object(more)) = (object, more) {
         fields.extend(more);

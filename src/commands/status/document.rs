@@ -37,7 +37,6 @@ pub struct ShownRun {
 }
 
 impl ShownRun {
-    /// The members that are shown.
     pub fn shown(&self) -> impl Iterator<Item = &Member> {
         let only = self.only.as_ref();
         self.members.iter().filter(move |member| only.is_none_or(|o| *o == member.record.candidate))

@@ -50,7 +50,6 @@ fn before(lines: &[String], is_behind: impl Fn(&str) -> bool) -> Option<usize> {
     lines.iter().rposition(|line| !line.is_empty() && !is_behind(line))
 }
 
-/// True if a line begins with one of `starts`.
 fn begins(line: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| line.starts_with(start))
 }

@@ -71,7 +71,6 @@ pub fn files_at(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The `.xml` files in a directory.
 pub fn xml_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| path.extension().is_some_and(|ending| ending == "xml"))

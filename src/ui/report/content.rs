@@ -81,7 +81,6 @@ impl Report {
         verdict.map_or("", |verdict| comparison::mark(verdict, &candidate.record.candidate))
     }
 
-    /// True if the verdict recommends the candidate.
     pub fn is_recommended(&self, candidate: &ReportedCandidate) -> bool {
         let recommended = self.verdict.as_ref().and_then(|v| v.decision.recommended.as_ref());
         recommended == Some(&candidate.record.candidate)

@@ -28,7 +28,6 @@ impl LineDifference {
     }
 }
 
-/// A line of a difference.
 pub struct DiffLine {
     /// The line's number in the old text, from 1; `None` if the line is new.
     pub old: Option<usize>,

@@ -2,7 +2,6 @@
 use crate::model::plain;
 use crate::ui::style::Tone;
 
-/// The CSS class of a tone.
 pub fn class(tone: Tone) -> &'static str {
     tone.into()
 }
