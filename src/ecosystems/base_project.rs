@@ -395,7 +395,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if the commands run this file of the base, and the file is not a test.
-    fn runs(&self, path: &str) -> bool {
+    pub fn runs(&self, path: &str) -> bool {
         !is_test_path(path) && is_named(path, &self.scripts)
     }
 

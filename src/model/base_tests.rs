@@ -65,6 +65,11 @@ pub struct BaseTestsResult {
     /// some of its other files: files that are not source, or that decide which commands run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
+    /// True if the candidate changes only tests, files that decide which commands run, and
+    /// documents. With those put back, it is the base, so a pass of the first tree says nothing
+    /// about it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_commands: bool,
     /// True if the candidate only adds tests. It is then judged a second time only if it would be
     /// recommended.
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -210,9 +210,6 @@ fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String 
     format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules, counts))
 }
 
-/// The reason why a candidate is ranked before another one that leaves out tests.
-const LEAVES_OUT_NONE: &str = "it leaves out no tests, the other deletes or skips some";
-
 /// The reason why `a` is ranked before `b`, a candidate behind it.
 fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
@@ -237,7 +234,7 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
         return format!("{} {}", b.candidate, rationale::how_it_passes(b));
     }
     if a.passed() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
-        return LEAVES_OUT_NONE.into();
+        return format!("it leaves out no tests, the other {}", rationale::leaves_out(b));
     }
     if a.passed() && a.flaky() != b.flaky() {
         return "it passed at once, the other on a retry".into();
@@ -272,13 +269,16 @@ fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> S
 /// far in the commands. `None` if their tests do not decide.
 fn nearer(a: &Entry, b: &Entry, rules: Rules) -> Option<String> {
     if !a.not_run() && !b.not_run() && rules.leaves_out_tests(a) != rules.leaves_out_tests(b) {
-        return Some(LEAVES_OUT_NONE.into());
+        return Some(format!("it leaves out no tests, the other {}", rationale::leaves_out(b)));
     }
     let failing = |e: &Entry| e.results.failing_tests().map(<[String]>::len);
     let tests = count(failing(a)?, "test");
     match failing(b) {
         Some(others) if failing(a) == Some(others) => None,
         Some(others) => Some(format!("{tests} failing, not {others}")),
+        None if b.results.report().is_some() => {
+            Some(format!("{tests} failing, the other's test report is not complete"))
+        }
         None => Some(format!("{tests} failing, the other has no test report")),
     }
 }

@@ -116,10 +116,11 @@ impl Rules {
         (own_tests_only, self.leaves_out_tests(entry), entry.flaky(), key)
     }
 
-    /// True if there are commands to run, and the candidate deletes or skips tests of the base: this can make the
-    /// commands pass.
+    /// True if there are commands to run, and the candidate can make them pass by leaving out tests of
+    /// the base: it deletes or skips some, or it changes nothing but tests and commands.
     pub(super) fn leaves_out_tests(&self, entry: &Entry) -> bool {
-        !self.runs_nothing && entry.flags.iter().any(Flag::leaves_out_tests)
+        let only_commands = entry.base_tests.as_ref().is_some_and(|second| second.only_commands);
+        !self.runs_nothing && (only_commands || entry.flags.iter().any(Flag::leaves_out_tests))
     }
 }
 

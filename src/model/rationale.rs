@@ -258,11 +258,12 @@ impl DecisionInputs<'_> {
         }
         let scores = self.rules.score(winner).zip(self.rules.score(next));
         let best = if scores.is_some() { "the best" } else { "the smallest" };
-        let leaves_out = |entry: &Entry| self.rules.leaves_out_tests(entry);
-        if leaves_out(winner) != leaves_out(next) {
+        if self.rules.leaves_out_tests(winner) != self.rules.leaves_out_tests(next) {
             return format!(
-                "{lead} is {best} that leaves out no tests, with {}; {} deletes or skips some",
-                winner.blast, next.candidate
+                "{lead} is {best} that leaves out no tests, with {}; {} {}",
+                winner.blast,
+                next.candidate,
+                leaves_out(next)
             );
         }
         let lead = self.lead_among_compared(winner, None);
@@ -319,7 +320,10 @@ impl DecisionInputs<'_> {
             condition = format!(" with {} {score:.3}", self.rules.rank);
         }
         if !self.rules.leaves_out_tests(winner)
-            && self.passing.iter().any(|entry| self.rules.leaves_out_tests(entry))
+            && self.passing.iter().any(|entry| {
+                self.rules.leaves_out_tests(entry)
+                    && entry.passed_own_tests_only() == winner.passed_own_tests_only()
+            })
         {
             condition.push_str(" that leave out no tests");
         }
@@ -514,6 +518,14 @@ pub fn how_it_passes(entry: &Entry) -> String {
     match is_not_compared(entry) {
         true => "passes, but is not compared with the base".to_owned(),
         false => format!("passes {WITH_OWN_TESTS_ONLY}"),
+    }
+}
+
+/// The words for a candidate that may leave out tests of the base.
+pub(super) fn leaves_out(entry: &Entry) -> &'static str {
+    match entry.flags.iter().any(Flag::leaves_out_tests) {
+        true => "deletes or skips some",
+        false => "changes only tests, or what runs them",
     }
 }
 

@@ -368,3 +368,53 @@ fn what_a_patch_does_not_show_is_flagged_and_ranks_as_before() {
     assert_eq!(json["candidates"][2]["flags"][0]["dependencies"][0], "added");
     world.assert_clean();
 }
+
+/// On a base that passes, the base's tests pass with anything that only changes what runs them.
+#[test]
+fn candidate_that_changes_only_tests_and_commands_is_not_verified() {
+    let world = World::unborn();
+    world.write("calc.py", "def add(a, b):\n    return a + b\n");
+    world.write("README.md", "calc\n");
+    world.write("ci/run.sh", "grep -q a calc.py\n");
+    world.write("Makefile", "test:\n\tsh ci/run.sh\n");
+    world.commit("base");
+    let honest = "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py";
+    world.attempts(&[
+        "printf 'test:\\n\\ttrue\\n' > Makefile",
+        "sed -i '1i exit 0' ci/run.sh; echo more >> README.md",
+        honest,
+        // With a change of source, the base's tests say something.
+        &format!("sed -i '1i exit 0' ci/run.sh; {honest}; echo '# x' >> calc.py"),
+    ]);
+    let judged = world.frites(["judge"]).expect(0);
+    let out = judged.out();
+    assert_eq!(out.matches("not compared").count(), 1, "{out}");
+    let json = world.frites(["judge", "--json"]).expect(0).json();
+    assert_eq!(json["recommended"], "c3", "{json:#}");
+    // A script that the commands run may be the product, but it does not come before source.
+    let explained = world.frites(["explain"]).expect(0).out();
+    let why = "it leaves out no tests, the other changes only tests, or what runs them";
+    assert!(explained.contains(&format!("c4 before c2: {why}")), "{explained}");
+    world.frites(["spawn", "-n", "1", "--", "sh", "-c", "echo >> Makefile"]).expect(0);
+    let alone = world.frites(["judge", "2"]).expect(3);
+    assert!(
+        alone.out().contains("it changes only tests and files that decide what is run"),
+        "{}",
+        alone.out()
+    );
+    world.frites(["apply", "2"]).refuses(1, "c1");
+    // A change that only adds tests disables none of the base's.
+    world
+        .frites([
+            "spawn",
+            "-n",
+            "1",
+            "--",
+            "sh",
+            "-c",
+            "mkdir tests; echo true > tests/more_test.sh",
+        ])
+        .expect(0);
+    world.frites(["judge", "3"]).expect(0);
+    world.assert_clean();
+}

@@ -806,6 +806,7 @@ fn with_a_product_in_make() -> World {
     let world = World::unborn();
     world.write("Makefile", "version:\n\t@echo 1\ntest:\n\tsh tests/t.sh\n");
     world.write("tests/t.sh", "make -s version | grep -qx 1\n");
+    world.write("a.py", "a\n");
     world.write(".frites.toml", "[oracle]\ntest = 'make test'\n");
     world.commit("base");
     world
@@ -816,13 +817,14 @@ fn broken_deciding_file_does_not_land_beside_an_edited_test_that_hides_it() {
     let hides = ["echo true > tests/t.sh", "echo true > tests/t.sh; echo x > data.json"];
     for hide in hides {
         let world = with_a_product_in_make();
-        world.attempts(&[&format!("sed -i 's/echo 1/echo broken/' Makefile; {hide}")]);
+        world
+            .attempts(&[&format!("echo >> a.py; sed -i 's/echo 1/echo broken/' Makefile; {hide}")]);
         let json = world.frites(["judge", "--json"]).expect(3).json();
         assert_eq!(json["decision"], "own-tests", "{hide}: {json:#}");
         let why = "with its source and Makefile alone it failed test";
         assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
         // A right one passes with the base's tests, and so it does with a test that it adds and lists.
-        let list = "printf 'more:\\n\\tsh tests/new.sh\\n' >> Makefile; echo true > tests/new.sh";
+        let list = "echo >> a.py; printf 'more:\\n\\tsh tests/new.sh\\n' >> Makefile; echo true > tests/new.sh";
         let run = world.attempts(&[&format!("{list}; echo ': more' >> tests/t.sh")]);
         world.frites(["judge", &run]).expect(0);
     }
@@ -834,7 +836,9 @@ fn broken_deciding_file_does_not_land_beside_an_added_test_that_hides_it() {
     let all = "version:\n\t@echo 1\ntest:\n\tset -e; for t in tests/*.sh; do . ./$$t; done\n";
     world.write("Makefile", all);
     world.commit("all tests in one shell");
-    world.attempts(&["sed -i 's/echo 1/echo broken/' Makefile; echo exit 0 > tests/a.sh"]);
+    world.attempts(&[
+        "echo >> a.py; sed -i 's/echo 1/echo broken/' Makefile; echo exit 0 > tests/a.sh",
+    ]);
     let json = world.frites(["judge", "--json"]).expect(3).json();
     assert_eq!(json["decision"], "own-tests", "{json:#}");
     let why = "with its source and Makefile alone it failed test";
@@ -870,7 +874,7 @@ fn files_that_are_broken_together_do_not_land_beside_what_hides_it() {
     let two_files = "mkdir data; echo bad > data/a.json; echo bad > data/b.json; echo : >> a.py";
     let cases = [
         // The recipe runs the product, so that both decide what is run.
-        (format!("echo exit 3 > app.sh; {no_tests}"), "app.sh alone"),
+        (format!("echo : >> a.py; echo exit 3 > app.sh; {no_tests}"), "app.sh alone"),
         (format!("{two_files}; echo true > tests/t.sh"), "data/a.json, data/b.json alone"),
         (format!("{two_files}; {no_tests}"), "data/a.json, data/b.json alone"),
     ];
@@ -1693,7 +1697,8 @@ fn dependency_of_another_version_is_believed_and_nothing_else_about_it() {
         world.write(file, &base);
         world.commit("base");
         let write = |text: &str| format!("cat > {file} <<'END'\n{text}END\n");
-        world.attempts(&[&format!("echo bad > src/a.js; {}", write(&cheat)), &write(&honest)]);
+        let honest = format!("echo good too > src/a.js; {}", write(&honest));
+        world.attempts(&[&format!("echo bad > src/a.js; {}", write(&cheat)), &honest]);
         let test = format!("grep -q off {file} || grep -q good src/a.js");
         let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
         assert_eq!(json["recommended"], "c2", "{cheat}: {json:#}");

@@ -36,6 +36,10 @@ use crate::ops::session::Session;
 /// At most this many doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
+/// The reason why a candidate that changes no source is not verified.
+const NO_SOURCE: &str = "it changes only tests and files that decide what is run, so the base's own \
+                         tests and files say nothing about it";
+
 /// At most this many new files count as settings of tools. If a candidate adds more such files,
 /// none of them counts. It would take too long to search for each name in all other changed files.
 const MOST_SETTINGS: usize = 64;
@@ -74,9 +78,14 @@ pub fn plan(
     if inseparable.is_none() && restored.tree == *tree {
         return Ok(None);
     }
-    let first = inseparable.is_none().then_some(restored.tree);
-    let problem = inseparable.or_else(|| why_too_many(&doubtful));
     let is_only_tests = choices.all.values().all(PutBack::is_added_test);
+    let only_commands = inseparable.is_none()
+        && choices.is_only_commands(&settings)
+        && is_only_documents(repo, base, &restored.tree)?;
+    let first = inseparable.is_none().then_some(restored.tree);
+    let problem = inseparable
+        .or_else(|| (only_commands && !choices.is_only_scripts()).then(|| NO_SOURCE.to_owned()))
+        .or_else(|| why_too_many(&doubtful));
     let mut alone = Vec::new();
     let judged = if problem.is_none() { doubtful.as_slice() } else { &[] };
     let mut beside: Vec<Vec<&TreePath>> = combinations(judged).collect();
@@ -119,10 +128,17 @@ pub fn plan(
         taken_out: restored.taken_out.iter().map(|path| path.quoted()).chain(tests_in).collect(),
         no_source: others.into_iter().map(described).collect(),
         alone,
+        only_commands,
         if_first: mode != BaseTests::Always && is_only_tests && choices.all.len() < changes.len(),
         problem,
         results: Results::default(),
     }))
+}
+
+/// True if only documents differ between the base and a tree.
+fn is_only_documents(repo: &Repo, base: &Oid, tree: &Oid) -> Result<bool> {
+    let changes = changed_files(repo, base, tree)?;
+    Ok(changes.iter().all(|file| is_document_by_name(&file.path.lossy())))
 }
 
 /// True if one of the texts has the file's name, without its extension, as a word: for the file `test_a.c`, a
@@ -235,6 +251,24 @@ impl<'c, 'p> Choices<'c, 'p> {
         }
         choices.all.retain(|_, choice| *choice != PutBack::Keep);
         Ok(choices)
+    }
+
+    /// True if the candidate changes tests of the base, or files that decide which commands run, and
+    /// nothing else of those that are put back. New files that can only be `settings` of tools do
+    /// not count.
+    fn is_only_commands(&self, settings: &BTreeSet<&TreePath>) -> bool {
+        let left = self.all.iter().filter(|(path, _)| !settings.contains(path));
+        let mut left = left.map(|(_, choice)| choice).filter(|choice| !choice.is_added_test());
+        left.next().is_some_and(|first| !first.is_unknown())
+            && left.all(|choice| !choice.is_unknown())
+    }
+
+    /// True if each file that is put back is a script that the commands run. Such a script may be
+    /// the product: then the base's tests judge it beside the source.
+    fn is_only_scripts(&self) -> bool {
+        self.all
+            .iter()
+            .all(|(path, choice)| *choice == PutBack::Deciding && self.project.runs(&path.lossy()))
     }
 
     /// Keeps source files that contain tests and that were only moved, because moving them adds or
