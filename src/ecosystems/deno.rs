@@ -1,6 +1,5 @@
 //! Deno. [`javascript`](crate::ecosystems::javascript) recognises its tests.
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
-use crate::ecosystems::javascript::leads_to_tests;
 use crate::ecosystems::manifest::{json, json_members};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
@@ -38,14 +37,13 @@ fn deno(files: &RootFiles<'_>) -> FoundCommands {
 /// dependencies. A new dependency may be a file of the tree, which could replace a package that the
 /// tests use. In that case, the dependencies are restored, too.
 fn deno_part(base: Option<&str>, own: &str) -> Option<String> {
-    const KEPT: [&str; 6] = ["description", "exports", "imports", "license", "name", "version"];
+    const KEPT: [&str; 5] = ["description", "imports", "license", "name", "version"];
     let before = base.and_then(imports).unwrap_or_default();
     let mut new = imports(own).unwrap_or_default().into_iter();
     let keeps_imports =
         new.all(|(name, value)| before.get(&name) == Some(&value) || is_published(&value));
-    let kept = KEPT
-        .into_iter()
-        .filter(|key| (keeps_imports || *key != "imports") && !leads_to_tests(base, key));
+    let kept = KEPT.into_iter().filter(|key| keeps_imports || *key != "imports");
+    let kept = kept.chain(base.is_none().then_some("exports"));
     json_members(base, own, &kept.collect::<Vec<_>>())
 }
 

@@ -2,12 +2,11 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{json, json_members, words};
+use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
 };
 use crate::ecosystems::recipe::Recipe;
-use crate::ecosystems::test_names::is_in_test_directory;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -168,45 +167,24 @@ fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
 }
 
-/// Restores the base's package.json, but keeps the attempt's description of the package, its
-/// modules and its dependencies. Among others, these members are restored:
+/// Restores the base's package.json, but keeps the attempt's description of the package and its
+/// dependencies. Among others, these members are restored:
 /// * `name`, because Node finds a package by its own name before it finds an installed one, such as
 ///   an assertion library;
+/// * `exports`, `main` and `module`, because they may lead to files of the tests, or away from them;
 /// * the package's programs, because one of them may be named `node`;
 /// * `browser`, because a bundler of tests replaces files and modules by it;
 /// * `engines` and `browserslist`, because linters check for these versions.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         author bugs bundleDependencies bundledDependencies contributors dependencies description
-        devDependencies exports files funding homepage keywords license main module
-        optionalDependencies peerDependencies peerDependenciesMeta repository types typings
-        version";
+        devDependencies files funding homepage keywords license optionalDependencies
+        peerDependencies peerDependenciesMeta repository version";
     let mut kept = words(KEPT);
-    kept.retain(|key| !leads_to_tests(base, key));
-    // A new package keeps its name and scripts, but not its programs (`bin`): they would come
+    // A new package keeps its modules and scripts, but not its programs (`bin`): they would come
     // before those of PATH.
     if base.is_none() {
-        kept.extend(["name", "private", "scripts", "type"]);
+        kept.extend(words("exports main module name private scripts type types typings"));
     }
     json_members(base, own, &kept)
-}
-
-/// True if `key` is an entry point of the package that leads to a file of the tests. Tests may load
-/// that file by the package's name, so the entry point must not change.
-pub fn leads_to_tests(text: Option<&str>, key: &str) -> bool {
-    const ENTRY_POINTS: [&str; 3] = ["exports", "main", "module"];
-    let Some(document) = text.and_then(json) else { return false };
-    if !ENTRY_POINTS.contains(&key) {
-        return false;
-    }
-    let mut left = vec![&document[key]];
-    while let Some(value) = left.pop() {
-        match value {
-            Value::String(path) if is_in_test_directory(path) => return true,
-            Value::Object(members) => left.extend(members.values()),
-            Value::Array(items) => left.extend(items),
-            _ => {}
-        }
-    }
-    false
 }

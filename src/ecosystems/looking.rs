@@ -45,6 +45,11 @@ pub fn looks_only(program: &str, next: &str) -> bool {
     is_among(program, next, LOOKING, LOOKING_IF)
 }
 
+/// True for a compiler, a linker or an archiver of C.
+pub fn is_compiler(program: &str) -> bool {
+    is_among(program, "", &CROSS_COMPILERS.join(" "), "")
+}
+
 /// True if a program, followed by the word `next`, runs the tests in a directory that it names.
 pub fn collects_tests(program: &str, next: &str) -> bool {
     is_among(program, next, COLLECTING, COLLECTING_IF)

@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::looking::is_compiler;
 use crate::ecosystems::manifest::{LineHunk, line_hunks};
 use crate::ecosystems::paths::{file_name, is_in_name};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, recipe_commands, repairs};
@@ -265,9 +266,22 @@ fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
     let starts_in_list = continues(Some(&hunk.before)) && ends_with_source(hunk.before);
     removed.len() == added.len()
         && removed.iter().zip(&added).enumerate().all(|(at, (old, new))| {
+            let continues_list = at == 0 && starts_in_list;
             let same_kind = old.starts_with('\t') == new.starts_with('\t') || starts_in_list;
-            same_kind && is_longer_list(old, new, at == 0 && starts_in_list)
+            let may_grow = continues_list || !old.starts_with('\t') || compiles(old);
+            let sets_for_targets = old
+                .split_once(':')
+                .is_some_and(|(_, rest)| rest.contains('=') && !rest.starts_with(['=', ':']));
+            same_kind && may_grow && !sets_for_targets && is_longer_list(old, new, continues_list)
         })
+}
+
+/// True if a line of a recipe is one command, of a compiler, a linker or an archiver. A check may
+/// pass because it gets another file (`grep -q F FILES`).
+fn compiles(line: &str) -> bool {
+    let program = line.trim_start().trim_start_matches(['@', '-']).split_whitespace().next();
+    program.is_some_and(|name| is_compiler(name.trim_matches(['$', '(', ')'])))
+        && !line.contains([';', '|', '&', '`', '<', '>'])
 }
 
 /// True if the last word of a line is a source file.
@@ -333,6 +347,10 @@ mod tests {
                 false,
             ),
             ("OBJS = a.o\n", "OBJS = a.o tests/b.o\n", false),
+            ("t:\n\t$(CC) -o t a.o\n", "t:\n\t$(CC) -o t a.o b.o\n", true),
+            ("t:\n\tgrep -q X a.h\n", "t:\n\tgrep -q X a.h b.h\n", false),
+            ("t:\n\tcc a.c; grep -q X a.h\n", "t:\n\tcc a.c; grep -q X a.h b.h\n", false),
+            ("a.o: CFLAGS += -g\n", "a.o b.o: CFLAGS += -g\n", false),
             ("SRCS = a.c\n", "SRCS = a.c b_test.c\n", false),
         ];
         for (base, own, stays) in cases {

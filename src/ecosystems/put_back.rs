@@ -450,12 +450,12 @@ mod tests {
             ),
             ("CMakeLists.txt", "add_library(a a.c)\n", "add_library(a a.c\n  b.c)\n"),
             ("BUILD", "srcs = [\"a.cc\"],\n", "srcs = [\n\"a.cc\",\n\"b.cc\"],\n"),
-            ("package.json", "{\"exports\": \"./a.js\"}", "{\"exports\": {\".\": \"./b.js\"}}"),
         ] {
             assert_eq!(part(path, base, own), PutBack::Keep, "{path}: {own}");
         }
         for (path, base, own) in [
             ("Cargo.toml", "", "[patch.crates-io]\nb = { path = 'b' }\n"),
+            ("package.json", "{\"exports\": \"./a.js\"}", "{\"exports\": {\".\": \"./b.js\"}}"),
             ("Cargo.toml", "", "[package]\nname = 'pretty_assertions'\n"),
             ("pyproject.toml", "", "[project.scripts]\npytest = 'a:main'\n"),
             ("pyproject.toml", "", "[tool.setuptools.package-dir]\npytest = 'src/a'\n"),

@@ -1,6 +1,4 @@
 //! Rust: Cargo, with nextest if it is configured.
-use std::collections::BTreeSet;
-
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
@@ -80,20 +78,18 @@ fn format_check(files: &RootFiles<'_>) -> String {
 }
 
 /// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its
-/// dependencies, features and programs.
+/// dependencies, and the features and programs that the base does not have. The base's features,
+/// programs and resolver are restored, because they change what its tests are.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
-        bench bin build-dependencies dependencies dev-dependencies example features
+        build-dependencies dependencies dev-dependencies
         target.*.build-dependencies target.*.dependencies target.*.dev-dependencies
-        workspace.dependencies workspace.members workspace.resolver";
+        workspace.dependencies workspace.members";
     // The edition is restored, because it changes how Cargo finds tests; and `rust-version`,
     // because Clippy checks for that version.
     const DESCRIPTION: &str = "\
         authors categories description documentation exclude homepage include keywords license
-        license-file publish readme repository resolver version";
-    // Items that these lists have lost are restored. Added items stay: a new member or default
-    // feature removes no test.
-    const LISTS: [[&str; 2]; 2] = [["workspace", "members"], ["features", "default"]];
+        license-file publish readme repository version";
     // A new manifest belongs to a new package, so there is nothing of the base to restore.
     let Some(base) = base else {
         // But a build script of the new package would run before the tests of the other packages.
@@ -114,13 +110,48 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     let mut kept = words(KEPT);
     kept.extend(described.iter().map(String::as_str));
     let mut put_back = toml_values(&base, &manifest, &kept);
-    for list in LISTS {
-        toml_lost_items(&base, &mut put_back, list)?;
-    }
+    // Members that the list has lost are restored. A new member removes no test.
+    toml_lost_items(&base, &mut put_back, ["workspace", "members"])?;
+    keep_new_features(&manifest, &mut put_back)?;
     for kind in ["bench", "bin", "example"] {
-        put_back_tests_of(kind, &base, &mut put_back);
+        keep_new_targets(kind, &manifest, &mut put_back)?;
     }
     toml_text(own, &manifest, &put_back)
+}
+
+/// Adds the attempt's features that `put_back` does not have, except for `default`: that one is on
+/// while the base's tests run.
+fn keep_new_features(own: &Table, put_back: &mut Table) -> Option<()> {
+    let Some(features) = own.get("features") else { return Some(()) };
+    let mut kept =
+        put_back.get("features").map_or(Some(Table::new()), |old| old.as_table().cloned())?;
+    for (name, items) in features.as_table()?.iter().filter(|(name, _)| *name != "default") {
+        kept.entry(name).or_insert_with(|| items.clone());
+    }
+    if !kept.is_empty() {
+        put_back.insert("features".to_owned(), kept.into());
+    }
+    Some(())
+}
+
+/// Adds the attempt's targets of a kind (e.g. each `[[bin]]`) whose names `put_back` does not have,
+/// without the keys that say whether and how the target is tested.
+fn keep_new_targets(kind: &str, own: &Table, put_back: &mut Table) -> Option<()> {
+    let Some(targets) = own.get(kind) else { return Some(()) };
+    let old = put_back.get(kind).map_or(Some(Vec::new()), |old| old.as_array().cloned())?;
+    let mut kept = old.clone();
+    for target in targets.as_array()? {
+        let mut target = target.as_table()?.clone();
+        if old.iter().all(|old| old.get("name") != target.get("name")) {
+            target.remove("test");
+            target.remove("harness");
+            kept.push(target.into());
+        }
+    }
+    if !kept.is_empty() {
+        put_back.insert(kind.to_owned(), kept.into());
+    }
+    Some(())
 }
 
 /// True if `before` has a dependency of the same name with the same values of `keys`; `None` if it
@@ -132,30 +163,23 @@ fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) 
     Some(of_base.any(|(_, old)| keys.iter().all(|key| old.get(key) == value.get(key))))
 }
 
-/// True if a manifest changes which features of a package of the workspace are on. Cargo may then
-/// build that package with other features for all packages that use it.
+/// True if a manifest changes which features of a package in the tree are on. Cargo may then build
+/// that package with other features for all packages that use it. A package of the registry may be
+/// in the tree, too, by `[patch]`.
 fn switches_features(base: &Table, own: &Table) -> bool {
-    const KEYS: [&str; 2] = ["features", "default-features"];
+    const KEYS: [&str; 3] = ["features", "default-features", "default_features"];
     let before = dependencies(base);
-    let old = items_of_features(base);
-    let new = items_of_features(own);
+    let patches = base.get("patch").and_then(toml::Value::as_table).into_iter().flatten();
+    let patched: Vec<&toml::Value> = patches.map(|(_, packages)| packages).collect();
     dependencies(own).iter().any(|dependency| {
         let (name, value) = dependency;
-        if value.get("path").or(value.get("workspace")).is_none() {
-            return false;
-        }
-        let mut packages = new.difference(&old).filter_map(|item| item.split_once('/'));
-        !is_as_before(&before, dependency, &KEYS)
-            .unwrap_or_else(|| KEYS.iter().all(|key| value.get(key).is_none()))
-            || packages.any(|(package, _)| package.trim_end_matches('?') == *name)
+        let package = value.get("package").and_then(toml::Value::as_str).unwrap_or(name);
+        let is_in_tree = value.get("path").or(value.get("workspace")).is_some()
+            || patched.iter().any(|packages| packages.get(package).is_some());
+        is_in_tree
+            && !is_as_before(&before, dependency, &KEYS)
+                .unwrap_or_else(|| KEYS.iter().all(|key| value.get(key).is_none()))
     })
-}
-
-/// Everything that the package's features turn on.
-fn items_of_features(table: &Table) -> BTreeSet<String> {
-    let features = table.get("features").and_then(toml::Value::as_table).into_iter().flatten();
-    let items = features.filter_map(|(_, list)| list.as_array()).flatten();
-    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// A dependency: its name, and its requirement.
@@ -173,23 +197,6 @@ fn dependencies(table: &Table) -> Vec<Dependency<'_>> {
         }
     }
     found
-}
-
-/// Restores, for each target of a kind (e.g. each `[[bin]]`), the base's keys that say whether and
-/// how the target is tested.
-fn put_back_tests_of(kind: &str, base: &Table, own: &mut Table) {
-    let targets = |table: &Table| table.get(kind).and_then(|v| v.as_array().cloned());
-    let old = targets(base).unwrap_or_default();
-    let new = own.get_mut(kind).and_then(toml::Value::as_array_mut).into_iter().flatten();
-    for target in new.filter_map(toml::Value::as_table_mut) {
-        let before = old.iter().find(|b| b.get("name") == target.get("name"));
-        for key in ["test", "harness"] {
-            match before.and_then(|b| b.get(key)).cloned() {
-                Some(value) => target.insert(key.to_owned(), value),
-                None => target.remove(key),
-            };
-        }
-    }
 }
 
 #[cfg(test)]
@@ -211,15 +218,15 @@ mod tests {
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[profile.test]\nx = 1\n", false),
             ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\n[patch.a]\nx = 1\n", false),
             ("[package]\nname = 'x'\n[workspace]\nmembers = ['b']\n", false),
+            ("[package]\nname = 'a'\n[workspace]\nmembers = ['b']\nresolver = '1'\n", false),
         ];
         let feature = |more: &str| format!("[dependencies]\nx = {{ path = 'x'{more} }}\n");
         let workspace = feature(", features = ['off']").replace("path = 'x'", "workspace = true");
-        let by_name = format!("{}[features]\ndefault = ['x/off']\n", feature(""));
         let switched = [
             feature(", features = ['off']"),
             feature(", default-features = false"),
+            feature(", default_features = false"),
             workspace,
-            by_name,
         ];
         for own in &switched {
             for base in [None, Some(""), Some(feature("").as_str())] {
@@ -230,6 +237,9 @@ mod tests {
             let published = published.replace("workspace = true", "version = '1'");
             assert!(cargo_part(None, &published).is_some(), "{published}");
         }
+        let patched = "[dependencies]\nx = '1'\n[patch.crates-io]\nx = { path = 'x' }\n";
+        let off = patched.replace("'1'", "{ version = '1', default-features = false }");
+        assert!(cargo_part(Some(patched), &off).is_none());
         for (own, kept) in cases {
             let result = cargo_part(Some(base), own).expect("it can be put back");
             assert_eq!(result == own, kept, "{own}");
@@ -237,5 +247,30 @@ mod tests {
             let expected: Table = if kept { own } else { base }.parse().expect("it is TOML");
             assert_eq!(result, expected, "{own}");
         }
+    }
+
+    #[test]
+    fn features_and_programs_of_the_base_stay_as_they_are() {
+        let base = "[features]\ndefault = ['strict']\nfull = ['strict']\nlax = []\nstrict = []\n\
+                    [[bin]]\nname = 'verify'\npath = 'tests/verify.rs'\n";
+        let cases = [
+            base.replace("default = ['strict']", "default = ['lax']"),
+            base.replace("full = ['strict']", "full = []"),
+            base.replace("tests/verify.rs", "src/nothing.rs"),
+            base.replace("path = 'tests/verify.rs'\n", "test = false\n"),
+        ];
+        for own in cases {
+            let result = cargo_part(Some(base), &own).expect("it can be put back");
+            let [result, expected] =
+                [result.as_str(), base].map(|text| text.parse::<Table>().expect("it is TOML"));
+            assert_eq!(result, expected, "{own}");
+        }
+        let new = base.replace("lax = []", "lax = []\nnew = ['strict']")
+            + "[[bin]]\nname = 'more'\npath = 'src/more.rs'\n";
+        assert_eq!(cargo_part(Some(base), &new).as_deref(), Some(new.as_str()));
+        let first = "[features]\ndefault = ['a']\na = []\n";
+        let result: Table =
+            cargo_part(Some(""), first).expect("it can be put back").parse().expect("it is TOML");
+        assert_eq!(result, "[features]\na = []\n".parse().expect("it is TOML"));
     }
 }
