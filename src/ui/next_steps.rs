@@ -291,8 +291,8 @@ fn more_source(verdict: &Verdict, name: &Name) -> Option<String> {
     });
     let patterns_of: BTreeSet<String> = files
         .map(|file| match file.rsplit_once('/') {
-            Some((directory, _)) => format!("{directory}/**"),
-            None => file.clone(),
+            Some((directory, _)) => format!("{}/**", globset::escape(directory)),
+            None => globset::escape(file),
         })
         .collect();
     let pattern = match Vec::from_iter(patterns_of).as_slice() {

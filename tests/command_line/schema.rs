@@ -143,6 +143,7 @@ fn every_json_document_matches_the_schema_and_covers_it() {
     judged_over_outputs(&mut checker);
     stopped_by_enough(&mut checker);
     only_built(&mut checker);
+    changed_only_what_runs(&mut checker);
     judged_by_reports(&mut checker);
     judged_across(&mut checker);
     landed(&mut checker, &world);
@@ -368,6 +369,15 @@ fn spawned_and_judged(checker: &mut Checker, world: &World) {
     checker.answer("status", 0, frites(&["status", "--json", "1/twin"]));
     let shown = checker.answer("status", 0, frites(&["status", "--json", "1/good"]));
     assert_eq!(shown["runs"][0]["candidates"][0]["iterations"].as_array().unwrap().len(), 1);
+}
+
+/// A candidate that changes only what runs the tests.
+fn changed_only_what_runs(checker: &mut Checker) {
+    let world = World::new();
+    world.write("Makefile", "test:\n\ttrue\n");
+    world.commit("a Makefile");
+    world.attempts(&["echo >> Makefile"]);
+    checker.answer("judge", 3, world.frites(["judge", "--json"]));
 }
 
 /// A project that has nothing but a build.

@@ -104,7 +104,7 @@ impl Omissions {
         let lossy = path?.lossy();
         let path = shell_words::quote(&lossy);
         Some(format!(
-            "to capture such a file: `git frites exec {address} -- git add -f {path}`, and then `git frites capture {address}`"
+            "to capture such a file: `git frites exec {address} -- git add -f -- {path}`, and then `git frites capture {address}`"
         ))
     }
 }
