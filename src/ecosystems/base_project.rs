@@ -16,7 +16,7 @@ use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_end_of, search_for_tests,
 };
 use crate::ecosystems::markers::{
-    ASKING, MODULE_PATHS, Markers, TextKind, is_listed, only_looks, put_first,
+    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
 use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
@@ -202,7 +202,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if the commands, or the files that they run, name a new or removed file, or a new
-    /// directory above it. Also true if a test asks whether the file or such a directory exists.
+    /// directory above it. Also true if a test, or a program that the commands run, asks whether
+    /// the file or such a directory exists.
     pub fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
@@ -214,9 +215,9 @@ impl<'t> BaseProject<'t> {
             });
             is_marker
                 || lines.iter().any(|(test, line)| {
-                    is_test_path(test)
-                        && ASKING.split('|').any(|word| line.contains(word))
-                        && names_end_of(line, new)
+                    (is_test_path(test) || self.scripts.contains(test) && is_code(test))
+                        && names_end_of(test, line, new)
+                        && goes_on_without(&self.text(test), line)
                 })
         }))
     }
@@ -225,6 +226,12 @@ impl<'t> BaseProject<'t> {
     fn new_parts<'p>(
         &self,
         path: &'p str,
+    /// The text of a file of the base; empty if it cannot be read.
+    fn text(&self, path: &str) -> String {
+        let bytes = self.repo.bytes_at(&self.commit, path).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
         let code = self.code()?;
         let above = directories_above(path);
@@ -438,8 +445,7 @@ impl<'t> BaseProject<'t> {
     /// only for tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
         let source = source_of(path).filter(|source| source.inner_tests.is_some());
-        let text = source.and_then(|_| self.repo.bytes_at(&self.commit, path)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = source.map(|_| self.text(path)).unwrap_or_default();
         let parts = source.and_then(|source| source.inner_tests_of(&text)).unwrap_or_default();
         parts.iter().any(|part| part.lines().any(|own| own.trim() == line.trim()))
     }

@@ -71,6 +71,31 @@ pub fn is_rule_or_assignment(line: &str) -> bool {
         || line.starts_with("vpath")
 }
 
+/// The functions of a condition. Of `$(if C,A,B)`, only `C` is one.
+const CONDITIONS: [&str; 3] = ["if ", "and ", "or "];
+
+/// The conditions in a line of a Makefile: the texts that a directive compares, and those by which
+/// a function decides.
+pub fn conditions(line: &str) -> Vec<&str> {
+    let directive = line.trim_start();
+    let directive = directive.strip_prefix("else ").unwrap_or(directive).trim_start();
+    let compared = ["ifeq", "ifneq"].iter().filter_map(|word| directive.strip_prefix(word));
+    let mut found: Vec<&str> = compared.collect();
+    for (at, _) in line.match_indices(['(', '{']).filter(|(at, _)| line[..*at].ends_with('$')) {
+        let rest = &line[at + 1..];
+        let Some(function) = CONDITIONS.iter().find(|name| rest.starts_with(**name)) else {
+            continue;
+        };
+        let mut depth = 0;
+        let end = rest.find(|c| {
+            depth += i32::from("({".contains(c)) - i32::from(")}".contains(c));
+            depth < 0 || depth == 0 && c == ',' && *function == "if "
+        });
+        found.push(&rest[function.len()..end.unwrap_or(rest.len())]);
+    }
+    found
+}
+
 /// The words before a line's colon; `None` if the line is a recipe, a comment, a special target or
 /// an assignment.
 fn rule_targets(line: &str) -> Option<&str> {
@@ -358,6 +383,21 @@ mod tests {
             assert_eq!(makefile_part(Some(base), own).as_deref(), Some(expected), "{own}");
         }
         assert_eq!(makefile_part(None, "t:\n"), None);
+    }
+
+    #[test]
+    fn condition_is_what_a_directive_compares_and_what_a_function_asks_for() {
+        let cases: [(&str, &[&str]); 6] = [
+            ("ifneq ($(X),)", &[" ($(X),)"]),
+            ("  else ifeq 'a' 'b'", &[" 'a' 'b'"]),
+            ("\t$(if $(filter a,$(X)),b,c) d", &["$(filter a,$(X))"]),
+            ("\t${if $(or a,b),c}", &["$(or a,b)", "a,b"]),
+            ("\tif a; then b; fi; (if c; then d; fi)", &[]),
+            ("X = a", &[]),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(conditions(line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ecosystems::ALL;
 use crate::ecosystems::looking::looks_only;
 use crate::ecosystems::make;
-use crate::ecosystems::paths::{below, file_name, is_in_path, plain};
+use crate::ecosystems::paths::{below, file_name, inside, is_in_path, place_of_word, plain};
 use crate::ecosystems::run_files::{assignment, reads_shell, with_values, without_prefixes};
 use crate::model::pattern::matches;
 use crate::model::shell::{
@@ -51,8 +51,30 @@ const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "push
 /// Words in a line of a test, with `|` between them. With such a word, the test asks whether a path
 /// or a module exists, or goes on without it.
 pub const ASKING: &str = "\
-    @include|access|class_exists|ensure_loaded|exist|find_spec|forName|has_include|is_dir|is_file|\
-    isdir|isfile|Stat(|stat(|try {";
+    -d |-e |-f |-r |-s |.catch(|@include|access|class_exists|ensure_loaded|exist|find_spec|forName|\
+    has_include|is_dir|is_file|isdir|isfile|pcall|Stat(|stat(|try {";
+
+/// The words that begin a block or a call whose failure ends no test.
+const TRYING: [&str; 5] = ["begin", "eval", "pcall", "suppress", "try"];
+
+/// True if a test asks for the file or the module that one of its lines names, or goes on without
+/// it. The line itself shows this, or a line that opens a block around it. The indentation shows
+/// the blocks. `text` is the text of the test.
+pub fn goes_on_without(text: &str, line: &str) -> bool {
+    if ASKING.split('|').any(|word| line.contains(word)) {
+        return true;
+    }
+    // The blocks around the current line: their indentations, and whether a failure in them ends no
+    // test.
+    let mut around: Vec<(usize, bool)> = Vec::new();
+    text.lines().filter(|line| !line.trim().is_empty()).any(|own| {
+        let indentation = own.len() - own.trim_start().len();
+        while around.pop_if(|(outer, _)| *outer >= indentation).is_some() {}
+        let tries = TRYING.iter().any(|word| place_of_word(own, word).is_some());
+        around.push((indentation, tries));
+        own == line && around.iter().any(|(_, tries)| *tries)
+    })
+}
 
 /// The options and variables that list directories. Tools look for a file in these directories, one
 /// after another.
@@ -79,6 +101,8 @@ pub struct Markers {
     words: BTreeSet<String>,
     /// Names with `*`, which also stands for the value of a variable.
     patterns: BTreeSet<String>,
+    /// The patterns in conditions of make that compare the matching paths with another text.
+    compared: BTreeSet<String>,
     /// True if a condition in a text decides whether commands run. A command that only looks at a
     /// file may be part of such a condition. So the words of such commands in scripts are then
     /// names, too.
@@ -123,6 +147,11 @@ impl Markers {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
             }
+            if kind == TextKind::Make {
+                for condition in make::conditions(&line) {
+                    self.add_condition(&without_variables(&expanded(condition, values), VALUE));
+                }
+            }
             if kind == TextKind::Program {
                 self.add_quoted(&line);
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
@@ -140,9 +169,22 @@ impl Markers {
         }
     }
 
+    /// Adds the names in a condition of make. The condition may compare the paths that match a
+    /// pattern with another text, as in `$(findstring new,$(wildcard *.c))`. Then each further path
+    /// may change the result.
+    fn add_condition(&mut self, condition: &str) {
+        let mut own = Markers::default();
+        own.add_list(condition, &BTreeSet::new());
+        if own.words.len() + own.patterns.len() > 1 {
+            self.compared.extend(own.patterns.iter().cloned());
+        }
+        self.words.append(&mut own.words);
+        self.patterns.append(&mut own.patterns);
+    }
+
     /// Adds the targets and prerequisites of a rule, or the words in a variable's value.
     fn add_list(&mut self, line: &str, phony: &BTreeSet<&str>) {
-        let words = line.split([' ', '\t', ':', '=', ';', '|', '(', ')', '{', '}']);
+        let words = line.split(|c: char| c.is_whitespace() || ":=;|(){},\"'".contains(c));
         let words: Vec<&str> = words.filter(|word| !phony.contains(word)).collect();
         if words.iter().any(|word| BEFORE_DIRECTORIES.contains(word)) {
             self.directories.extend(words.iter().map(|word| plain(word).to_owned()));
@@ -235,27 +277,22 @@ impl Markers {
         names.insert(name);
     }
 
-    /// True if a tool may find the new file before a file of the base. A line then lists
-    /// directories in which a tool looks for files. The new file is in one of them, and the base
-    /// has a file with the same relative path in another one. `has` is true for the files of the
-    /// base.
+    /// True if a tool may find the new file before a file of the base. The lines list directories
+    /// in which tools look for files. The new file is in one of them, and the base has a file with
+    /// the same relative path in another one. `has` is true for the files of the base.
     pub fn searches_before(&self, new: &str, has: impl Fn(&str) -> bool) -> bool {
-        let mut lines = self.lines.iter().map(|(_, line)| line.as_str());
-        lines.any(|line| {
-            let Some(at) = SEARCH_PATHS.split_whitespace().filter_map(|word| line.find(word)).min()
-            else {
-                return false;
-            };
-            let words = line[at..].split(|c| !is_in_path(c));
-            let words = words.map(|word| plain(word.strip_prefix("-I").unwrap_or(word)));
-            let directories: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-            directories.iter().any(|directory| {
-                below(new, directory).is_some_and(|path| {
-                    directories
-                        .iter()
-                        .any(|other| other != directory && has(&format!("{other}/{path}")))
-                })
-            })
+        let lists = self.lines.iter().filter_map(|(_, line)| {
+            let starts = SEARCH_PATHS.split_whitespace().filter_map(|word| line.find(word));
+            Some(&line[starts.min()?..])
+        });
+        let words = lists.flat_map(|list| list.split(|c| !is_in_path(c)));
+        let words = words.map(|word| plain(word.strip_prefix("-I").unwrap_or(word)));
+        let words = words.filter(|word| !word.is_empty());
+        let directories: BTreeSet<&str> =
+            words.map(|word| if word == "." { "" } else { word }).collect();
+        directories.iter().filter_map(|at| below(new, at)).any(|path| {
+            let mut files = directories.iter().map(|at| inside(at, path));
+            files.any(|file| file != new && has(&file))
         })
     }
 
@@ -272,6 +309,7 @@ impl Markers {
             || self.directories.iter().any(|directory| {
                 below(new, directory).is_some_and(|word| self.words.contains(word))
             })
+            || self.compared.iter().any(|pattern| is_listed(pattern, new))
             || self.patterns.iter().any(|pattern| is_listed(pattern, new) && !is_open(pattern))
     }
 }
@@ -492,6 +530,15 @@ mod tests {
             ("SRC = $(wildcard src/*.go)\n", "src/new.go", false),
             ("SRC = $(wildcard src/*.go)\n", "src/new", false),
             ("%.o: %.go\n", "src/new.go", false),
+            ("ifneq ($(wildcard quick),)\n", "quick", true),
+            ("ifneq '$(wildcard quick)' ''\n", "quick", true),
+            ("else ifneq (,$(wildcard src/quick))\n", "src/quick", true),
+            ("ifneq ($(findstring quick,$(wildcard src/*.go)),)\n", "src/quick.go", true),
+            ("S = $(wildcard src/*.go)\nifeq ($(words $(S)),1)\n", "src/quick.go", true),
+            ("ifneq ($(wildcard src/*.go),)\n", "src/new.go", false),
+            ("ifneq ($(findstring s,$(MAKEFLAGS)),)\n", "src/new.go", false),
+            ("\t$(if $(wildcard quick),@true,go test)\n", "quick", true),
+            ("\t$(if $(V),@true,go vet src/*.go)\n", "src/new.go", false),
         ];
         for (text, new, expected) in cases {
             assert_eq!(named(text, TextKind::Make, new), expected, "{text}: {new}");
@@ -520,6 +567,41 @@ mod tests {
         for (text, expected) in cases {
             let lines: Vec<&str> = text.lines().collect();
             assert_eq!(put_first(&lines, "a/calc"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn test_goes_on_without_what_a_block_around_the_line_tries() {
+        let cases = [
+            ("try:\n\n    use", true),
+            ("try {\n  a\n  if (b) {\n    use\n  }\n}", true),
+            ("  begin\n    use\n  rescue LoadError\n  end", true),
+            ("my $x = eval { use; 1 };", true),
+            ("x = -e use;", true),
+            ("with suppress(ImportError):\n  use", true),
+            ("try:\n  a\nexcept:\n  b\nuse", false),
+            ("def a():\n  try:\n    b\n  except: c\n  use", false),
+            ("def test_try():\n  use", false),
+        ];
+        for (text, expected) in cases {
+            let line = text.lines().find(|line| line.contains("use")).expect("a line");
+            assert_eq!(goes_on_without(text, line), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn search_paths_of_several_lines_are_one_list() {
+        let has = |path: &str| path == "third/unit/unit.h";
+        let cases = [
+            ("F = -Isrc -Ithird/unit\n", "src/unit.h", true),
+            ("F = -Isrc\nF += -Ithird/unit\n", "src/unit.h", true),
+            ("F = -I.\nF += -Ithird/unit\n", "unit.h", true),
+            ("F = -Isrc\nF += -Ithird/unit\n", "src/other.h", false),
+            ("F = -Isrc\nG = third/unit\n", "src/unit.h", false),
+        ];
+        for (text, new, expected) in cases {
+            let markers = Markers::of(&[(text.to_owned(), TextKind::Make)]);
+            assert_eq!(markers.searches_before(new, has), expected, "{text}: {new}");
         }
     }
 
