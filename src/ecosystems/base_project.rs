@@ -18,6 +18,7 @@ use crate::ecosystems::loaded::{
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
+use crate::ecosystems::native::{self, Include};
 use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, have_same_extension, is_in_name,
@@ -191,6 +192,9 @@ impl<'t> BaseProject<'t> {
         if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
             return Ok(true);
         }
+        if native::ECOSYSTEM.has_source(path) && self.is_included_for_another(path)? {
+            return Ok(true);
+        }
         let code = self.code()?;
         // A tool that searches for a file may find the new file before a file of the base.
         if self.markers()?.searches_before(path, |file| code.files.contains(file)) {
@@ -222,16 +226,16 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// The paths of the new directories above a new file, then its own path.
-    fn new_parts<'p>(
-        &self,
-        path: &'p str,
     /// The text of a file of the base; empty if it cannot be read.
     fn text(&self, path: &str) -> String {
         let bytes = self.repo.bytes_at(&self.commit, path).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The paths of the new directories above a new file, then its own path.
+    fn new_parts<'p>(
+        &self,
+        path: &'p str,
     ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
         let code = self.code()?;
         let above = directories_above(path);
@@ -256,7 +260,7 @@ impl<'t> BaseProject<'t> {
         }
         names.remove("");
         // A short name occurs in very many lines, so a line must also contain one of these words.
-        let beside = ASKING.split('|').chain(LOADING).collect();
+        let beside = ASKING.split('|').chain(LOADING).chain(["include"]).collect();
         let words = MODULE_PATHS.iter().map(|text| (*text).to_owned()).collect();
         Ok(LineSearch { words, pairs: names, beside, any_case: true })
     }
@@ -272,6 +276,17 @@ impl<'t> BaseProject<'t> {
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
+        }))
+    }
+
+    /// True if a compiler may find a new header in place of another one that a line of the base
+    /// includes.
+    fn is_included_for_another(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        Ok(lines.iter().any(|(file, line)| {
+            let include = Include::of(line);
+            include.is_some_and(|include| code.is_included_for_another(path, file, &include))
         }))
     }
 

@@ -20,6 +20,9 @@ pub struct Ecosystem {
     /// The extensions of further source files. Each is a language of its own, for which no marks of
     /// tests are known.
     pub other_extensions: &'static [&'static str],
+    /// The extensions of declarations. Type checkers read a declaration in place of a source file
+    /// with the same name, or in place of a directory with this name.
+    pub declarations: &'static [&'static str],
     /// True if a source file that is added at this place can only be source. Such a file replaces
     /// no tool, and no tool loads it because of its name.
     pub is_source_if_new: fn(&NewFile<'_>) -> bool,
@@ -151,6 +154,7 @@ impl Ecosystem {
         detectors: &[],
         extensions: &[],
         other_extensions: &[],
+        declarations: &[],
         is_source_if_new: |file| file.is_inside_known_code() && !file.has_name_of_a_test(),
         project_files: &[],
         package_file: "",

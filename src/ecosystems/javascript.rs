@@ -20,6 +20,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
     other_extensions: &["astro", "svelte", "vue"],
+    declarations: &["d.ts", "d.mts", "d.cts"],
     // In these places Node finds modules by their exact paths, so a new file replaces no other
     // module.
     is_source_if_new: |file| {

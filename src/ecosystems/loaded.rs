@@ -38,7 +38,7 @@ const LOADS: &str = "
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// The names of files that stand for their directory.
-const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
+pub const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
 
 /// The names by which code can load a source file.
 pub struct LoadedName<'p> {

@@ -2,8 +2,11 @@
 //! source. If so, no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
+use crate::ecosystems::ALL;
+use crate::ecosystems::loaded::FOR_DIRECTORIES;
+use crate::ecosystems::native::Include;
 use crate::ecosystems::paths::{
-    directories_above, directory_of, file_name, is_in_name, stem_and_extension,
+    directories_above, directory_of, file_name, inside, is_in_name, stem_and_extension,
 };
 
 /// The code of a base, as far as its paths show.
@@ -44,10 +47,26 @@ impl KnownCode {
         nearest
     }
 
+    /// True if a compiler may find a new header at `path` by a line of `file` that includes another
+    /// header of the base or of the system. The compiler looks for a header beside the file that
+    /// includes it, and then in several directories.
+    pub fn is_included_for_another(&self, path: &str, file: &str, include: &Include<'_>) -> bool {
+        let has_end = |path: &str| {
+            let start = path.strip_suffix(include.name);
+            start.is_some_and(|start| start.is_empty() || start.ends_with('/'))
+        };
+        let is_beside = !include.is_for_systems
+            && self.files.contains(&inside(directory_of(file), include.name));
+        has_end(path)
+            && !is_beside
+            && (include.is_for_systems && !include.name.contains('/')
+                || self.files.iter().any(|file| has_end(file)))
+    }
+
     /// The files of the base that a new file at `path` may replace, because its language finds the
     /// new file first. Python finds a package before a module, and a module before a directory
     /// without `__init__.py`; Node and bundlers try one extension before another; Lua finds a file
-    /// before a directory.
+    /// before a directory. Type checkers read a declaration in place of its module.
     pub fn replaced_by(&self, path: &str) -> Vec<&str> {
         let (stem, extension) = stem_and_extension(path);
         let below = |start: String| {
@@ -55,7 +74,9 @@ impl KnownCode {
             files.take_while(move |file| file.starts_with(&start))
         };
         let known = |file: &str| self.files.get(file).map(String::as_str);
+        let declared = modules_declared_by(path);
         match extension {
+            _ if !declared.is_empty() => declared.iter().filter_map(|file| known(file)).collect(),
             "py" => {
                 let packages = directories_above(path);
                 let mut found: Vec<&str> =
@@ -72,6 +93,23 @@ impl KnownCode {
             _ => Vec::new(),
         }
     }
+}
+
+/// The source files in whose place type checkers may read the declaration at `path`; none for a
+/// file that is no declaration.
+fn modules_declared_by(path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for ecosystem in ALL {
+        let mut stems = ecosystem.declarations.iter().filter_map(|end| path.strip_suffix(end));
+        let Some(stem) = stems.find_map(|stem| stem.strip_suffix('.')) else { continue };
+        let is_for_directory = FOR_DIRECTORIES.contains(&file_name(stem));
+        let module = if is_for_directory { directory_of(stem) } else { stem };
+        let inner = FOR_DIRECTORIES.iter().map(|name| inside(module, name));
+        for module in inner.chain([module.to_owned()]) {
+            found.extend(ecosystem.extensions.iter().map(|own| format!("{module}.{own}")));
+        }
+    }
+    found
 }
 
 /// A source file that a base does not have.
@@ -269,10 +307,11 @@ mod tests {
             "a/y.test.ts",
             "a/z/index.js",
             "a/l/init.lua",
+            "a/index.js",
         ];
         let files = files.map(str::to_owned).into();
         let code = KnownCode { files, ..KnownCode::default() };
-        let cases: [(&str, &[&str]); 12] = [
+        let cases: [(&str, &[&str]); 18] = [
             ("a/checks/__init__.py", &["a/checks.py"]),
             ("a/checks/more/b.py", &["a/checks.py"]),
             ("a/space.py", &["a/space/one.py"]),
@@ -280,7 +319,13 @@ mod tests {
             ("a/other.py", &[]),
             ("a/x.js", &["a/x.json"]),
             ("a/y.js", &["a/y.ts"]),
-            ("a/y.d.ts", &[]),
+            ("a/y.d.ts", &["a/y.ts"]),
+            ("a/index.d.ts", &["a/index.js"]),
+            ("a/z.d.mts", &["a/z/index.js"]),
+            ("a/other.d.ts", &[]),
+            ("a/checks.pyi", &["a/checks.py"]),
+            ("a/checks/__init__.pyi", &["a/checks.py"]),
+            ("a/other.pyi", &[]),
             ("a/x/index.js", &[]),
             ("a/l.lua", &["a/l/init.lua"]),
             ("a/x.rb", &[]),
@@ -288,6 +333,29 @@ mod tests {
         ];
         for (path, expected) in cases {
             assert_eq!(code.replaced_by(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn new_header_is_found_for_another_only_by_a_search() {
+        let files = ["third/unit/unit.h", "src/a/types.h", "src/a/types.c", "src/lib/own.h"];
+        let files = files.map(str::to_owned).into();
+        let code = KnownCode { files, ..KnownCode::default() };
+        let cases = [
+            ("#include \"unit.h\"", "tests/t.c", "src/unit.h", true),
+            ("# include \"unit/unit.h\"", "tests/t.c", "src/unit/unit.h", true),
+            ("#include <check.h> // c", "tests/t.c", "src/check.h", true),
+            ("#include <lib/own.h>", "tests/t.c", "new/lib/own.h", true),
+            ("#include \"types.h\"", "src/a/types.c", "src/b/types.h", false),
+            ("#include \"new.h\"", "tests/t.c", "src/new.h", false),
+            ("#include <lib/new.h>", "tests/t.c", "src/lib/new.h", false),
+            ("#include <checks.h>", "tests/t.c", "src/check.h", false),
+            ("#include HEADER", "tests/t.c", "src/check.h", false),
+        ];
+        for (line, file, path, expected) in cases {
+            let include = Include::of(line);
+            let is_found = include.is_some_and(|i| code.is_included_for_another(path, file, &i));
+            assert_eq!(is_found, expected, "{line}: {path}");
         }
     }
 

@@ -23,6 +23,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     extensions: &["py"],
     installed: &[virtual_environment(".venv"), virtual_environment("venv")],
     other_extensions: &["pxd", "pyi", "pyx"],
+    declarations: &["pyi"],
     is_source_if_new: |file| file.is_in_package(ECOSYSTEM.package_file),
     package_file: "__init__.py",
     project_files: &["Pipfile", "requirements.txt", "setup.py"],
