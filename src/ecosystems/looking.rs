@@ -1,7 +1,8 @@
 //! Programs that only look at the files that they name.
 use crate::ecosystems::paths::file_name;
+use crate::model::shell::Word;
 
-/// Programs that compile, check, format, document, print or pack the files that they name, and run
+/// Programs that compile, check, format, document, list or pack the files that they name, and run
 /// none of them. If a command's program is missing in this list, the files that the command names
 /// count as run. This can leave an honest change unverified, but never verifies a wrong one.
 const LOOKING: &str = "
@@ -16,9 +17,13 @@ const LOOKING: &str = "
     swiftlint swiftformat hlint ormolu stylua luacheck luac jsonlint yamllint xmllint codespell typos
     cspell sqlfluff
     doxygen sphinx-build pdoc typedoc jsdoc rustdoc javadoc yard rdoc ctags cloc
-    cat head tail grep egrep fgrep rg ag sed tr cut sort uniq wc nl tac fold paste column comm tee
-    stat ls du od xxd hexdump strings md5sum sha1sum sha256sum cksum base64 gzip tar zip iconv
+    markdownlint mdl remark vale grep egrep fgrep rg ag stat ls du gzip tar zip
     touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
+
+/// Programs that print the content of the files that they name, or what they count or sum up in it.
+const READING: &str = "
+    cat head tail sed tr cut sort uniq wc nl tac fold paste column comm tee od xxd hexdump strings
+    md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum base64 iconv";
 
 /// Pairs of a program and the word after it. With this word, the program only looks at the files
 /// that it names.
@@ -42,7 +47,29 @@ const COLLECTING_IF: &str = "bun test, deno test, mix test, node --test";
 
 /// True if a program, followed by the word `next`, only looks at the files that it names.
 pub fn looks_only(program: &str, next: &str) -> bool {
-    is_among(program, next, LOOKING, LOOKING_IF)
+    is_among(program, next, LOOKING, LOOKING_IF) || reads_content(program)
+}
+
+/// True if a program prints the content of the files that it names, perhaps changed.
+pub fn reads_content(program: &str) -> bool {
+    is_among(program, "", READING, "")
+}
+
+/// True if a program of this name, which only looks at files, compares the files that it names. For
+/// some programs, options decide that.
+pub fn compares(program: &str, options: &[Word]) -> bool {
+    let name = file_name(program);
+    let (letter, long) = match name {
+        "comm" => return true,
+        "rg" | "ag" => ('f', "--file"),
+        _ if name.ends_with("grep") => ('f', "--file"),
+        _ if name.ends_with("sum") => ('c', "--check"),
+        _ => return false,
+    };
+    options.iter().map(|word| word.text.split('=').next().unwrap_or_default()).any(|option| {
+        option == long
+            || option.starts_with('-') && !option.starts_with("--") && option.contains(letter)
+    })
 }
 
 /// True for a compiler, a linker or an archiver of C.
@@ -63,8 +90,9 @@ fn is_among(program: &str, next: &str, programs: &str, with_next: &str) -> bool 
     let name = if CROSS_COMPILERS.contains(&last) { last } else { name };
     programs.split_whitespace().any(|known| known == name || known == program)
         || with_next.split(',').any(|pair| {
-            let (known, option) = pair.trim().split_once(' ').unwrap_or_default();
-            known == name && (option == next || has_letter(next, option))
+            pair.trim().split_once(' ').is_some_and(|(known, option)| {
+                known == name && (option == next || has_letter(next, option))
+            })
         })
 }
 

@@ -204,7 +204,9 @@ impl Markers {
         let switches = is_used
             || may_leave_commands_out(&line)
             || commands.windows(2).any(|pair| pair[0].is_piped && !looks_at_files(&pair[1]))
-            || commands.iter().any(|command| command.words.iter().all(|w| is_assignment(&w.text)));
+            || commands.iter().any(|command| {
+                command.has_words_or_input() && command.words.iter().all(|w| is_assignment(&w.text))
+            });
         for text in inner {
             self.add_commands(&text, switches || !commands.iter().all(looks_at_files));
         }
@@ -394,7 +396,8 @@ pub fn only_looks(line: &str) -> bool {
 fn looks_at_files(command: &SimpleCommand) -> bool {
     let words = without_prefixes(&command.words);
     let program = words.first().map_or("", |word| word.text.as_str());
-    matches!(program, "[" | "[[" | "test" | "exit" | "return" | "false" | "true")
+    !command.has_words_or_input()
+        || matches!(program, "[" | "[[" | "test" | "exit" | "return" | "false" | "true")
         || looks_only(program, "")
 }
 
@@ -422,7 +425,7 @@ fn without_make_values(line: &str) -> String {
 fn expanded(line: &str, values: &MakeValues) -> String {
     let line = make::with_shell_references(line);
     let words = line.split_whitespace().flat_map(|word| {
-        let word = Word { text: word.to_owned(), is_expanded: true };
+        let word = Word::expanded(word);
         with_values(&word, &|name| values.get(name).cloned().unwrap_or_default())
     });
     words.map(|word| word.text).collect::<Vec<_>>().join(" ")

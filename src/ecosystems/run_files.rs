@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::languages::{have_same_language, language_of};
-use crate::ecosystems::looking::{collects_tests, looks_only};
+use crate::ecosystems::looking::{collects_tests, compares, looks_only, reads_content};
 use crate::ecosystems::paths::{
     below, directories_above, directory_of, file_name, inside, is_in_name, plain, resolved,
 };
@@ -18,7 +18,7 @@ use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;
 use crate::model::shell::{
-    SimpleCommand, Word, commands_of, is_assignment, script_lines, simple_commands,
+    MARK, Role, SimpleCommand, Word, commands_of, is_assignment, script_lines, simple_commands,
     without_substitutions, without_variables,
 };
 
@@ -234,8 +234,9 @@ struct Search<'a> {
     /// The directories to which commands of a text change, by the index of the text: `.` may mean
     /// each of them.
     entered: BTreeMap<usize, BTreeSet<String>>,
-    /// Pairs of a path to which a file is copied or written, and the path of the original.
-    copies: BTreeSet<(String, String)>,
+    /// Paths or patterns to which files are copied or written, each with that of the originals. The
+    /// role is `Name` for an exact copy, and `Content` if a text tool wrote it.
+    copies: BTreeSet<(String, String, Role)>,
     /// The number of substitutions around the text that is searched.
     depth: usize,
     found: NamedFiles,
@@ -273,8 +274,12 @@ impl Search<'_> {
             if asks {
                 optional.extend(command.words.iter().map(|word| plain(&word.text).to_owned()));
             }
-            if command.is_read {
-                place.inputs.extend(command.words);
+            let program = without_prefixes(&command.words).first().map_or("", |word| &word.text);
+            if command.is_read && !COMPARERS.contains(&program) {
+                let is_text = reads_content(program);
+                let role = if is_text { Role::Content } else { Role::Name };
+                let words = command.words.iter().chain(&command.inputs);
+                place.inputs.extend(words.map(|word| word.in_role(role)));
             }
         }
         place.optional = text.is_test.then_some(optional);
@@ -304,18 +309,7 @@ impl Search<'_> {
     /// as that is known.
     fn line(&mut self, line: &str, is_read: bool, place: &Place) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
-        let mut printed_inside = Vec::new();
-        self.depth += 1;
-        for text in &inner {
-            let mut printed = Vec::new();
-            if self.depth < MOST_DEPTH {
-                for line in script_lines(text) {
-                    printed.extend(self.line(&line, true, place)?);
-                }
-            }
-            printed_inside.push(printed);
-        }
-        self.depth -= 1;
+        let printed_inside = self.substitutions(&inner, place)?;
         let mut printed = Vec::new();
         let mut piped = Vec::new();
         for SimpleCommand { mut words, is_read: by_other, is_piped, inputs, texts, output } in
@@ -326,26 +320,28 @@ impl Search<'_> {
             let outputs: Vec<Word> = outputs.iter().chain(&output).cloned().collect();
             let start = words.iter().take_while(|word| is_assignment(&word.text)).count();
             let is_empty = words.is_empty();
+            let last = words.last().cloned();
             words.extend(inputs.into_iter().chain(texts));
+            let own = words.len();
             for (at, inside) in printed_inside.iter().enumerate() {
                 if words[start..].iter().any(|word| word.holds_substitution(at)) {
-                    words.extend(inside.iter().cloned());
+                    words.extend(inside.iter().map(as_argument));
                 }
             }
-            for word in &words {
-                self.directory(word, place);
-                let inside = (0..inner.len()).find(|at| word.holds_substitution(*at));
-                if let Some((variable, value)) = assignment(word) {
-                    let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
-                    self.give(variable, values, place);
-                }
-                let defaults = word.text.match_indices('$').map(|(at, _)| &word.text[at..]);
-                for (variable, value) in defaults.filter_map(default_in) {
-                    self.give(variable, [word.with(value)], place);
-                }
+            let program = without_prefixes(&words).first().map_or("", |word| file_name(&word.text));
+            if words.len() > own && COPIERS.contains(&program) {
+                words.extend(last);
             }
+            self.assignments(&words, &printed_inside, place);
             words.append(&mut piped);
             if is_empty {
+                // The end of a group or a loop, whose commands print to one place.
+                if let Some(output) = &output {
+                    self.written(&printed, output, place)?;
+                }
+                if is_piped {
+                    piped = std::mem::take(&mut printed);
+                }
                 // `$(<F)`, or the text that a loop reads. A file without an extension is more
                 // likely data than commands.
                 for word in &words {
@@ -353,7 +349,7 @@ impl Search<'_> {
                         self.word(word, Part::default(), place)?;
                     }
                 }
-                printed.extend(words);
+                printed.extend(words.iter().map(|word| word.in_role(Role::Content)));
                 continue;
             }
             let looked_at = self.command(&words, is_read || by_other, place)?;
@@ -369,11 +365,45 @@ impl Search<'_> {
         Ok(printed)
     }
 
+    /// Searches the commands of substitutions. Returns the words that each one prints.
+    fn substitutions(&mut self, inner: &[String], place: &Place) -> Result<Vec<Vec<Word>>> {
+        let mut printed_inside = Vec::new();
+        self.depth += 1;
+        for text in inner {
+            let mut printed = Vec::new();
+            if self.depth < MOST_DEPTH {
+                for line in script_lines(text) {
+                    printed.extend(self.line(&line, true, place)?);
+                }
+            }
+            printed_inside.push(printed);
+        }
+        self.depth -= 1;
+        Ok(printed_inside)
+    }
+
+    /// Records the directories that these words of a command name, and the values that they give to
+    /// variables.
+    fn assignments(&mut self, words: &[Word], printed_inside: &[Vec<Word>], place: &Place) {
+        for word in words {
+            self.directory(word, place);
+            let inside = (0..printed_inside.len()).find(|at| word.holds_substitution(*at));
+            if let Some((variable, value)) = assignment(word) {
+                let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
+                self.give(variable, values, place);
+            }
+            let defaults = word.text.match_indices('$').map(|(at, _)| &word.text[at..]);
+            for (variable, value) in defaults.filter_map(default_in) {
+                self.give(variable, [word.with(value)], place);
+            }
+        }
+    }
+
     /// Records that a text gives a variable these values.
     fn give(&mut self, variable: &str, values: impl IntoIterator<Item = Word>, place: &Place) {
         let given =
             self.values.entry(variable.to_owned()).or_default().entry(place.at).or_default();
-        for value in values {
+        for value in values.into_iter().map(|value| as_argument(&value)) {
             if given.len() < MOST_WORDS && !given.contains(&value) {
                 given.push(value);
             }
@@ -422,6 +452,7 @@ impl Search<'_> {
             }
             words = next;
         }
+        words.iter_mut().for_each(|value| value.role = value.role.max(word.role));
         words
     }
 
@@ -469,8 +500,15 @@ impl Search<'_> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
         match program.text.as_str() {
-            // The patterns of `case` are no files.
-            "case" | "[" | "[[" | "test" => {}
+            // The operands are texts, which may be the content of files.
+            "case" | "[" | "[[" | "test" | "uniq" => {
+                let content = self.all_values(rest, place).into_iter();
+                let content = content.filter(|word| word.role == Role::Content);
+                self.compared(&content.collect::<Vec<_>>(), place);
+                if program.text == "uniq" {
+                    return self.program(words, is_read, place);
+                }
+            }
             "cd" | "pushd" => {
                 for word in rest {
                     let entered = self.possible(word, place).into_iter();
@@ -483,8 +521,11 @@ impl Search<'_> {
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
                     let values = values.iter().skip_while(|word| word.text == "in");
-                    let values: Vec<Word> =
-                        values.flat_map(|word| self.with_values(word, place)).collect();
+                    let values = values.flat_map(|word| self.with_values(word, place));
+                    let values: Vec<Word> = match program.text.as_str() {
+                        "read" => values.map(|word| content_of(&word)).collect(),
+                        _ => values.collect(),
+                    };
                     self.give(&variable.text, values, place);
                 }
             }
@@ -506,7 +547,7 @@ impl Search<'_> {
     fn program(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
         if words[0].text == "export" {
             for variable in &words[1..] {
-                let variable = Word { text: format!("${}", variable.text), is_expanded: true };
+                let variable = Word::expanded(format!("${}", variable.text));
                 for value in self.with_values(&variable, place) {
                     self.word(&value, Part::default(), place)?;
                 }
@@ -516,7 +557,7 @@ impl Search<'_> {
             for word in words[1..].iter().filter(|word| !word.text.starts_with('-')) {
                 let text = format!("{}/*", word.text);
                 let every = Part { is_program: true, is_whole: true, ..Part::default() };
-                self.word(&Word { text, is_expanded: true }, every, place)?;
+                self.word(&Word::expanded(text), every, place)?;
             }
         }
         let mut part = Part::default();
@@ -546,7 +587,7 @@ impl Search<'_> {
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
                 && !module.is_empty()
             {
-                let module = Word { text: module.replace("::", "/"), is_expanded: false };
+                let module = Word::plain(module.replace("::", "/"));
                 self.name(&module, Part { is_whole: true, ..Part::default() }, place)?;
             }
             part.is_program = at == 0 && name.contains('/')
@@ -580,17 +621,33 @@ impl Search<'_> {
             let settings = rest.windows(2).filter(|pair| pair[0].text == "-c");
             let set: Vec<Word> = settings.map(|pair| pair[1].clone()).collect();
             self.assigned(&set, place)?;
-            self.compared(program, rest, place);
-            if matches!(next, "show" | "cat-file" | "ls-files") {
-                // `HEAD:F`, or a pattern of names.
-                return Ok(Some(rest[1..].iter().map(file_of_git).collect()));
+            let operands = match file_name(name) {
+                "git" => rest.splitn(2, |word| word.text == "diff").nth(1),
+                _ => Some(rest),
+            };
+            self.compared(operands.unwrap_or_default(), place);
+            // `HEAD:F`, or a pattern of names.
+            let files = rest.get(1..).unwrap_or_default().iter().map(file_of_git);
+            match next {
+                "show" | "cat-file" | "hash-object" => {
+                    return Ok(Some(files.map(|word| content_of(&word)).collect()));
+                }
+                "ls-files" => return Ok(Some(files.collect())),
+                _ => {}
             }
         } else if let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) {
             self.assigned(rest, place)?;
             self.run_recipes(tool, rest, place)?;
         } else if looks_only(name, next) && self.existing(program, place).is_empty() {
             self.settings(rest, place)?;
-            return Ok(Some(rest.to_vec()));
+            self.compared_by(name, rest, place);
+            let is_text = reads_content(name);
+            let printed = rest.iter().map(|word| match word.role {
+                Role::Name if is_text => word.in_role(Role::Content),
+                Role::Content if is_text || ["echo", "printf"].contains(&name) => word.clone(),
+                _ => word.in_role(Role::Printed),
+            });
+            return Ok(Some(printed.collect()));
         } else {
             return Ok(None);
         }
@@ -746,7 +803,7 @@ impl Search<'_> {
             }
         }
         if !is_there {
-            for path in possible.iter().filter(|path| !path.contains('*')) {
+            for path in &possible {
                 is_there |= self.copy(path, part, place)?;
             }
         }
@@ -787,7 +844,7 @@ impl Search<'_> {
         let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
         let words = first.unwrap_or_default().split_whitespace();
         for word in words.skip_while(|word| word.starts_with('/')) {
-            let word = Word { text: word.to_owned(), is_expanded: false };
+            let word = Word::plain(word);
             let part = Part { is_program: word.text.contains('/'), ..Part::default() };
             self.word(&word, part, place)?;
         }
@@ -798,20 +855,20 @@ impl Search<'_> {
     /// directories of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
     /// if it found a file.
     fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
-        let mut originals = Vec::new();
-        for (to, from) in &self.copies {
-            if let Some(rest) = path.strip_prefix(to.as_str()) {
-                let inside = rest.trim_start_matches('/').strip_prefix(file_name(from));
-                let rests = [Some(rest), inside].into_iter().flatten();
-                originals.extend(rests.map(|rest| format!("{from}{rest}")));
+        let mut is_copy = false;
+        for (original, _) in self.originals(path) {
+            if !original.contains('*') {
+                is_copy |= self.at(&original, part, place)?;
+            } else if is_run_by_name(&original)
+                && place.optional.is_none()
+                && self.files.paths.iter().any(|path| matches(&original, path))
+            {
+                self.like(&original, part, place)?;
+                self.found.run.insert(original);
             }
         }
-        let mut is_copy = false;
-        for original in originals {
-            is_copy |= self.at(&original, part, place)?;
-        }
         for (at, _) in path.match_indices('/') {
-            if is_copy {
+            if is_copy || path.contains('*') {
                 break;
             }
             is_copy = self.at(&path[at + 1..], part, place)?;
@@ -860,7 +917,7 @@ impl Search<'_> {
                 let text = (self.files.text)(path)?.unwrap_or_default();
                 let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
                 if let Some(main) = json["main"].as_str() {
-                    let word = Word { text: inside(directory, main), is_expanded: false };
+                    let word = Word::plain(inside(directory, main));
                     self.name(&word, Part { takes_missing: true, ..Part::default() }, place)?;
                     self.found.run.insert((*path).to_owned());
                 }
@@ -893,7 +950,7 @@ impl Search<'_> {
             for count in (least..=parts.len()).rev() {
                 let path = parts[..count].join("/");
                 let names = [format!("{path}.py"), format!("{path}/__main__.py")];
-                let names = names.map(|text| Word { text, is_expanded: false });
+                let names = names.map(Word::plain);
                 let found: Vec<String> =
                     names.iter().flat_map(|name| self.existing(name, place)).collect();
                 for path in &found {
@@ -966,20 +1023,46 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Records that files are copied or written to a place.
+    /// Records that files are copied or written to a place. A relative link begins at its own
+    /// directory.
     fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
-        for to in self.possible(to, place) {
-            let originals: Vec<String> =
-                from.iter().flat_map(|word| self.possible(word, place)).collect();
-            for from in originals {
-                let is_pattern = from.contains('*') || to.contains('*');
-                let [from, to] =
-                    [&from, &to].map(|path| if is_pattern { directory_of(path) } else { path });
-                if self.copies.len() < MOST_COPIES && from != to {
-                    self.copies.insert((to.to_owned(), from.to_owned()));
+        let mut from = self.all_values(from, place);
+        from.retain(|word| !word.text.starts_with('-'));
+        // The name of the copy is unknown: `out/$(basename $f)`.
+        let to = if to.text.contains(MARK) { &to.with(directory_of(&to.text)) } else { to };
+        let places = self.with_values(to, place).into_iter();
+        for to in places.flat_map(|to| self.possible(&to, place)).collect::<Vec<_>>() {
+            for word in &from {
+                let links = [to.as_str(), directory_of(&to)].map(|top| resolved(top, &word.text));
+                let links = links.into_iter().flatten().filter(|_| word.text.starts_with("../"));
+                for from in self.possible(word, place).into_iter().chain(links) {
+                    if self.copies.len() < MOST_COPIES && from != to {
+                        self.copies.insert((to.clone(), from, word.role));
+                    }
                 }
             }
         }
+    }
+
+    /// The paths and patterns of the files of which a copy may be at this path, which may be a
+    /// pattern, too. The roles are those of the copies.
+    fn originals(&self, path: &str) -> Vec<(String, Role)> {
+        let mut found = Vec::new();
+        for (to, from, role) in &self.copies {
+            let is_pattern = to.contains('*') || from.contains('*');
+            let top = if to.contains('*') { directory_of(to) } else { to };
+            let directory = if is_pattern { directory_of(from) } else { from };
+            let rest = if path == top { Some("") } else { below(path, top) };
+            let Some(rest) = rest else { continue };
+            if is_pattern && (path == to || path.contains('*') || matches(to, path)) {
+                found.push((from.clone(), *role));
+            }
+            let inner = rest.strip_prefix(file_name(from)).map(|rest| format!("{from}{rest}"));
+            let same = format!("{directory}/{rest}").trim_matches('/').to_owned();
+            let others = inner.into_iter().chain([same]).filter(|original| original != path);
+            found.extend(others.map(|original| (original, *role)));
+        }
+        found
     }
 
     /// Searches the command that `find` runs on the files that it finds. Returns words that stand
@@ -989,31 +1072,76 @@ impl Search<'_> {
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
         let tops = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
         let found = tops
-            .map(|top| Word { text: format!("{}/*{name}", top.text), is_expanded: true })
+            .map(|top| Word::expanded(format!("{}/*{name}", top.text)).in_role(Role::Printed))
             .collect::<Vec<_>>();
         if let Some(at) = words.iter().position(|word| word.text.starts_with("-exec")) {
             let inner = words[at + 1..].iter();
             let inner = inner.take_while(|word| !matches!(word.text.as_str(), ";" | "+"));
-            let inner = inner.filter(|word| word.text != "{}").chain(&found);
-            self.command(&inner.cloned().collect::<Vec<_>>(), is_read, place)?;
+            let mut inner: Vec<Word> = inner.cloned().collect();
+            let place_of_files = inner.iter().position(|word| word.text == "{}");
+            let at = place_of_files.unwrap_or(inner.len());
+            inner.splice(at..(at + 1).min(inner.len()), found.iter().map(as_argument));
+            let printed = self.command(&inner, is_read, place)?;
+            if !printed.is_empty() {
+                return Ok(printed);
+            }
         }
         Ok(found)
     }
 
-    /// Adds the files that a command compares. `words` are the words after the program.
-    fn compared(&mut self, program: &Word, words: &[Word], place: &Place) {
-        let operands = match file_name(&program.text) {
-            "git" => words.iter().position(|word| word.text == "diff").map(|at| &words[at + 1..]),
-            _ => Some(words),
-        };
-        for word in operands.unwrap_or_default() {
-            if !word.text.starts_with('-') && !place.inputs.contains(word) {
-                for value in self.with_values(word, place) {
-                    let paths = self.possible(&value, place);
-                    self.found.compared.extend(paths);
+    /// Adds the files that a program compares which otherwise only looks at files. `grep -f F G`
+    /// compares two files, and `grep "$(cat F)" G` a file with a text.
+    fn compared_by(&mut self, program: &str, words: &[Word], place: &Place) {
+        if compares(program, words) {
+            return self.compared(words, place);
+        }
+        let is_content = |word: &Word| word.role == Role::Content;
+        let has_text = words.iter().any(|word| word.text.contains(MARK))
+            || words.iter().any(|word| {
+                !is_content(word) && self.with_values(word, place).iter().any(is_content)
+            });
+        if file_name(program).ends_with("grep") && has_text {
+            let content = self.all_values(words, place).into_iter().filter(is_content);
+            self.compared(&content.collect::<Vec<_>>(), place);
+        }
+    }
+
+    /// Adds the files that a command compares. A copy stands for its original. A file that is
+    /// compared with a text that was made from the file itself is left out: such a check asks
+    /// whether a tool would change the file.
+    fn compared(&mut self, words: &[Word], place: &Place) {
+        let mut named = BTreeSet::new();
+        let mut made = BTreeSet::new();
+        for word in words {
+            let is_input = |role| place.inputs.contains(&word.in_role(role));
+            let is_left_out = match word.role {
+                Role::Name => is_input(Role::Name),
+                Role::Printed => is_input(Role::Name) || is_input(Role::Content),
+                Role::Content => false,
+            };
+            if is_left_out || word.text.starts_with('-') {
+                continue;
+            }
+            for value in self.with_values(word, place) {
+                let is_made = value.role == Role::Content;
+                let paths = if is_made { &mut made } else { &mut named };
+                paths.extend(self.possible(&value, place));
+            }
+        }
+        let mut originals = BTreeSet::new();
+        let mut copies: Vec<String> = named.union(&made).cloned().collect();
+        for _ in 0..MOST_LEVELS {
+            let next: Vec<_> = copies.iter().flat_map(|path| self.originals(path)).collect();
+            copies.clear();
+            for (path, role) in next.into_iter().filter(|(_, role)| *role != Role::Printed) {
+                let paths = if role == Role::Content { &mut made } else { &mut originals };
+                if paths.insert(path.clone()) {
+                    copies.push(path);
                 }
             }
         }
+        self.found.compared.extend(originals);
+        self.found.compared.extend(named.symmetric_difference(&made).cloned());
     }
 
     /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in
@@ -1058,6 +1186,16 @@ fn variables_in(text: &str) -> impl Iterator<Item = String> {
         let end = after.find(|c| !is_in_name(c)).unwrap_or(after.len());
         (end > 0).then(|| after[..end].to_owned())
     })
+}
+
+/// A word that a program printed, as an argument of another one.
+fn as_argument(word: &Word) -> Word {
+    if word.role == Role::Printed { word.in_role(Role::Name) } else { word.clone() }
+}
+
+/// The content of the file that an argument names.
+fn content_of(word: &Word) -> Word {
+    if word.role == Role::Name { word.in_role(Role::Content) } else { word.clone() }
 }
 
 /// True if a file of this name counts wherever a command names it.
@@ -1113,7 +1251,7 @@ fn variable_of(word: &Word) -> &str {
 /// The file that a word of `git show` or `git ls-files` names.
 fn file_of_git(word: &Word) -> Word {
     let (_, file) = word.text.split_once(':').unwrap_or(("", &word.text));
-    Word { text: file.to_owned(), is_expanded: word.is_expanded || file.contains('*') }
+    Word { is_expanded: word.is_expanded || file.contains('*'), ..word.with(file) }
 }
 
 /// The name and the default of the variable with which a text begins, if it has a default:
@@ -1178,7 +1316,7 @@ pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Wo
         let name = &name[..name.find(|c| !is_in_name(c)).unwrap_or(name.len())];
         let mut values = values_of(name);
         if let Some((_, value)) = default_in(&word.text[at..]) {
-            values.push(Word { text: value.to_owned(), is_expanded: true });
+            values.push(Word::expanded(value));
         }
         if values.is_empty() {
             continue;
@@ -1187,14 +1325,15 @@ pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Wo
         let (inner, rest) = after.split_at(end.unwrap_or(name.len()));
         let ending = inner.split_once('%').map_or("", |(_, end)| end.trim_matches(['%', '}']));
         let parts = values.iter().flat_map(|value| value.text.split_whitespace());
-        let rest = with_values(&Word { text: rest.to_owned(), is_expanded: true }, values_of);
+        let rest = with_values(&Word::expanded(rest), values_of);
         let texts = parts.flat_map(|part| {
             let part = part.strip_suffix(ending).unwrap_or(part);
             let text = format!("{}{part}", &word.text[..at]);
             rest.iter().map(move |rest| format!("{text}{}", rest.text))
         });
-        let words = texts.map(|text| Word { text, is_expanded: true });
-        return words.take(MOST_WORDS).collect();
+        // The content of a file is compared beside other text, too: `"x$want"`.
+        let contents = values.iter().filter(|value| value.role == Role::Content).cloned();
+        return texts.map(Word::expanded).chain(contents).take(MOST_WORDS).collect();
     }
     vec![word.clone()]
 }
@@ -1293,6 +1432,26 @@ mod tests {
             ("test \"$(cat src/a.c)\" = good", none),
             ("if [ -e src/a.c ]; then echo src/a.c; fi", none),
             ("cp src/index.js dist/", none),
+            // Copies by a pattern or in a loop, relative links, and joined files.
+            ("cp v/*.js out; node out/all.js", js),
+            ("cp v/*.js out; for f in out/*.js; do node $f; done", &["out/*.js", "v/*.js"]),
+            (
+                "cp -r v/js out; for f in out/*.js; do node $f; done",
+                &["out/*.js", "v/js/*.js", "v/js/out/*.js"],
+            ),
+            ("for f in v/*.js; do cp $f out/; done; node out/all.js", js),
+            ("ln -s ../v/all.js out/t.js; node out/t.js", js),
+            ("cd out && ln -s ../v/all.js t.js; node t.js", js),
+            ("cat v/*.js >t.js; node t.js", &["v/*.js"]),
+            ("for f in v/*.js; do cat $f >>t.js; done; node t.js", &["v/*.js"]),
+            ("for f in v/*.js; do cat $f; done >t.js; node t.js", &["v/*.js"]),
+            ("(echo 1; cat v/all.js) >t.js; node t.js", js),
+            ("{ echo 1; cat v/all.js; } >t.js && node t.js", js),
+            ("(echo 1; cat v/all.js) | node", js),
+            ("cat src/*.c >t.c; cc t.c; node v/all.js", js),
+            ("cp src/*.js dist; node v/all.js", js),
+            ("find v -name '*.js' -exec cp {} out \\;; node out/all.js", js),
+            ("for f in $(ls v/*.js); do cp $f out/$(basename $f); done; node out/all.js", js),
             ("cat src/index.js > dist/all.js", none),
             ("new-program v/js/data.json", none),
             // The text of a here document is commands if a shell may read it, else data that names
@@ -1507,7 +1666,7 @@ mod tests {
             ("tests/all.sh", "cd ..\nfor f in d/*.js; do\n  ./gen | diff -u - \"$f\"\ndone\n"),
             ("d/a.html", ""),
         ];
-        let cases: [(&str, &[&str]); 10] = [
+        let cases: [(&str, &[&str]); 47] = [
             ("make test", &["out", "d/a.html"]),
             ("cd tests && sh all.sh", &["d/*.js", "tests/d/*.js"]),
             ("cd d && cmp a.html ../b.html", &["a.html", "d/a.html", "b.html"]),
@@ -1516,13 +1675,54 @@ mod tests {
             // A formatter check compares a file with its own formatted text.
             ("for f in *.c; do clang-format $f | diff - $f; done", &[]),
             ("fmt a.c > out; diff out a.c", &["out"]),
+            ("sed s/x/y/ d/a.html | diff - d/a.html", &[]),
+            ("for f in *.c; do tr -d x <$f >$f.x; diff $f.x $f; done", &["*.c.x"]),
+            ("cat src/a.scss | sass --stdin | diff - d/a.html", &["d/a.html"]),
+            ("sass src/a.scss >a.html; diff a.html d/a.html", &["a.html", "d/a.html"]),
+            ("test -z \"$(gofmt -l src/a.go)\"", &[]),
+            ("test \"$(ls src/*.py | wc -l)\" = 3", &[]),
+            ("test -z \"$(find src -name '*.py' | sort)\"", &[]),
+            ("if grep -q x src/a.py; then exit 1; fi", &[]),
+            ("head -1 src/a.py | grep -q python", &[]),
+            ("cat src/*.js | terser >app.js", &[]),
+            ("cat src/*.js >app.js", &[]),
+            ("VERSION=$(sed -n 1p src/a.py); echo $VERSION", &[]),
+            // Texts that are made from expected output are compared.
+            ("cat d/a.html | diff - b", &["b", "d/a.html"]),
+            ("diff b - <d/a.html", &["b", "d/a.html"]),
+            ("sort <d/a.html | head -5 | cmp b", &["b", "d/a.html"]),
+            ("diff a.html b | head; wc -l <a.html | tail -1", &["a.html", "b"]),
+            ("cp d/a.html b; ./fix b; diff b d/a.html", &["b", "d/a.html"]),
+            ("test -z \"$(prettier d/a.html | diff - b)\"", &["b", "d/a.html"]),
+            ("sed s/x/y/ a.c >b; diff b a.c", &["b"]),
+            ("diff b d/a.html | head; cat d/a.html | head", &["b", "d/a.html"]),
+            ("cp d/a.html want; diff b want", &["b", "d/a.html", "want"]),
+            ("cp d/a.html c; cp c want; cmp b want", &["b", "c", "d/a.html", "want"]),
+            ("tr -d x <d/a.html >want; tr -d x <b | diff - want", &["b", "d/a.html", "want"]),
+            ("comm -3 d/a.html b", &["b", "d/a.html"]),
+            ("sort d/a.html b | uniq -u", &["b", "d/a.html"]),
+            ("grep -qxFf d/a.html b", &["b", "d/a.html"]),
+            ("grep -qF \"$(cat d/a.html)\" b", &["d/a.html"]),
+            ("x=$(cat d/a.html); grep -qF \"$x\" b", &["d/a.html"]),
+            ("[ \"$(cat d/a.html)\" = \"$(./gen)\" ]", &["d/a.html"]),
+            ("x=$(cat d/a.html); [ \"$(./gen)\" = \"$x\" ]", &["d/a.html"]),
+            ("x=$(cat d/a.html); [ \"y$(./gen)\" = \"y$x\" ]", &["d/a.html"]),
+            ("read x <d/a.html; test \"$x\" = y", &["d/a.html"]),
+            ("test \"`sha256sum <d/a.html`\" = \"`sha256sum <b`\"", &["b", "d/a.html"]),
+            ("test \"$(git hash-object d/a.html)\" = \"$(git hash-object b)\"", &["b", "d/a.html"]),
+            ("sha256sum -c d/a.html", &["d/a.html"]),
+            ("for f in d/*.html; do cat $f | diff - b; done", &["b", "d/*.html"]),
+            ("find d -name '*.html' -exec cat {} + | diff - b", &["b", "d/**.html", "d/b"]),
             ("cat d/a.html", &[]),
             ("if ! diff -q a b >/dev/null; then exit 1; fi", &["a", "b"]),
             ("sh d/a.html", &[]),
         ];
         for (command, expected) in cases {
             let expected: BTreeSet<String> = expected.iter().map(|p| (*p).to_owned()).collect();
-            assert_eq!(named(&files, command).compared, expected, "{command}");
+            let mut found = named(&files, command).compared;
+            // Arguments of text tools that are no files.
+            found.retain(|path| !["s/x/y", "x", "1p", "5"].contains(&path.as_str()));
+            assert_eq!(found, expected, "{command}");
         }
     }
 

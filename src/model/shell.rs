@@ -84,15 +84,39 @@ pub fn programs(line: &str) -> Vec<String> {
     needed
 }
 
+/// What a word has to do with the file that it names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// The word is an argument that names the file.
+    #[default]
+    Name,
+    /// The word stands for a program's output: the name of the file, or what the program made of
+    /// it.
+    Printed,
+    /// The word stands for the file's content.
+    Content,
+}
+
 /// A word of a command, without quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
     /// True if the shell expands the word, so that its value is not `text`.
     pub is_expanded: bool,
+    pub role: Role,
 }
 
 impl Word {
+    /// A word that the shell does not expand.
+    pub fn plain(text: impl Into<String>) -> Word {
+        Word { text: text.into(), ..Word::default() }
+    }
+
+    /// A word that the shell expands.
+    pub fn expanded(text: impl Into<String>) -> Word {
+        Word { text: text.into(), is_expanded: true, ..Word::default() }
+    }
+
     /// True if the value of the word is certainly this text.
     fn is(&self, text: &str) -> bool {
         !self.is_expanded && self.text == text
@@ -100,7 +124,12 @@ impl Word {
 
     /// A word of this text, which the shell expands if it expands this word.
     pub fn with(&self, text: impl Into<String>) -> Word {
-        Word { text: text.into(), is_expanded: self.is_expanded }
+        Word { text: text.into(), ..self.clone() }
+    }
+
+    /// The same word in another role.
+    pub fn in_role(&self, role: Role) -> Word {
+        Word { role, ..self.clone() }
     }
 
     /// True if the word contains the substitution with this index in the list that [`without_substitutions`]
@@ -110,9 +139,12 @@ impl Word {
     }
 }
 
+/// The character around the index of a substitution in the text that stands for it.
+pub const MARK: char = '\u{1}';
+
 /// The text that stands for the substitution with this index.
 fn mark(at: usize) -> String {
-    format!("\u{1}{at}\u{1}")
+    format!("{MARK}{at}{MARK}")
 }
 
 /// Replaces each `$(…)` and `<(…)` in a line by a word of unknown value. Returns the new line and the
@@ -172,9 +204,24 @@ pub struct SimpleCommand {
     pub output: Option<Word>,
 }
 
+impl SimpleCommand {
+    /// False for the end of a group or a loop.
+    pub fn has_words_or_input(&self) -> bool {
+        !(self.words.is_empty() && self.inputs.is_empty() && self.texts.is_empty())
+    }
+}
+
 /// The simple commands of a line, including the commands in compound commands and subshells. Commands in
 /// `$(…)` are left out. The result is empty if the line cannot be read.
 pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
+    let mut found = commands_and_ends(line);
+    found.retain(SimpleCommand::has_words_or_input);
+    found
+}
+
+/// As [`simple_commands`]. The end of a group or a loop counts as a command without words, if its
+/// output goes somewhere.
+fn commands_and_ends(line: &str) -> Vec<SimpleCommand> {
     const LEADING: [&str; 11] =
         ["!", "{", "}", "if", "then", "else", "elif", "while", "until", "do", "done"];
     let line = with_directory_of_script(line);
@@ -210,7 +257,7 @@ pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
             }
         }
     }
-    found.retain(|c| !(c.words.is_empty() && c.inputs.is_empty() && c.texts.is_empty()));
+    found.retain(|c| c.has_words_or_input() || c.is_piped || c.output.is_some());
     found
 }
 
@@ -248,10 +295,11 @@ fn braces_in(word: &Word) -> Option<Range<usize>> {
     })
 }
 
-/// The simple commands of a line as [`simple_commands`] gives them, even if a quote ends on another line.
+/// The simple commands of a line, even if a quote ends on another line. The end of a group or a
+/// loop counts as a command without words, if its output goes somewhere.
 pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
-    let found = simple_commands(line);
-    if found.is_empty() { simple_commands(&line.replace(['"', '\'', '`'], " ")) } else { found }
+    let found = commands_and_ends(line);
+    if found.is_empty() { commands_and_ends(&line.replace(['"', '\'', '`'], " ")) } else { found }
 }
 
 /// True if a line may leave out some of its commands, or later commands, and still pass: by a condition, a
@@ -565,7 +613,7 @@ fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Word> {
         }
     }
     let is_expanded = is_expanded || (is_pattern && !["[", "[[", "{"].contains(&text.as_str()));
-    Some(Word { text, is_expanded })
+    Some(Word { text, is_expanded, ..Word::default() })
 }
 
 #[cfg(test)]
