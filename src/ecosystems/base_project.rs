@@ -15,14 +15,15 @@ use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_end_of, search_for_tests,
 };
+use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
 use crate::ecosystems::native::{self, Include};
 use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, have_same_extension, is_in_name,
-    place_of_word,
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension, names_kind,
+    place_of_word, words_of_kind,
 };
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -37,6 +38,7 @@ use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
+use crate::model::shell::commands_of;
 
 /// The maximum number of files for which one search looks, because a search takes longer the more
 /// names it looks for.
@@ -126,14 +128,16 @@ impl<'t> BaseProject<'t> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
         }
-        if is_hidden_or_installed(path) || self.code()?.is_among_tests(path) {
+        if is_hidden_or_installed(path)
+            || self.code()?.is_among_tests(path)
+            || is_named(path, &self.compared)
+        {
             return Ok(false);
         }
         let language = language_of(path);
         if language.is_some() && !is_new {
             self.look_for_uses([path].into_iter())?;
-            let known = self.products.lock();
-            return Ok(!is_named(path, &self.compared) && known.get(path) != Some(&false));
+            return Ok(self.products.lock().get(path) != Some(&false));
         }
         if is_new && self.has_effect_by_name(path)? {
             return Ok(false);
@@ -468,10 +472,13 @@ impl<'t> BaseProject<'t> {
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are
     /// the lines that contain the file's name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
-        let mut tests =
-            lines.iter().filter(|(test, line)| test_data::is_read_in(test, line, path)).peekable();
+        let is_read =
+            |other: &str, line: &str| test_data::is_read_in(other, line, path, self.runs(other));
+        let mut tests = lines.iter().filter(|(test, line)| is_read(test, line)).peekable();
         let is_used = |lines: &[(String, String)]| {
-            lines.iter().any(|(other, line)| test_data::is_used_in(other, line, path))
+            lines.iter().any(|(other, line)| {
+                test_data::is_used_in(other, line, path) && !is_read(other, line)
+            })
         };
         if tests.peek().is_none() || self.begins_crate(path)? || is_used(lines) {
             return Ok(false);
@@ -605,21 +612,7 @@ impl<'t> BaseProject<'t> {
     /// True if a line of the base or of the commands names files by the extension of `path` alone,
     /// as in `*.yml`, `"yml"` or `"{name}.yml"`.
     fn names_kind_of(&self, path: &str) -> Result<bool> {
-        let Some((_, extension)) = file_name(path).rsplit_once('.') else { return Ok(false) };
-        let dotted = format!(".{extension}");
-        let quoted = ['"', '\''].map(|quote| format!("{quote}{extension}{quote}"));
-        let words = quoted.iter().cloned().chain([dotted.clone()]).collect();
-        self.any_line(words, |_, line| {
-            quoted.iter().any(|word| line.contains(word.as_str()))
-                || line.match_indices(&dotted).any(|(at, _)| {
-                    let start =
-                        line[..at].rsplit(|c: char| c.is_whitespace() || "\"'`(,[=".contains(c));
-                    let stem = start.map(file_name).next().unwrap_or_default();
-                    !line[at + dotted.len()..].starts_with(is_in_name)
-                        && (stem.is_empty()
-                            || !stem.chars().all(|c| is_in_name(c) || ".-@".contains(c)))
-                })
-        })
+        self.any_line(words_of_kind(path), |_, line| names_kind(line, path))
     }
 
     /// True if `is` is true for one of these lines:
@@ -661,9 +654,11 @@ impl<'t> BaseProject<'t> {
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
+            let checks = file.is_none() && only_checks(line);
+            let lists = documents::lists(line, path) || !checks && names_kind(line, path);
             words.iter().any(|word| line.contains(word.as_str()))
                 && !(is_manifest && dependencies::are_installed_in(line))
-                && (documents::is_use(line, &words, runs) || tests && documents::lists(line, path))
+                && (documents::is_use(line, &words, runs) || tests && lists)
         })
     }
 
@@ -714,6 +709,16 @@ fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
 /// out, because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
+}
+
+/// True if all commands of a line are formatters, linters and the like, which read no text of a
+/// document.
+fn only_checks(line: &str) -> bool {
+    let commands = commands_of(line);
+    let mut programs =
+        commands.iter().map(|command| command.words.first().map_or("", |word| &word.text));
+    !commands.is_empty()
+        && programs.all(|program| looks_only(program, "") && !reads_content(program))
 }
 
 /// The value of a cell, which the first call sets by `find`.

@@ -1,5 +1,7 @@
 //! Documents: files for people, which nothing runs or loads.
-use crate::ecosystems::paths::{file_name, place_of_word};
+use std::iter;
+
+use crate::ecosystems::paths::{file_name, place_of_word, words_of_kind};
 use crate::model::pattern::matches;
 
 /// The endings of texts that are written for people.
@@ -57,34 +59,20 @@ pub fn is_searched(path: &str) -> bool {
             .any(|pattern| matches(pattern, path))
 }
 
-/// A line that uses a document contains one of these texts: the document's name, patterns for its
-/// kind, or the names of the directories above it.
+/// A line that uses a document contains one of these texts: the document's name, its extension, or
+/// the names of the directories above it.
 pub fn words_for(path: &str) -> Vec<String> {
-    let name = file_name(path);
-    let mut words = vec![name.to_owned()];
-    if let Some((_, extension)) = name.rsplit_once('.') {
-        words.push(format!("*.{extension}"));
-        words.extend(["\"", "'"].map(|quote| format!("{extension}{quote}")));
-    }
-    words.extend(directories(path).map(str::to_owned));
-    words
+    let name = iter::once(file_name(path).to_owned());
+    name.chain(words_of_kind(path)).chain(directories(path).map(str::to_owned)).collect()
 }
 
 fn directories(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit_once('/').into_iter().flat_map(|(above, _)| above.split('/'))
 }
 
-/// True if a line may list files that include the document: the line names a directory above the
-/// document, or the document's extension (`".md"`, `"md"`).
+/// True if a line names a directory above the document, and so may list files in it.
 pub fn lists(line: &str, path: &str) -> bool {
-    let extension = file_name(path).rsplit_once('.').map(|(_, extension)| extension);
-    let names_extension = extension.is_some_and(|extension| {
-        ["\"", "'"].iter().any(|quote| {
-            let [plain, dotted] = ["", "."].map(|dot| format!("{quote}{dot}{extension}{quote}"));
-            line.contains(&plain) || line.contains(&dotted)
-        })
-    });
-    names_extension || directories(path).any(|name| place_of_word(line, name).is_some())
+    directories(path).any(|name| place_of_word(line, name).is_some())
 }
 
 /// True if a line with one of these words uses the document. The line uses it in these cases:
@@ -128,13 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn document_is_listed_by_its_directory_or_its_extension() {
+    fn document_is_listed_by_its_directory() {
         let cases = [
             ("os.listdir('docs')", "docs/a.md", true),
             ("doccheck docs", "docs/deep/a.md", true),
             ("testpaths = docs", "docs/a.md", true),
-            ("if path.suffix == '.md':", "a.md", true),
-            ("path.extension() == Some(\"md\")", "docs/a.md", true),
             ("docs_of(x)", "docs/a.md", false),
             ("# md files", "a.md", false),
             ("os.listdir('docs')", "README.md", false),

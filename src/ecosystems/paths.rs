@@ -56,6 +56,28 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// Texts of which a line contains one if [`names_kind`] is true.
+pub fn words_of_kind(path: &str) -> Vec<String> {
+    let Some((_, extension)) = file_name(path).rsplit_once('.') else { return Vec::new() };
+    let quoted = ['"', '\''].map(|quote| format!("{quote}{extension}{quote}"));
+    quoted.into_iter().chain([format!(".{extension}")]).collect()
+}
+
+/// True if a line names files by the extension of `path` alone, as in `*.yml`, `"yml"` or
+/// `"{name}.yml"`.
+pub fn names_kind(line: &str, path: &str) -> bool {
+    words_of_kind(path).iter().any(|word| {
+        line.match_indices(word.as_str()).any(|(at, _)| {
+            let start = line[..at].rsplit(|c: char| c.is_whitespace() || "\"'`(,[=".contains(c));
+            let stem = start.map(file_name).next().unwrap_or_default();
+            !word.starts_with('.')
+                || !line[at + word.len()..].starts_with(is_in_name)
+                    && (stem.is_empty()
+                        || !stem.chars().all(|c| is_in_name(c) || ".-@".contains(c)))
+        })
+    })
+}
+
 /// A word as a path in a tree: without `./` before it and slashes after it.
 pub fn plain(word: &str) -> &str {
     word.trim_start_matches("./").trim_end_matches('/')
@@ -92,4 +114,28 @@ pub fn place_of_word(line: &str, word: &str) -> Option<usize> {
 /// True for a character of a word, which may have hyphens.
 pub fn is_of_word(c: char) -> bool {
     is_in_name(c) || c == '-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_names_files_by_their_kind() {
+        let cases = [
+            ("if path.suffix == '.md':", "a.md", true),
+            ("path.extension() == Some(\"md\")", "docs/a.md", true),
+            ("Path('.').glob('*.md')", "a.md", true),
+            ("open(f'{name}.md')", "a.md", true),
+            ("find . -name *.md -exec sh {} +", "a.md", true),
+            ("for f in $(ls *.md); do sh $f; done", "a.md", true),
+            ("open('b.md')", "a.md", false),
+            ("docs/*.mdx", "a.md", false),
+            ("# md files", "a.md", false),
+            ("cat *", "README", false),
+        ];
+        for (line, path, expected) in cases {
+            assert_eq!(names_kind(line, path), expected, "{line}: {path}");
+        }
+    }
 }

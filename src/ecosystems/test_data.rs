@@ -1,6 +1,8 @@
 //! Source files that only tests use, as data: expected output with a language's extension.
 use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
-use crate::ecosystems::paths::{bare_name, directory_of, file_name, is_of_word, place_of_word};
+use crate::ecosystems::paths::{
+    bare_name, directory_of, file_name, is_in_name, is_of_word, place_of_word,
+};
 use crate::ecosystems::touched::is_test_path;
 
 /// If a word in a line of a test begins with one of these, the line reads a file.
@@ -22,19 +24,71 @@ const RUNS: [&str; 10] =
 /// it. A file in the root does not count, because it is probably the program itself. In a file that
 /// is not code, a name with a position (`a.c:3`) does not count, because it is part of an error
 /// message.
-pub fn is_read_in(test: &str, line: &str, path: &str) -> bool {
+///
+/// A program that the commands run (`is_run`) may be such a test, too. In a line that does not read,
+/// it may name other source of its own language in order to run it.
+pub fn is_read_in(test: &str, line: &str, path: &str, is_run: bool) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
     let directory = file_name(directory_of(path));
     let is_comment = ["#", "//", "*"].iter().any(|start| line.trim_start().starts_with(start));
-    let starts = |starts: &[&str]| {
+    let starts = |line: &str, starts: &[&str]| {
         words(line).any(|word| starts.iter().any(|s| word.to_ascii_lowercase().starts_with(s)))
     };
-    is_test_path(test)
+    let reads = starts(line, &READS);
+    let is_check = is_run
+        && language_of(test).is_some_and(|language| !language.is_shell())
+        && (reads || !have_same_language(test, path));
+    (is_test_path(test) || is_check)
         && !is_comment
         && (!is_data(test) || !is_position(&line[at + file_name(path).len()..]))
         && !directory.is_empty()
         && place_of_word(&line[..at], directory).is_some()
-        && (starts(&READS) || !starts(&LOADS_OR_RUNS) && !words(line).any(runs_a_file))
+        && (reads || {
+            let around = without_other_calls(line, at);
+            !starts(&around, &LOADS_OR_RUNS) && !words(&around).any(runs_a_file)
+        })
+}
+
+/// A line without the calls that do not get the text at a place as a part of their arguments:
+/// `equal(, golden("F"))` for `equal(run(x), golden("F"))` and the place of `F`. A call in the same
+/// chain stays: `command("sh").arg("F")`.
+fn without_other_calls(line: &str, at: usize) -> String {
+    let (before, after) = line.split_at(at);
+    let before: String =
+        outside_calls(before.chars().rev(), ")]", "([").into_iter().rev().collect();
+    before + &outside_calls(after.chars(), "([", ")]").into_iter().collect::<String>()
+}
+
+/// The characters of a text outside of its calls. `open` and `close` are the brackets around a call
+/// in the direction of reading.
+fn outside_calls(text: impl Iterator<Item = char>, open: &str, close: &str) -> Vec<char> {
+    let is_backwards = open.starts_with(')');
+    let is_in_chain = |c: char| is_in_name(c) || ".:!?".contains(c);
+    let mut found = Vec::new();
+    let mut depth = 0;
+    let mut in_chain = false;
+    let mut is_name_of_call = false;
+    for c in text {
+        if open.contains(c) {
+            if depth == 0 && !in_chain && !is_backwards {
+                let length = found.iter().rev().take_while(|c| is_in_chain(**c)).count();
+                found.truncate(found.len() - length);
+            }
+            is_name_of_call =
+                depth == 0 && !in_chain && is_backwards || depth > 0 && is_name_of_call;
+            depth += 1;
+        } else if close.contains(c) && depth > 0 {
+            depth -= 1;
+        } else if depth == 0 {
+            is_name_of_call &= is_in_chain(c);
+            if is_name_of_call {
+                continue;
+            }
+            in_chain = close.contains(c) || in_chain && is_in_chain(c);
+            found.push(c);
+        }
+    }
+    found
 }
 
 /// True if a file of the tests has an extension, but not that of a language. Its lines may be lists
@@ -102,9 +156,18 @@ mod tests {
             ("#include \"site/page.html\"", false),
             ("['python3', 'site/page.html']", false),
             ("subprocess.run(['site/page.html'])", false),
+            // Only a call counts that gets the path.
+            ("self.assertEqual(run('a'), golden('site/page.html'))", true),
+            ("self.assertEqual(golden('site/page.html'), run('a').stdout)", true),
+            ("[ \"$(sh a)\" = \"$(cat site/page.html)\" ]", true),
+            ("assert golden('site/page.html') == run(['a'], x=[1])", true),
+            ("run([python, join(ROOT, 'site', 'page.html')])", false),
+            ("equal(run('a'), run('site/page.html'))", false),
+            ("command('sh').arg('site/page.html').output()", false),
+            ("path('site/page.html').run()", false),
         ];
         for (line, expected) in cases {
-            assert_eq!(is_read_in("tests/a.py", line, "site/page.html"), expected, "{line}");
+            assert_eq!(is_read_in("tests/a.py", line, "site/page.html", false), expected, "{line}");
         }
         // In data, a line may also be a part of a message.
         let cases = [
@@ -116,11 +179,28 @@ mod tests {
             ("Warning: x in site/page.html on line 3", false),
         ];
         for (line, expected) in cases {
-            assert_eq!(is_read_in("tests/a.yaml", line, "site/page.html"), expected, "{line}");
+            assert_eq!(
+                is_read_in("tests/a.yaml", line, "site/page.html", false),
+                expected,
+                "{line}"
+            );
         }
-        assert!(is_read_in("tests/a.py", "goto('site/page.html:3')", "site/page.html"));
-        assert!(!is_read_in("tests/a.py", "open('page.html').read()", "page.html"));
-        assert!(!is_read_in("a.py", "open('site/page.html')", "site/page.html"));
+        let cases = [
+            ("tests/a.py", "goto('site/page.html:3')", "site/page.html", false, true),
+            ("tests/a.py", "open('page.html').read()", "page.html", false, false),
+            ("a.py", "open('site/page.html')", "site/page.html", false, false),
+            // Programs that the commands run.
+            ("a.py", "open('site/page.html')", "site/page.html", true, true),
+            ("a.py", "WANT = 'site/page.html'", "site/page.html", true, true),
+            ("a.py", "open('app/main.py').read()", "app/main.py", true, true),
+            ("a.py", "APP = 'app/main.py'", "app/main.py", true, false),
+            ("a.py", "run(['node', 'app/main.js'])", "app/main.js", true, false),
+            ("a.sh", "prettier --check site/page.html", "site/page.html", true, false),
+            ("Makefile", "prettier site/page.html", "site/page.html", true, false),
+        ];
+        for (test, line, path, is_run, expected) in cases {
+            assert_eq!(is_read_in(test, line, path, is_run), expected, "{test}: {line}");
+        }
     }
 
     #[test]
