@@ -121,11 +121,10 @@ impl Session {
                 }
                 done => done,
             };
-            captured.map(|mut captured| {
-                captured.omissions.special = special;
-                captured.omissions.unread = own_dir::unread(&candidate.directory().own_git());
-                captured
-            })
+            let mut captured = captured?;
+            captured.omissions.special = special;
+            self.add_git_dirs(candidate, &mut captured.omissions)?;
+            Ok(captured)
         });
         captured.map_err(|e| e.context(format!("{candidate} could not be captured")))
     }
@@ -173,7 +172,8 @@ impl Session {
         if let Some(own) = &own {
             special = own.special_files();
             let admin = worktree::admin_of(&self.repo, &candidate.worktree())?;
-            own.bring_back(&self.repo, admin.as_deref(), &candidate.branch())?;
+            let base = &candidate.run.base;
+            own.bring_back(&self.repo, admin.as_deref(), &candidate.branch(), base)?;
         }
         if has_ended {
             self.leave_own_git(candidate, own.as_ref())?;
@@ -251,7 +251,7 @@ impl Session {
     pub fn uncapturable(&self, candidate: CandidateRef<'_>) -> Result<Omissions> {
         let record = candidate.record()?;
         let previous = candidate.latest()?;
-        let omissions =
+        let mut omissions =
             self.with_source(candidate, &record, previous.as_ref(), |source, there| {
                 if there {
                     capture::uncapturable(&self.repo, source)
@@ -259,7 +259,19 @@ impl Session {
                     Ok(Omissions::default())
                 }
             })?;
-        Ok(Omissions { unread: own_dir::unread(&candidate.directory().own_git()), ..omissions })
+        self.add_git_dirs(candidate, &mut omissions)?;
+        Ok(omissions)
+    }
+
+    /// Adds the commits that only git directories hold which are deleted with the worktree.
+    fn add_git_dirs(&self, candidate: CandidateRef<'_>, omissions: &mut Omissions) -> Result<()> {
+        omissions.unread = own_dir::unread(&candidate.directory().own_git());
+        if let Some(admin) = worktree::admin_of(&self.repo, &candidate.worktree())? {
+            let modules = admin.join(own_dir::MODULES);
+            omissions.submodules =
+                own_dir::modules::unsaved(&self.repo, &candidate.run.base, &modules)?;
+        }
+        Ok(())
     }
 
     /// Calls `work` with the source of a capture, and with true if the worktree exists.

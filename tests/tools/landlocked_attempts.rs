@@ -11,6 +11,7 @@ trials! {
     git_works_and_what_it_made_is_captured: [LANDLOCK, NAMESPACES];
     a_setup_is_confined_as_well: [LANDLOCK, NAMESPACES];
     what_is_opened_can_be_written_to: [LANDLOCK, NAMESPACES];
+    submodules_stay_with_the_worktree: [LANDLOCK, NAMESPACES];
     what_a_killed_git_frites_leaves_is_captured: [LANDLOCK, NAMESPACES];
     doctor_says_that_landlock_guards: [LANDLOCK, NAMESPACES];
     an_agent_writes_its_own_state_and_no_other: [LANDLOCK, NAMESPACES];
@@ -113,6 +114,27 @@ fn git_works_and_what_it_made_is_captured() {
     assert!(!world.git(["config", "--list"]).contains("fsmonitor"));
     world.git(["fsck", "--strict"]);
     world.assert_clean();
+}
+
+fn submodules_stay_with_the_worktree() {
+    let world = guarded();
+    let add = "git init -q ../lib; git -C ../lib commit -q --allow-empty -m lib
+        git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm lib";
+    world.sh(&world.repo, add).expect(0);
+    let script = r#"
+        git -c protocol.file.allow=always submodule --quiet update --init
+        git -C lib commit -q --allow-empty -m mine
+        case $FRITES_CANDIDATE in b) git submodule --quiet deinit -f lib; esac
+    "#;
+    let answer = spawned(&world, "", script).expect(0);
+    let lost = answer.stderr.matches("commits of a submodule that are nowhere else").count();
+    assert_eq!(lost, 2, "{}", answer.stderr);
+    let lib = world.worktree("1/a").join("lib");
+    assert_eq!(world.git_in(&lib, ["log", "-1", "--format=%s"]), "mine");
+    for address in ["1/a", "1/b"] {
+        let clean = world.frites(["clean", address]);
+        clean.refuses(1, "commits of a submodule that are nowhere else");
+    }
 }
 
 fn a_setup_is_confined_as_well() {

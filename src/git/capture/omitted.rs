@@ -14,8 +14,9 @@ use crate::fs::walk::{self, is_nameable};
 use crate::git::capture::source::CaptureSource;
 use crate::git::cli::Git;
 use crate::git::ignored;
-use crate::git::output::Output;
+use crate::git::own_dir;
 use crate::git::repo::Repo;
+use crate::git::worktree;
 use crate::model::count::{count, some_of};
 use crate::model::path::{TreePath, file_name};
 use crate::model::plain;
@@ -32,10 +33,6 @@ const TOO_LONG: &str = "its path is too long";
 
 const DAMAGED: &str = "git does not recognise it as a repository";
 
-/// The argument of `git rev-list` for the newest stash, if there is a stash. Without a wildcard git
-/// would search for refs below `refs/stash/`.
-const STASH: &str = "--glob=refs/stas[h]";
-
 /// The paths that a capture left out. They are always shown. `clean` refuses to remove a worktree
 /// where work would be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +47,9 @@ pub struct Omissions {
     /// The ignored files that look like the project's source. The key is the path that git ignores:
     /// the file itself, or a directory above it. The path of a directory ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
+    /// A line for each git directory of a submodule that is deleted with the worktree, and whose
+    /// commits are nowhere else, or cannot be read.
+    pub submodules: Vec<String>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
     /// A line about entries of the attempt's own git directory that are not regular files. Such an
@@ -60,7 +60,10 @@ pub struct Omissions {
 impl Omissions {
     /// True if work would be lost if the worktree were removed.
     pub fn loses_work(&self) -> bool {
-        !self.unholdable.is_empty() || !self.newly_ignored.is_empty() || self.unread.is_some()
+        !self.unholdable.is_empty()
+            || !self.newly_ignored.is_empty()
+            || !self.submodules.is_empty()
+            || self.unread.is_some()
     }
 
     /// A line for each kind of omission, for people.
@@ -93,7 +96,7 @@ impl Omissions {
             let paths: Vec<String> = paths.collect();
             lines.push(format!("ignored by git and not captured: {}", some_of(&paths)));
         }
-        lines.extend(self.special.iter().chain(&self.unread).cloned());
+        lines.extend(self.submodules.iter().chain(&self.special).chain(&self.unread).cloned());
         lines
     }
 
@@ -236,7 +239,7 @@ fn add_submodules(
             // The base does not have this submodule; an earlier capture may have added it to the
             // private index.
             None => Some(ONLY_ITS_ID),
-            Some(in_base) => unsaved_submodule_work(repo, &directory, in_base.id)?,
+            Some(_) => unsaved_submodule_work(repo, source, &directory)?,
         };
         if let Some(why) = why {
             omissions.unholdable.entry(path).or_insert(why);
@@ -246,22 +249,28 @@ fn add_submodules(
 }
 
 /// Describes the work in a submodule's directory that is stored nowhere else; `None` if there is no
-/// such work. `commit` is the submodule's commit in the base.
+/// such work. A git directory in the worktree's administrative entry is not searched for commits,
+/// because [`own_dir::modules::unsaved`] searches all of these.
 fn unsaved_submodule_work(
     repo: &Repo,
+    source: &CaptureSource<'_>,
     directory: &Path,
-    commit: gix::ObjectId,
 ) -> Result<Option<&'static str>> {
-    let git = repo.git_at(&directory.join(".git")).work_tree(directory).without_own_filters()?;
-    let finds_work = |output: Output| output.code != 0 || !output.stdout.is_empty();
-    let changed = git.call("status").words("--porcelain -z --ignore-submodules=none");
-    if finds_work(changed.output()?) {
+    let git_dir = directory.join(".git");
+    let git = repo.git_at(&git_dir).work_tree(directory).without_own_filters()?;
+    let call = git.call("status").words("--porcelain -z --ignore-submodules=none");
+    let status = call.output()?;
+    if status.code != 0 || !status.stdout.is_empty() {
         return Ok(Some("a submodule with uncommitted changes"));
     }
-    let call = git.call("rev-list").words("--max-count=1 --ignore-missing HEAD --branches");
-    let call = call.args([STASH, "--not", "--remotes", &commit.to_string()]);
-    let unpublished = call.output()?;
-    Ok(finds_work(unpublished).then_some("a submodule with commits that are nowhere else"))
+    let named = worktree::named_by(directory).map(|named| directory.join(named));
+    let git_dir = tree::nearest_real(&named.unwrap_or(git_dir));
+    let admin = worktree::admin_of(repo, source.worktree)?;
+    if admin.is_some_and(|admin| git_dir.starts_with(admin.join(own_dir::MODULES))) {
+        return Ok(None);
+    }
+    let unsaved = own_dir::modules::unsaved_in(repo, source.base, &git_dir)?;
+    Ok(unsaved.map(|_| "a submodule with commits that are nowhere else"))
 }
 
 /// Adds the paths of `staged` that git has left out of the index without an error. git skips names

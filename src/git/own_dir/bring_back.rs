@@ -15,7 +15,7 @@ use crate::fs::{atomic, regular};
 use crate::git::filters::STORE_OF_LFS;
 use crate::git::index::{encoded_with_checksum, entries_of, expand};
 use crate::git::own_dir::objects::Lost;
-use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, lfs, objects, own_refs};
+use crate::git::own_dir::{BRANCH, OwnGitDir, files, ids_in, lfs, modules, objects, own_refs};
 use crate::git::repo::{Repo, to_oid};
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -78,16 +78,22 @@ impl Found {
 impl OwnGitDir {
     /// Brings back everything that the directory has now. The attempt may still be at work. `admin`
     /// is the worktree's administrative entry in the repository, or `None` if it is gone. `branch`
-    /// is the candidate's branch. No other ref of the repository moves.
+    /// is the candidate's branch, and `base` its base. No other ref of the repository moves.
     ///
     /// Notes in `self.room` the commits and files that cannot be read; see
     /// [`unread`](super::unread).
     ///
     /// The caller holds the candidate's lock.
-    pub fn bring_back(&self, repo: &Repo, admin: Option<&Path>, branch: &RefName) -> Result<()> {
+    pub fn bring_back(
+        &self,
+        repo: &Repo,
+        admin: Option<&Path>,
+        branch: &RefName,
+        base: &Oid,
+    ) -> Result<()> {
         fs::create_dir_all(&self.room).could_not("make", &self.room)?;
         let mut found = self.read(branch);
-        self.fetch(repo, branch, &mut found)?;
+        self.fetch(repo, branch, base, &mut found)?;
         // If the repository has no store, git-lfs makes one in the attempt's git directory.
         for from in [&self.room, &self.dir] {
             lfs::bring_back(repo, &from.join(STORE_OF_LFS))?;
@@ -189,7 +195,7 @@ impl OwnGitDir {
 
     /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index
     /// entries whose objects are lost.
-    fn fetch(&self, repo: &Repo, branch: &RefName, found: &mut Found) -> Result<()> {
+    fn fetch(&self, repo: &Repo, branch: &RefName, base: &Oid, found: &mut Found) -> Result<()> {
         let tip = found.refs.get(BStr::new(branch.as_str()));
         let mut commits: BTreeSet<Oid> = found.own.values().chain(tip).copied().collect();
         commits.extend(found.logs.values().flat_map(|log| own_refs::logged(log)));
@@ -206,7 +212,12 @@ impl OwnGitDir {
         // or that never existed.
         commits.retain(|oid| lost.contains(oid));
         named.retain(|oid| damaged.contains(oid));
-        self.note_unread((&commits | &named).union(&found.left_out), &found.unread)?;
+        let mut submodules = Vec::new();
+        for modules in self.modules() {
+            submodules.extend(modules::unsaved(repo, base, &modules)?);
+        }
+        let lost_ids = &commits | &named;
+        self.note_unread(lost_ids.union(&found.left_out), &found.unread, submodules)?;
         forget(&mut found.entry, &lost);
         if let Some(mut index) = found.index.take() {
             index.remove_entries(|_, _, entry| lost.contains(&to_oid(entry.id)));

@@ -12,11 +12,13 @@
 mod bring_back;
 mod files;
 mod lfs;
+pub mod modules;
 mod objects;
 mod own_refs;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IfExists, IoContext, Result};
@@ -46,6 +48,9 @@ const ENTRY: &str = "entry";
 
 /// The file in [`OwnGitDir::room`] that names the commits and files that could not be brought back.
 const UNREAD: &str = "unread";
+
+/// The directory of an administrative entry for the git directories of submodules.
+pub const MODULES: &str = "modules";
 
 /// The files of the common git directory that are copied to an own git directory.
 const COPIED_FILES: [&str; 4] = ["HEAD", "config", "config.worktree", "shallow"];
@@ -132,16 +137,17 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Writes a note about the commits that could not be brought back, and the files that could not
-    /// be read. If there are none, deletes the note.
+    /// Writes a note about commits that could not be brought back, files that could not be read, and
+    /// `submodules` with commits that are nowhere else. If there are none, deletes the note.
     fn note_unread<'a>(
         &self,
         commits: impl Iterator<Item = &'a Oid>,
         unread: &[PathBuf],
+        submodules: Vec<String>,
     ) -> Result<()> {
         let names: Vec<String> = commits.map(Oid::to_string).collect();
         let dir = self.dir.display();
-        let mut parts = Vec::new();
+        let mut parts = submodules;
         if !names.is_empty() {
             let names = some_of(&names);
             parts.push(format!("commits that were not brought back, kept in '{dir}': {names}"));
@@ -156,6 +162,21 @@ impl OwnGitDir {
             return removed.could_not("delete", &note);
         }
         atomic::write(&note, parts.join("; ").as_bytes())
+    }
+
+    /// The directories with git directories of submodules that are deleted with this directory.
+    /// Those of the worktree itself are in its administrative entry in the repository.
+    fn modules(&self) -> Vec<PathBuf> {
+        let of_entry = self.entry.join(MODULES);
+        let worktrees = self.dir.join("worktrees");
+        let mut found = vec![self.dir.join(MODULES)];
+        if files::is_directory(&worktrees) {
+            let entries = fs::read_dir(&worktrees).into_iter().flatten().flatten();
+            let entries = entries.map(|entry| entry.path()).filter(|at| files::is_directory(at));
+            found.extend(entries.map(|entry| entry.join(MODULES)));
+        }
+        found.retain(|modules| *modules != of_entry || !modules.is_symlink());
+        found
     }
 
     /// Makes an own git directory in `room` for the worktree with the administrative entry `admin`.
@@ -202,8 +223,8 @@ impl OwnGitDir {
         }
         fs::create_dir_all(self.room.join(STORE_OF_LFS))?;
         fs::create_dir_all(self.room.join(STORE_OF_LFS).with_extension("work"))?;
-        fs::create_dir_all(entry.join("modules"))?;
-        fs::create_dir_all(admin.join("modules"))?;
+        fs::create_dir_all(entry.join(MODULES))?;
+        fs::create_dir_all(admin.join(MODULES))?;
         own_refs::write(refs, admin, dir)?;
         fs::write(self.room.join("refs"), &refs.packed)
     }
@@ -226,7 +247,7 @@ impl OwnGitDir {
     pub fn mounts(&self, common: &Path) -> Result<Vec<Mount>> {
         let read_only = |at: PathBuf, from: &str| Mount::ReadOnly { at, from: common.join(from) };
         let modules = Path::new("worktrees").join(self.entry.file_name().unwrap_or_default());
-        let modules = modules.join("modules");
+        let modules = modules.join(MODULES);
         let mut mounts = vec![
             Mount::Directory { at: common.to_owned(), from: self.dir.clone() },
             read_only(common.join(SHARED_OBJECTS), "objects"),
@@ -254,9 +275,18 @@ impl OwnGitDir {
     /// Writes the path of this directory to the worktree's `.git` file, for systems without mounts.
     /// Then git reads the repository's objects at their own path. Commands cannot see those
     /// directories in `common` that git does not know. [`worktree::connect`] undoes this.
-    pub fn enter(&self, common: &Path, worktree: &Path) -> Result<()> {
+    ///
+    /// Returns the directory for the git directories of submodules. It is in the worktree's
+    /// administrative entry `admin`, as with mounts, so that it stays when the attempt ends.
+    pub fn enter(&self, common: &Path, admin: &Path, worktree: &Path) -> Result<PathBuf> {
+        let link = self.entry.join(MODULES);
+        let modules = admin.join(MODULES);
+        fs::remove_dir(&link)
+            .and_then(|()| symlink(&modules, &link))
+            .could_not("replace", &link)?;
         let file = self.dir.join(ALTERNATES);
         fs::write(&file, objects::alternates(common)?).could_not("write", &file)?;
-        atomic::write(&worktree.join(".git"), &worktree::link_to(&self.entry))
+        atomic::write(&worktree.join(".git"), &worktree::link_to(&self.entry))?;
+        Ok(modules)
     }
 }

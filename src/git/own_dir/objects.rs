@@ -9,13 +9,14 @@ use tempfile::TempDir;
 use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::tree::path_bytes;
 use crate::fs::{regular, walk};
+use crate::git::cli::Git;
 use crate::git::own_dir::files;
 use crate::git::repo::{Repo, from_oid};
 use crate::model::oid::Oid;
 
-/// A temporary repository with the objects of an attempt, from which they are fetched. It has none
-/// of the attempt's settings, refs and alternates, and no FIFO for which git would wait.
-struct ObjectView(TempDir);
+/// A temporary repository with the objects of an attempt. It has none of the attempt's settings,
+/// refs and alternates, and no FIFO for which git would wait.
+pub(super) struct ObjectView(TempDir);
 
 /// The objects that could not be fetched.
 pub(super) struct Lost {
@@ -49,7 +50,8 @@ pub(super) fn fetch(
         if wanted.is_empty() {
             break;
         }
-        damaged = fetch_once(repo, &ObjectView::make(repo, objects, room)?, &wanted)?;
+        let view = ObjectView::make(repo, objects, room, &[repo.common_dir()])?;
+        damaged = fetch_once(repo, &view, &wanted)?;
     }
     keep_missing(&mut wanted);
     damaged.retain(|oid| wanted.contains(oid));
@@ -137,7 +139,14 @@ fn show_file(source: &Path, target: &Path) -> io::Result<()> {
 }
 
 impl ObjectView {
-    fn make(repo: &Repo, objects: &Path, room: &Path) -> Result<ObjectView> {
+    /// A view of the directory `objects`, made in `room`. The objects of the git directories
+    /// `others` are seen, too.
+    pub fn make(
+        repo: &Repo,
+        objects: &Path,
+        room: &Path,
+        others: &[impl AsRef<Path>],
+    ) -> Result<ObjectView> {
         let failed = || "could not prepare to fetch an attempt's objects".to_owned();
         let dir = tempfile::tempdir_in(room).context(failed)?;
         let view = dir.path();
@@ -147,7 +156,8 @@ impl ObjectView {
         if let Some(format) = repo.gix().config_snapshot().string("extensions.objectFormat") {
             config.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
         }
-        let alternates = alternates(repo.common_dir())?;
+        let alternates = others.iter().map(|dir| alternates(dir.as_ref()));
+        let alternates = alternates.collect::<Result<Vec<_>>>()?.concat();
         fs::create_dir_all(view.join("objects/info"))
             .and_then(|()| fs::create_dir(view.join("refs")))
             .and_then(|()| fs::write(view.join("HEAD"), "ref: refs/heads/none\n"))
@@ -158,9 +168,19 @@ impl ObjectView {
         Ok(ObjectView(dir))
     }
 
-    /// The objects in `wanted` that exist in the attempt's directory or in the repository.
-    fn present(&self, repo: &Repo, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
-        let call = repo.git_at(self.0.path()).call("cat-file").arg("--batch-check=%(objectname)");
+    /// Makes the repository a shallow one. `shallow` is the content of its file `shallow`.
+    pub fn set_shallow(&self, shallow: &[u8]) -> Result<()> {
+        let file = self.0.path().join("shallow");
+        fs::write(&file, shallow).could_not("write", &file)
+    }
+
+    pub fn git(&self, repo: &Repo) -> Git {
+        repo.git_at(self.0.path())
+    }
+
+    /// The objects in `wanted` that can be seen.
+    pub fn present(&self, repo: &Repo, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
+        let call = self.git(repo).call("cat-file").arg("--batch-check=%(objectname)");
         let answer = call.stdin(lines(wanted)).bytes()?;
         let text = String::from_utf8_lossy(&answer);
         // The line for a missing object is `ID missing`, which `Oid::parse` refuses.
@@ -185,6 +205,6 @@ pub(super) fn alternates(common: &Path) -> Result<Vec<u8>> {
     Ok([path_bytes(&objects), b"\n"].concat())
 }
 
-fn lines<'o>(ids: impl IntoIterator<Item = &'o Oid>) -> String {
+pub(super) fn lines<'o>(ids: impl IntoIterator<Item = &'o Oid>) -> String {
     ids.into_iter().map(|oid| format!("{oid}\n")).collect()
 }

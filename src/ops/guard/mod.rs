@@ -305,8 +305,8 @@ fn landlocked_confinement(
     let of_agent = agent_state::variables(session, candidate);
     restriction.variables.retain(|(name, _)| !of_agent.contains(name));
     let git = OwnGitDir::make(&session.repo, admin, &candidate.directory().own_git())?;
-    git.enter(session.repo.common_dir(), &dir)?;
-    restriction.writable.push(git.dir().to_owned());
+    let modules = git.enter(session.repo.common_dir(), admin, &dir)?;
+    restriction.writable.extend([git.dir().to_owned(), modules]);
     Ok((Confinement::Landlock(restriction), own))
 }
 
