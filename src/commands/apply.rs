@@ -6,9 +6,11 @@ use crate::complete;
 use crate::config::keys;
 use crate::config::value::{MergeStrategy, Tie};
 use crate::error::{Error, Result, exit};
+use crate::git::landing::overwrite::overwritten_files;
 use crate::model::address::Address;
-use crate::model::count::count;
+use crate::model::count::{count, some_of};
 use crate::model::oid::Oid;
+use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 use crate::ops::clean;
 use crate::ops::hooks;
@@ -235,7 +237,7 @@ fn print_landed(
         Some(_) if args.no_switch => (
             "landed",
             "; your checkout is as it was",
-            format!("review it with `git show {branch}`; merge it with `git merge {branch}`"),
+            format!("review it with `git show {branch}`; {}", merge_hint(session, landed)?),
         ),
         Some(_) => (
             "landed",
@@ -253,6 +255,23 @@ fn print_landed(
     ui.hint(next);
     ui.hint(format!("take it back with `git frites apply --undo {address}`"));
     Ok(())
+}
+
+/// The words about the merge of a branch that was made without the user's checkout. git overwrites
+/// ignored files there when it merges.
+fn merge_hint(session: &Session, landed: &LandedBranch) -> Result<String> {
+    let LandedBranch { plan, branch, from, .. } = landed;
+    let merge = format!("`git merge {}`", branch.short());
+    let root = session.repo.work_tree();
+    let files = root.map(|root| overwritten_files(&session.repo, root, from, &plan.tree));
+    let files = files.transpose()?.unwrap_or_default();
+    Ok(match files.is_empty() {
+        true => format!("merge it with {merge}"),
+        false => {
+            let files: Vec<String> = files.iter().map(TreePath::quoted).collect();
+            format!("move {} away before {merge}, which may overwrite it", some_of(&files))
+        }
+    })
 }
 
 /// The addition to the output about a landed candidate that is not verified; empty if it is

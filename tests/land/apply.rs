@@ -326,7 +326,13 @@ fn apply_overwrites_no_untracked_or_ignored_file() {
             answer.stderr
         );
         assert_eq!(state(&world), before, "{user}");
-        world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
+        let made = world.frites(["apply", "--no-switch", "-m", "x"]).expect(0).stderr;
+        for hints in [answer.stderr, made] {
+            assert!(
+                !hints.contains("merge it with") && hints.contains("move "),
+                "{user}:\n{hints}"
+            );
+        }
         assert_eq!(world.tree("frites/apply/1"), world.tree("refs/frites/1/c1"), "{user}");
         world.assert_clean();
     }

@@ -122,8 +122,8 @@ fn check_checkout(
     options: &LandOptions,
     commits: bool,
 ) -> Result<bool> {
-    let hint = "move them away, or make the commit without your checkout: `--no-switch -m MSG`";
-    head.refuse_overwrite(session, &plan.tree, hint)?;
+    // A branch made with `--no-switch` would not help: git overwrites ignored files when it merges.
+    head.refuse_overwrite(session, &plan.tree, "move them away and apply again")?;
     if !commits {
         return Ok(false);
     }
