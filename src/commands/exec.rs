@@ -3,7 +3,7 @@ use std::ffi::OsString;
 
 use crate::commands::one_candidate;
 use crate::complete;
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, IoContext, Result, describe};
 use crate::fs::regular;
 use crate::model::address::Address;
 use crate::ops::agent_state;
@@ -31,6 +31,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     let selection =
         session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
+    let lock = candidate.lock_for_use()?;
     let dir = candidate.require_worktree()?;
     let command = match args.command.as_slice() {
         [] => vec![std::env::var_os("SHELL").unwrap_or_else(|| "sh".into())],
@@ -53,6 +54,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     // These variables name the attempt's state directories, so that e.g. `claude --resume`
     // continues the attempt's conversation.
     variables.extend(agent_state::prepare_for_person(session, candidate)?);
+    lock.hand_on().could_not("mark the use of", &dir)?;
     let error = process::replace(&argv, &dir, &session.policy, &variables);
     let program = command[0].to_string_lossy().into_owned();
     Err(Error::fatal(format!("'{program}' cannot be started: {}", describe(&error)))

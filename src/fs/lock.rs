@@ -4,10 +4,12 @@
 //! A process that takes several locks takes them in this order: landing, run, candidate,
 //! repository. So no two processes wait for each other.
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
+
+use rustix::io::FdFlags;
 
 use crate::error::{Error, IoContext, Result};
 use crate::fs::regular;
@@ -16,10 +18,23 @@ use crate::fs::regular;
 const TRIES: u32 = 100;
 
 /// A held lock. It is released when this is dropped, or when the process ends. The descriptor is
-/// close-on-exec, so a daemon that a command leaves behind does not keep the lock.
+/// close-on-exec unless the lock is handed on, so a daemon that a command leaves behind does not
+/// keep the lock.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Adds this process's id to the lock file. From now on, a program that replaces this process
+    /// holds the lock, and so does every process that the program starts.
+    pub fn hand_on(self) -> io::Result<()> {
+        (&self.file).seek(SeekFrom::End(0))?;
+        (&self.file).write_all(format!("{}\n", std::process::id()).as_bytes())?;
+        rustix::io::fcntl_setfd(&self.file, FdFlags::empty())?;
+        std::mem::forget(self);
+        Ok(())
+    }
 }
 
 /// Waits until the lock is free, and takes it.
@@ -28,7 +43,7 @@ pub fn wait(path: &Path) -> Result<Lock> {
         let file = open(path).could_not("lock", path)?;
         lock_and_trace(path, &file).could_not("lock", path)?;
         if still_there(path, &file) {
-            return Ok(Lock { _file: file });
+            return Ok(Lock { file });
         }
     }
 }
@@ -70,7 +85,7 @@ fn attempt_by(
     loop {
         let file = open(path).context(failed)?;
         match lock(&file) {
-            Ok(()) if still_there(path, &file) => return Ok(Some(Lock { _file: file })),
+            Ok(()) if still_there(path, &file) => return Ok(Some(Lock { file })),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => {

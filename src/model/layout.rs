@@ -164,6 +164,11 @@ impl StateDir {
         self.0.join("locks/candidate").join(run.as_str()).join(candidate.as_str())
     }
 
+    /// The lock that a command holds which a person runs in a candidate's worktree.
+    pub fn use_lock(&self, run: &Name, candidate: &Name) -> PathBuf {
+        self.0.join("locks/use").join(run.as_str()).join(candidate.as_str())
+    }
+
     /// The intent of a landing in the checkout with this key.
     pub fn landing(&self, checkout: &str) -> PathBuf {
         self.landings().join(format!("{checkout}.toml"))

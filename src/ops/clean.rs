@@ -52,7 +52,7 @@ struct BegunRemoval<'a> {
     branch_deleted: bool,
     /// The capture of all that was removed; `None` if that was discarded.
     captured: Option<Captured>,
-    _lock: Lock,
+    _locks: (Lock, Option<Lock>),
 }
 
 /// Captures a candidate, and removes its worktree, administrative entry and branch, and its own HOME. The
@@ -145,12 +145,14 @@ fn begin_removal<'a>(
     let path = candidate.worktree();
     let branch = candidate.branch();
     refuse_current_directory(candidate, &path)?;
+    let use_lock = if discard { None } else { candidate.lock_against_use()? };
     let _repository = store.lock_repository()?;
     let worktree = Worktree::find(repo, &path)?;
     refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
     let tip = repo.read_ref(&branch)?;
-    // The hook and other processes may have written files while this waited.
+    // The hook and other processes may have written files while this waited. Nothing is done between
+    // this capture and the move, so that the capture is the last look at the worktree.
     let captured = if discard {
         None
     } else {
@@ -159,15 +161,23 @@ fn begin_removal<'a>(
     let mut bytes = None;
     match &worktree {
         Some(worktree) => {
+            let bin = worktree.set_aside(&root)?;
             let measured = candidate.record()?.bytes_now();
-            bytes = Some(if measured > 0 { measured } else { tree::disk_usage(&path) });
-            worktree.set_aside(&root)?;
+            bytes = Some(if measured > 0 { measured } else { tree::disk_usage(&bin.worktree()) });
         }
         None => {
             worktree::require_ours(&root, &path, false)?;
         }
     }
-    Ok(BegunRemoval { candidate, branch, tip, bytes, branch_deleted: false, captured, _lock: lock })
+    Ok(BegunRemoval {
+        candidate,
+        branch,
+        tip,
+        bytes,
+        branch_deleted: false,
+        captured,
+        _locks: (lock, use_lock),
+    })
 }
 
 /// Deletes the branches of removals in one transaction. If another process has moved one of the branches
@@ -291,6 +301,9 @@ pub fn dry_run(
     let path = candidate.worktree();
     let admin = worktree::admin_of(repo, &path)?;
     refuse_current_directory(candidate, &path)?;
+    if !discard {
+        candidate.lock_against_use()?;
+    }
     let branch = candidate.branch();
     refuse_locked(candidate, admin.as_deref())?;
     refuse_held(session, &branch, admin.as_deref())?;
@@ -342,7 +355,7 @@ fn refuse_held(session: &Session, branch: &RefName, admin: Option<&Path>) -> Res
 /// True if a candidate's worktree has expired:
 /// * it exists;
 /// * it is neither marked as kept nor locked by a person;
-/// * no command runs in it;
+/// * no command runs in it, neither the attempt's nor one of `git frites exec`;
 /// * its last activity is older than `[retention]` allows.
 pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     let config = &session.config;
@@ -369,7 +382,7 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
         last = last.max(written.try_into().unwrap_or(last));
     }
     let age = Duration::try_from(jiff::Timestamp::now().duration_since(last)).unwrap_or_default();
-    Ok(age > span)
+    Ok(age > span && candidate.lock_against_use().is_ok())
 }
 
 /// Sets or clears the mark that keeps a candidate for review: automatic cleaning leaves a marked candidate in

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
 use crate::error::{Error, IoContext, Result};
-use crate::fs::lock::Lock;
+use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
 use crate::git::repo::Commit;
 use crate::git::{capture, refs};
@@ -124,6 +127,31 @@ impl CandidateRef<'_> {
     /// Waits for the candidate's lock, which protects its captures and its record.
     pub fn lock(self) -> Result<Lock> {
         self.store.lock_candidate(&self.run.run, self.name)
+    }
+
+    /// Keeps the candidate's worktree from being removed while a command of a person runs there.
+    /// Fails if it is being removed.
+    pub fn lock_for_use(self) -> Result<Lock> {
+        let lock = lock::attempt_shared(&self.store.prepare()?.use_lock(&self.run.run, self.name))?;
+        lock.ok_or_else(|| Error::no(format!("the worktree of {self} is being removed")))
+    }
+
+    /// Keeps commands of a person from being started in the candidate's worktree while it is
+    /// removed. Fails if one runs there. `None` if only processes that such a command has left
+    /// behind hold the lock, e.g. the daemon of a build tool.
+    pub fn lock_against_use(self) -> Result<Option<Lock>> {
+        let path = self.store.prepare()?.use_lock(&self.run.run, self.name);
+        if let Some(lock) = lock::attempt(&path)? {
+            return Ok(Some(lock));
+        }
+        let holders = regular::read_text(&path).could_not("read", &path)?;
+        let mut holders = holders.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?));
+        let Some(process) = holders.find(|id| test_kill_process(*id) != Err(Errno::SRCH)) else {
+            return Ok(None);
+        };
+        let process = process.as_raw_nonzero();
+        Err(Error::no(format!("{self} is in use by `git frites exec`, process {process}"))
+            .hint("end that command and clean again"))
     }
 
     /// The candidate's record, read from its file. If the file is lost or damaged, the record is

@@ -60,3 +60,21 @@ fn shell_is_the_default_and_refusals_say_what_to_type() {
     world.frites(["exec", "1/c1"]).refuses(128, "1/c1 has no worktree any more");
     world.assert_clean();
 }
+
+#[test]
+fn worktree_stays_while_a_command_runs_there_but_not_for_what_it_left_behind() {
+    let world = World::new();
+    world.spawn(["-n", "2"]);
+    let script = "
+        git frites exec 1/c1 -- sh -c ': > ready; exec sleep 60' & p=$!
+        until test -e .frites/worktrees/1/c1/ready; do sleep 0.01; done
+        git frites clean -qn 1/c1 || echo $?; git frites clean -q 1/c1 || echo $?
+        kill $p; wait $p || git frites clean -q 1/c1; echo $?
+        git frites exec 1/c2 -- sh -c 'sleep 3 >&- 2>&- &'; git frites clean -q 1/c2; echo $?";
+    let answer = world.sh(&world.repo, script).expect(0);
+    assert_eq!(answer.out(), "1\n1\n0\n0\n", "{}", answer.stderr);
+    let refused = "1/c1 is in use by `git frites exec`, process ";
+    assert_eq!(answer.stderr.matches(refused).count(), 2, "{}", answer.stderr);
+    assert_eq!(world.git(["show", "refs/frites/1/c1:ready"]), "");
+    world.assert_clean();
+}
