@@ -33,6 +33,7 @@ pub fn run(session: &Session, args: &ExecArgs) -> Result<u8> {
     let candidate = one_candidate(&session.store, &selection)?;
     let lock = candidate.lock_for_use()?;
     let dir = candidate.require_worktree()?;
+    candidate.warning_of_git().iter().for_each(|line| session.ui.warn(line));
     let command = match args.command.as_slice() {
         [] => vec![std::env::var_os("SHELL").unwrap_or_else(|| "sh".into())],
         words => words.to_vec(),

@@ -29,6 +29,7 @@ pub fn run(session: &ReadSession, args: &PathArgs) -> Result<u8> {
         session.store.select(args.address.as_ref(), Scope::Candidate, Matching::Prefix)?;
     let candidate = one_candidate(&session.store, &selection)?;
     let path = candidate.require_worktree()?;
+    candidate.warning_of_git().iter().for_each(|line| session.ui.warn(line));
     if args.json {
         let mut document = json!({ "run": selection.run.run, "candidate": candidate.name });
         json::put_file(&mut document, "path", &path);

@@ -1,6 +1,7 @@
 //! [`CandidateRef`] names a candidate. It finds the candidate's files, refs and logs, and reads and
 //! changes the candidate's record.
 use std::fmt;
+use std::fs;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
@@ -9,8 +10,9 @@ use rustix::process::{Pid, test_kill_process};
 use crate::error::{Error, IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::regular;
+use crate::fs::tree::nearest_real;
 use crate::git::repo::Commit;
-use crate::git::{capture, refs};
+use crate::git::{capture, refs, worktree};
 use crate::model::candidate::{Candidate, Capture, State};
 use crate::model::layout::CandidateDir;
 use crate::model::name::Name;
@@ -114,6 +116,24 @@ impl CandidateRef<'_> {
                 "nothing of it was captured; make another: `git frites add {}`",
                 self.run.run
             )),
+        })
+    }
+
+    /// A warning if git would use another repository in the worktree than this one. A command has
+    /// replaced the worktree's `.git`, and the settings of the other repository can name programs.
+    pub fn warning_of_git(self) -> Option<String> {
+        let worktree = self.worktree();
+        let link = worktree.join(".git");
+        fs::symlink_metadata(&link).ok()?;
+        let entries = self.store.repo.common_dir().join("worktrees");
+        let ours = [entries, self.directory().own_git()].map(|dir| nearest_real(&dir));
+        let named = worktree::named_by(&worktree).map(|named| nearest_real(&worktree.join(named)));
+        let is_ours = named.is_some_and(|named| ours.iter().any(|dir| named.starts_with(dir)));
+        let link = link.display();
+        (!is_ours).then(|| {
+            format!(
+                "{self}: a command replaced '{link}'; git there runs programs that it names: move it away first"
+            )
         })
     }
 

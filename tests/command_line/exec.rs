@@ -78,3 +78,24 @@ fn worktree_stays_while_a_command_runs_there_but_not_for_what_it_left_behind() {
     assert_eq!(world.git(["show", "refs/frites/1/c1:ready"]), "");
     world.assert_clean();
 }
+
+#[test]
+fn worktree_with_the_repository_of_a_command_is_warned_of() {
+    for (script, warns) in [
+        ("true", false),
+        ("rm .git", false),
+        ("rm .git; git init -q", true),
+        ("rm .git; mkfifo .git", true),
+        ("git init -q ../other; ln -sf ../other/.git .git", true),
+        ("git init -q ../other; echo gitdir: ../other/.git > .git", true),
+        ("echo gitdir: ../../../../.git/worktrees/c1 > .git", false),
+    ] {
+        let world = World::new();
+        world.spawn(["-n", "1"]);
+        world.sh(&world.worktree("1/c1"), script).expect(0);
+        for command in [&["path", "1/c1"][..], &["exec", "1/c1", "--", "true"]] {
+            let said = world.frites(command).expect(0).stderr;
+            assert_eq!(said.contains("1/c1: a command replaced '"), warns, "{script}: {said}");
+        }
+    }
+}
