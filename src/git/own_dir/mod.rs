@@ -165,7 +165,7 @@ impl OwnGitDir {
     }
 
     /// The directories with git directories of submodules that are deleted with this directory.
-    /// Those of the worktree itself are in its administrative entry in the repository.
+    /// The submodules of the worktree itself are in its administrative entry in the repository.
     fn modules(&self) -> Vec<PathBuf> {
         let of_entry = self.entry.join(MODULES);
         let worktrees = self.dir.join("worktrees");

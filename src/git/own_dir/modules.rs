@@ -76,7 +76,7 @@ fn git_dirs_in(modules: &Path, strange: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     found
 }
 
-/// What the git directory of a submodule names.
+/// The objects that the git directory of a submodule names.
 #[derive(Default)]
 struct Named {
     /// The objects that HEAD, the refs and the reflogs name. If one of them is missing, the
@@ -151,9 +151,10 @@ impl KeptElsewhere {
         for link in links {
             commits.insert(to_oid(link.id));
             // In old checkouts, the git directory of a submodule is in the submodule.
-            let path = TreePath::new(link.path(&index));
-            let in_main = |main: &Path| path.on_disk(main).join(".git");
-            dirs.extend(repo.main_worktree().map(in_main).filter(|dir| files::is_directory(dir)));
+            if let Some(main) = repo.main_worktree() {
+                let dir = TreePath::new(link.path(&index)).on_disk(main).join(".git");
+                dirs.extend(files::is_directory(&dir).then_some(dir));
+            }
         }
         for dir in &dirs {
             commits.extend(own_refs::read(dir, &mut Vec::new()).into_values());
