@@ -19,8 +19,8 @@ use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
-use crate::ecosystems::native::{self, Include};
-use crate::ecosystems::new_file::{KnownCode, LOADING, NewModule};
+use crate::ecosystems::native;
+use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, have_same_extension, names_kind,
     place_of_word, words_of_kind,
@@ -128,13 +128,13 @@ impl<'t> BaseProject<'t> {
         if let Some(is_source) = self.declared.is_source(path) {
             return Ok(is_source);
         }
+        let language = language_of(path);
         if is_hidden_or_installed(path)
             || self.code()?.is_among_tests(path)
-            || is_named(path, &self.compared)
+            || (language.is_some() || self.is_of_shell()?) && is_named(path, &self.compared)
         {
             return Ok(false);
         }
-        let language = language_of(path);
         if language.is_some() && !is_new {
             self.look_for_uses([path].into_iter())?;
             return Ok(self.products.lock().get(path) != Some(&false));
@@ -152,13 +152,15 @@ impl<'t> BaseProject<'t> {
         };
         let is_free = !is_new || !code.test_names.contains(file_name(path));
         // In a project of shell scripts, a document that something uses does not count as source.
-        if !code.is_known
-            && documents::is_document_by_name(path)
-            && code.has_sources_like("a.sh", |script| !self.scripts.contains(script))
-        {
+        if !code.is_known && documents::is_document_by_name(path) && self.is_of_shell()? {
             return self.is_document(path);
         }
         Ok(is_source || is_free && !code.is_known)
+    }
+
+    /// True if the base has source of shell that is more than a script of the commands.
+    fn is_of_shell(&self) -> Result<bool> {
+        Ok(self.code()?.has_sources_like("a.sh", |script| !self.scripts.contains(script)))
     }
 
     /// True if an interpreter may find a new file by its name alone. This is so if the file's

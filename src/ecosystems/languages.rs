@@ -1,7 +1,9 @@
 //! The languages of a base: where its source files are, and whether a new file can only be source.
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::new_file::{KnownCode, NewFile};
-use crate::ecosystems::paths::{directories_above, directory_of, file_name, have_same_extension};
+use crate::ecosystems::paths::{
+    FOR_DIRECTORIES, directories_above, directory_of, file_name, have_same_extension, inside,
+};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{ALL, installed};
 use crate::git::mode::EntryMode;
@@ -172,4 +174,20 @@ fn shows_project(name: &str) -> bool {
 pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))
+}
+/// The source files in whose place type checkers may read the declaration at `path`; none for a
+/// file that is no declaration.
+pub fn modules_declared_by(path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for ecosystem in ALL {
+        let mut stems = ecosystem.declarations.iter().filter_map(|end| path.strip_suffix(end));
+        let Some(stem) = stems.find_map(|stem| stem.strip_suffix('.')) else { continue };
+        let is_for_directory = FOR_DIRECTORIES.contains(&file_name(stem));
+        let module = if is_for_directory { directory_of(stem) } else { stem };
+        let inner = FOR_DIRECTORIES.iter().map(|name| inside(module, name));
+        for module in inner.chain([module.to_owned()]) {
+            found.extend(ecosystem.extensions.iter().map(|own| format!("{module}.{own}")));
+        }
+    }
+    found
 }

@@ -12,8 +12,8 @@ use crate::ecosystems::languages::{
 use crate::ecosystems::manifest::words;
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, is_in_name, is_in_path,
-    is_of_word, place_of_word, stem_and_extension,
+    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name, is_in_name,
+    is_in_path, is_of_word, place_of_word, stem_and_extension,
 };
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
@@ -36,9 +36,6 @@ const LOADS: &str = "
 
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
-
-/// The names of files that stand for their directory.
-pub const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
 
 /// The names by which code can load a source file.
 pub struct LoadedName<'p> {

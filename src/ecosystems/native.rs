@@ -44,25 +44,6 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// A line that includes a header.
-pub struct Include<'l> {
-    pub name: &'l str,
-    /// True for a name in `<>`, as those of libraries.
-    pub is_for_systems: bool,
-}
-
-impl<'l> Include<'l> {
-    /// Reads a line such as `#include "a.h"`; `None` for another line.
-    pub fn of(line: &'l str) -> Option<Include<'l>> {
-        let directive = line.trim_start().strip_prefix('#')?.trim_start();
-        let words = ["include_next", "include", "import"];
-        let rest = words.iter().find_map(|word| directive.strip_prefix(word))?.trim_start();
-        let is_for_systems = rest.starts_with('<');
-        let name = rest.strip_prefix(['<', '"'])?;
-        Some(Include { name: name.split(['>', '"']).next()?, is_for_systems })
-    }
-}
-
 /// The length of a raw text of C++: `R"x(…)x"`.
 fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     let text = rest.strip_prefix('"')?;

@@ -2,9 +2,6 @@
 //! source. If so, no tool loads the file because of its name.
 use std::collections::BTreeSet;
 
-use crate::ecosystems::ALL;
-use crate::ecosystems::loaded::FOR_DIRECTORIES;
-use crate::ecosystems::native::Include;
 use crate::ecosystems::paths::{
     directories_above, directory_of, file_name, inside, is_in_name, stem_and_extension,
 };
@@ -67,14 +64,13 @@ impl KnownCode {
     /// new file first. Python finds a package before a module, and a module before a directory
     /// without `__init__.py`; Node and bundlers try one extension before another; Lua finds a file
     /// before a directory. Type checkers read a declaration in place of its module.
-    pub fn replaced_by(&self, path: &str) -> Vec<&str> {
+    pub fn replaced_by(&self, path: &str, declared: &[String]) -> Vec<&str> {
         let (stem, extension) = stem_and_extension(path);
         let below = |start: String| {
             let files = self.files.range(start.clone()..).map(String::as_str);
             files.take_while(move |file| file.starts_with(&start))
         };
         let known = |file: &str| self.files.get(file).map(String::as_str);
-        let declared = modules_declared_by(path);
         match extension {
             _ if !declared.is_empty() => declared.iter().filter_map(|file| known(file)).collect(),
             "py" => {
@@ -95,21 +91,23 @@ impl KnownCode {
     }
 }
 
-/// The source files in whose place type checkers may read the declaration at `path`; none for a
-/// file that is no declaration.
-fn modules_declared_by(path: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for ecosystem in ALL {
-        let mut stems = ecosystem.declarations.iter().filter_map(|end| path.strip_suffix(end));
-        let Some(stem) = stems.find_map(|stem| stem.strip_suffix('.')) else { continue };
-        let is_for_directory = FOR_DIRECTORIES.contains(&file_name(stem));
-        let module = if is_for_directory { directory_of(stem) } else { stem };
-        let inner = FOR_DIRECTORIES.iter().map(|name| inside(module, name));
-        for module in inner.chain([module.to_owned()]) {
-            found.extend(ecosystem.extensions.iter().map(|own| format!("{module}.{own}")));
-        }
+/// A line that includes a header.
+pub struct Include<'l> {
+    pub name: &'l str,
+    /// True for a name in `<>`, as those of libraries.
+    pub is_for_systems: bool,
+}
+
+impl<'l> Include<'l> {
+    /// Reads a line such as `#include "a.h"`; `None` for another line.
+    pub fn of(line: &'l str) -> Option<Include<'l>> {
+        let directive = line.trim_start().strip_prefix('#')?.trim_start();
+        let words = ["include_next", "include", "import"];
+        let rest = words.iter().find_map(|word| directive.strip_prefix(word))?.trim_start();
+        let is_for_systems = rest.starts_with('<');
+        let name = rest.strip_prefix(['<', '"'])?;
+        Some(Include { name: name.split(['>', '"']).next()?, is_for_systems })
     }
-    found
 }
 
 /// A source file that a base does not have.
@@ -271,6 +269,7 @@ impl<'p> NewModule<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ecosystems::languages::modules_declared_by;
 
     #[test]
     fn name_that_a_program_may_take_for_something_else_is_not_plain() {
@@ -332,7 +331,7 @@ mod tests {
             ("a/y.css", &[]),
         ];
         for (path, expected) in cases {
-            assert_eq!(code.replaced_by(path), expected, "{path}");
+            assert_eq!(code.replaced_by(path, &modules_declared_by(path)), expected, "{path}");
         }
     }
 

@@ -1,5 +1,8 @@
 //! The parts of paths, and the words of lines.
 
+/// The names of files that stand for their directory.
+pub const FOR_DIRECTORIES: [&str; 5] = ["__init__", "__main__", "index", "init", "mod"];
+
 /// The last part of a path.
 pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

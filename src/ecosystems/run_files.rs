@@ -18,7 +18,7 @@ use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;
 use crate::model::shell::{
-    MARK, Role, SimpleCommand, Word, commands_of, is_assignment, script_lines, simple_commands,
+    MARK, SimpleCommand, Word, WordRole, commands_of, is_assignment, script_lines, simple_commands,
     without_substitutions, without_variables,
 };
 
@@ -236,7 +236,7 @@ struct Search<'a> {
     entered: BTreeMap<usize, BTreeSet<String>>,
     /// Paths or patterns to which files are copied or written, each with that of the originals. The
     /// role is `Name` for an exact copy, and `Content` if a text tool wrote it.
-    copies: BTreeSet<(String, String, Role)>,
+    copies: BTreeSet<(String, String, WordRole)>,
     /// The number of substitutions around the text that is searched.
     depth: usize,
     found: NamedFiles,
@@ -277,7 +277,7 @@ impl Search<'_> {
             let program = without_prefixes(&command.words).first().map_or("", |word| &word.text);
             if command.is_read && !COMPARERS.contains(&program) {
                 let is_text = reads_content(program);
-                let role = if is_text { Role::Content } else { Role::Name };
+                let role = if is_text { WordRole::Content } else { WordRole::Name };
                 let words = command.words.iter().chain(&command.inputs);
                 place.inputs.extend(words.map(|word| word.in_role(role)));
             }
@@ -349,7 +349,7 @@ impl Search<'_> {
                         self.word(word, Part::default(), place)?;
                     }
                 }
-                printed.extend(words.iter().map(|word| word.in_role(Role::Content)));
+                printed.extend(words.iter().map(|word| word.in_role(WordRole::Content)));
                 continue;
             }
             let looked_at = self.command(&words, is_read || by_other, place)?;
@@ -503,7 +503,7 @@ impl Search<'_> {
             // The operands are texts, which may be the content of files.
             "case" | "[" | "[[" | "test" | "uniq" => {
                 let content = self.all_values(rest, place).into_iter();
-                let content = content.filter(|word| word.role == Role::Content);
+                let content = content.filter(|word| word.role == WordRole::Content);
                 self.compared(&content.collect::<Vec<_>>(), place);
                 if program.text == "uniq" {
                     return self.program(words, is_read, place);
@@ -643,9 +643,9 @@ impl Search<'_> {
             self.compared_by(name, rest, place);
             let is_text = reads_content(name);
             let printed = rest.iter().map(|word| match word.role {
-                Role::Name if is_text => word.in_role(Role::Content),
-                Role::Content if is_text || ["echo", "printf"].contains(&name) => word.clone(),
-                _ => word.in_role(Role::Printed),
+                WordRole::Name if is_text => word.in_role(WordRole::Content),
+                WordRole::Content if is_text || ["echo", "printf"].contains(&name) => word.clone(),
+                _ => word.in_role(WordRole::Printed),
             });
             return Ok(Some(printed.collect()));
         } else {
@@ -1034,8 +1034,11 @@ impl Search<'_> {
         for to in places.flat_map(|to| self.possible(&to, place)).collect::<Vec<_>>() {
             for word in &from {
                 let links = [to.as_str(), directory_of(&to)].map(|top| resolved(top, &word.text));
-                let links = links.into_iter().flatten().filter(|_| word.text.starts_with("../"));
-                for from in self.possible(word, place).into_iter().chain(links) {
+                let mut originals = self.possible(word, place);
+                if word.text.starts_with("../") {
+                    originals.extend(links.into_iter().flatten());
+                }
+                for from in originals {
                     if self.copies.len() < MOST_COPIES && from != to {
                         self.copies.insert((to.clone(), from, word.role));
                     }
@@ -1046,7 +1049,7 @@ impl Search<'_> {
 
     /// The paths and patterns of the files of which a copy may be at this path, which may be a
     /// pattern, too. The roles are those of the copies.
-    fn originals(&self, path: &str) -> Vec<(String, Role)> {
+    fn originals(&self, path: &str) -> Vec<(String, WordRole)> {
         let mut found = Vec::new();
         for (to, from, role) in &self.copies {
             let is_pattern = to.contains('*') || from.contains('*');
@@ -1072,7 +1075,7 @@ impl Search<'_> {
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
         let tops = words.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
         let found = tops
-            .map(|top| Word::expanded(format!("{}/*{name}", top.text)).in_role(Role::Printed))
+            .map(|top| Word::expanded(format!("{}/*{name}", top.text)).in_role(WordRole::Printed))
             .collect::<Vec<_>>();
         if let Some(at) = words.iter().position(|word| word.text.starts_with("-exec")) {
             let inner = words[at + 1..].iter();
@@ -1095,7 +1098,7 @@ impl Search<'_> {
         if compares(program, words) {
             return self.compared(words, place);
         }
-        let is_content = |word: &Word| word.role == Role::Content;
+        let is_content = |word: &Word| word.role == WordRole::Content;
         let has_text = words.iter().any(|word| word.text.contains(MARK))
             || words.iter().any(|word| {
                 !is_content(word) && self.with_values(word, place).iter().any(is_content)
@@ -1115,15 +1118,15 @@ impl Search<'_> {
         for word in words {
             let is_input = |role| place.inputs.contains(&word.in_role(role));
             let is_left_out = match word.role {
-                Role::Name => is_input(Role::Name),
-                Role::Printed => is_input(Role::Name) || is_input(Role::Content),
-                Role::Content => false,
+                WordRole::Name => is_input(WordRole::Name),
+                WordRole::Printed => is_input(WordRole::Name) || is_input(WordRole::Content),
+                WordRole::Content => false,
             };
             if is_left_out || word.text.starts_with('-') {
                 continue;
             }
             for value in self.with_values(word, place) {
-                let is_made = value.role == Role::Content;
+                let is_made = value.role == WordRole::Content;
                 let paths = if is_made { &mut made } else { &mut named };
                 paths.extend(self.possible(&value, place));
             }
@@ -1133,8 +1136,8 @@ impl Search<'_> {
         for _ in 0..MOST_LEVELS {
             let next: Vec<_> = copies.iter().flat_map(|path| self.originals(path)).collect();
             copies.clear();
-            for (path, role) in next.into_iter().filter(|(_, role)| *role != Role::Printed) {
-                let paths = if role == Role::Content { &mut made } else { &mut originals };
+            for (path, role) in next.into_iter().filter(|(_, role)| *role != WordRole::Printed) {
+                let paths = if role == WordRole::Content { &mut made } else { &mut originals };
                 if paths.insert(path.clone()) {
                     copies.push(path);
                 }
@@ -1190,12 +1193,12 @@ fn variables_in(text: &str) -> impl Iterator<Item = String> {
 
 /// A word that a program printed, as an argument of another one.
 fn as_argument(word: &Word) -> Word {
-    if word.role == Role::Printed { word.in_role(Role::Name) } else { word.clone() }
+    if word.role == WordRole::Printed { word.in_role(WordRole::Name) } else { word.clone() }
 }
 
 /// The content of the file that an argument names.
 fn content_of(word: &Word) -> Word {
-    if word.role == Role::Name { word.in_role(Role::Content) } else { word.clone() }
+    if word.role == WordRole::Name { word.in_role(WordRole::Content) } else { word.clone() }
 }
 
 /// True if a file of this name counts wherever a command names it.
@@ -1332,7 +1335,7 @@ pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Wo
             rest.iter().map(move |rest| format!("{text}{}", rest.text))
         });
         // The content of a file is compared beside other text, too: `"x$want"`.
-        let contents = values.iter().filter(|value| value.role == Role::Content).cloned();
+        let contents = values.iter().filter(|value| value.role == WordRole::Content).cloned();
         return texts.map(Word::expanded).chain(contents).take(MOST_WORDS).collect();
     }
     vec![word.clone()]

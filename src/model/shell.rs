@@ -84,9 +84,9 @@ pub fn programs(line: &str) -> Vec<String> {
     needed
 }
 
-/// What a word has to do with the file that it names.
+/// The relation of a word to the file that it names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
+pub enum WordRole {
     /// The word is an argument that names the file.
     #[default]
     Name,
@@ -103,7 +103,7 @@ pub struct Word {
     pub text: String,
     /// True if the shell expands the word, so that its value is not `text`.
     pub is_expanded: bool,
-    pub role: Role,
+    pub role: WordRole,
 }
 
 impl Word {
@@ -128,7 +128,7 @@ impl Word {
     }
 
     /// The same word in another role.
-    pub fn in_role(&self, role: Role) -> Word {
+    pub fn in_role(&self, role: WordRole) -> Word {
         Word { role, ..self.clone() }
     }
 

@@ -592,7 +592,7 @@ fn file_hidden_by_a_changed_gitignore_is_flagged_and_kept() {
     );
     assert_eq!(said.lines().count(), 2, "old.log is ignored by the base's own rules: {said}");
     let hint = said.lines().last().unwrap();
-    let command = "git frites exec 1/c1 -- git add -f hidden/";
+    let command = "git frites exec 1/c1 -- git add -f -- hidden/";
     let words =
         format!("hint: to capture such a file: `{command}`, and then `git frites capture 1/c1`");
     assert_eq!(hint, words);
@@ -633,7 +633,7 @@ fn new_source_that_the_rules_of_the_base_ignore_is_named_with_the_way_to_capture
         assert!(said.contains(named), "{before}: {said}");
     }
     let said = world.frites(["capture", "1/c1"]).expect(0).stderr;
-    assert!(said.contains("`git frites exec 1/c1 -- git add -f boltons/_a.py`"), "{said}");
+    assert!(said.contains("`git frites exec 1/c1 -- git add -f -- boltons/_a.py`"), "{said}");
     world.sh(&dir, "git add -f boltons/_a.py boltons/lib/*.py boltons/new/lib").expect(0);
     assert_eq!(world.frites(["capture", "1/c1"]).expect(0).stderr, "");
     assert_eq!(world.frites(["capture", "1/c1"]).expect(0).stderr, "");

@@ -259,7 +259,7 @@ fn pull_request_says_why_and_what_attempts_wrote_is_text() {
     let evil = "tests/@all [x](y) <b> #1.test.js";
     world.write(evil, "test('x')\n");
     world.commit("tests");
-    world.judged("true", &[&format!("echo more >README; echo more >>'{evil}'")]);
+    world.judged("true", &[&format!("echo more >src/lib.txt; echo more >>'{evil}'")]);
     let text = world.frites(["report", "--markdown"]).expect(0).out();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("**` c1 `: "), "{text}");

@@ -415,7 +415,7 @@ fn run_leaves_a_change_to_what_decides_to_a_person() {
     world.commit("make");
     let tip = world.git(["rev-parse", "main"]);
     for file in [".frites.toml", "Makefile"] {
-        let script = format!("echo x >> README; echo '# more' >> {file}");
+        let script = format!("echo x >> src/lib.txt; echo '# more' >> {file}");
         let words = ["run", "-n", "1", "--merge", "--clean", "--test", "true"];
         let answer = world.frites(words.iter().chain(&["--", "sh", "-c", &script])).expect(1);
         let run = if file == "Makefile" { "2" } else { "1" };

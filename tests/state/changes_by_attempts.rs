@@ -744,7 +744,7 @@ fn changes_of_other_settings_do_not_stop_judge() {
     spawn(
         &world,
         "1",
-        "echo 1 >>README; git config user.x 1; echo 'oracle.test = \"false\"' >.frites.toml",
+        "echo 1 >>src/lib.txt; git config user.x 1; echo 'oracle.test = \"false\"' >.frites.toml",
     )
     .expect(0);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
@@ -779,7 +779,7 @@ fn configuration_that_could_not_be_read_once_is_compared_again() {
         kill_git(&mut world, "--show-scope", ":");
         fs::remove_file(world.home().join("kills")).unwrap();
         let frites = |args: &[&str]| world.run(&world.repo, "git-frites", args);
-        let attempt = format!("echo 1 >>README; {script} touch \"$HOME/kills\"");
+        let attempt = format!("echo 1 >>src/lib.txt; {script} touch \"$HOME/kills\"");
         let answer = frites(&["spawn", "-n", "1", "--", "sh", "-euc", &attempt]).expect(0);
         assert!(answer.stderr.contains("the configuration cannot be read"), "{}", answer.stderr);
         frites(&["judge", "--test", "true"])

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents::is_document_by_name;
-use crate::ecosystems::languages::language_of;
+use crate::ecosystems::languages::{language_of, modules_declared_by};
 use crate::ecosystems::paths::place_of_word;
 use crate::ecosystems::put_back::{
     PutBack, begins_project, is_read_as_text, is_setting_at_most, put_back,
@@ -300,7 +300,9 @@ impl<'c, 'p> Choices<'c, 'p> {
         let gone = self.kept(|file| file.after.bytes().is_none());
         let gone: BTreeSet<String> = gone.iter().map(|file| file.path.lossy()).collect();
         for file in self.kept(|file| file.before.bytes().is_none()) {
-            let mut replaced = self.project.code()?.replaced_by(&file.path.lossy());
+            let path = file.path.lossy();
+            let declared = modules_declared_by(&path);
+            let mut replaced = self.project.code()?.replaced_by(&path, &declared);
             replaced.retain(|path| !gone.contains(&**path));
             if !replaced.is_empty() {
                 self.all.insert(file.path.clone(), PutBack::Other);
