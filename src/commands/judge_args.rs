@@ -23,7 +23,7 @@ use crate::store::select::Scope;
 On each distinct tree, git-frites runs the commands setup, build, lint and test, and stops at the first one that fails. \
 The commands come from --build, --lint and --test, or else from the configuration. If neither names any, they are \
 detected from the files of the base, the commit that the run starts from.\n\n\
-Exit status: 0 a verified winner, 1 no candidate passed, 3 an unverified verdict (for example: no command to run, \
+Exit status: 0 a verified winner, 1 no candidate passed (`near-miss`), 3 an unverified verdict (for example: no command to run, \
 no test among the detected commands, passed only with its own tests, judged --in-place, or a candidate without a \
 result could still win), 4 no usable candidate."
 )]

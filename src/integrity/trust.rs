@@ -92,7 +92,7 @@ fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     if own == of(run.root())? {
         return Ok(());
     }
-    // A trial merge of the attempt has the file of a commit of the user.
+    // In a trial merge of an attempt, the file may be that of the user's parent commit.
     for parent in repo.commit(&head)?.parents {
         if store.maker_of(&parent)?.is_none() && own == of(&parent)? {
             return Ok(());
