@@ -38,7 +38,7 @@ pub struct CleanArgs {
     /// Remove only worktrees that are older than [retention] allows, of all runs or of those named
     #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
     pub expired: bool,
-    /// Keep these candidates: from now on each is removed only by its own name
+    /// Keep these candidates: from now on, one of them is removed only if you name it, not just its run
     #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
     pub keep: bool,
     /// Keep these candidates no longer
@@ -77,7 +77,7 @@ const LARGE_LAYERS: u64 = 1_000_000_000;
 struct Target {
     run: Run,
     names: BTreeSet<Name>,
-    /// The candidates that are named themselves. They are removed even if they are marked as kept.
+    /// The candidates whose own addresses were given. They are removed even if they are marked as kept.
     named: BTreeSet<Name>,
 }
 
@@ -339,7 +339,7 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
         }
     }
     if args.expired {
-        // The lock of a run in which nothing has expired is not taken: its commands may run.
+        // A run in which nothing has expired is not locked, because its commands may still run.
         let mut over = Vec::new();
         for target in found {
             if !to_remove(session, &target.run, &target, args)?.is_empty() {

@@ -163,9 +163,9 @@ impl<'t> BaseProject<'t> {
         Ok(self.code()?.has_sources_like("a.sh", |script| !self.scripts.contains(script)))
     }
 
-    /// True if an interpreter may find a new file by its name alone. This is so if the file's
-    /// nearest directory of the base is at the top of a search path. Commands may run in that
-    /// directory, list it, or run a script in it.
+    /// True if an interpreter may find a new file by its name alone. This is so if it looks for
+    /// modules in the innermost directory above the file that the base has: commands run in that
+    /// directory, put it on a search path, or run a script in it.
     fn is_looked_up(&self, path: &str) -> Result<bool> {
         let directory = self.code()?.nearest_directory(path);
         if directory.is_empty() {
@@ -323,7 +323,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Searches the base for all of these changed paths at once. Later questions about a path then
-    /// need no search of their own. The flag is true for a path that is not in both trees.
+    /// need no search of their own. The flag is true for a path that only one tree has.
     pub fn look_for(&self, paths: impl Iterator<Item = (String, bool)>) -> Result<()> {
         let code = self.code()?;
         let (tests, paths): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -361,7 +361,7 @@ impl<'t> BaseProject<'t> {
         for paths in paths.chunks(MOST_NAMES) {
             let files: Vec<LoadedName<'_>> =
                 paths.iter().filter_map(|path| LoadedName::of(path)).collect();
-            // Later searches for parts of this read only the lines that this search finds.
+            // A later search for some of these words reads only the lines that this search finds.
             let mut all = search_for_loads(&files);
             all.words.extend(paths.iter().map(|path| file_name(path).to_owned()));
             self.lines.find(all)?;
@@ -486,7 +486,7 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let more = self.lines.find(LineSearch::of(test_data::words_of_use(path)))?;
-        // A test that is data may contain the name without reading the file.
+        // A data file of the tests may contain the name although no test reads the file.
         let is_code = tests.all(|(test, _)| test_data::is_data(test))
             && more.iter().any(|(test, line)| is_imported_in(test, line, path));
         Ok(!is_code && !is_used(&more))
@@ -534,7 +534,7 @@ impl<'t> BaseProject<'t> {
             let mut roots: BTreeSet<String> =
                 roots.filter_map(|root| root.into_os_string().into_string().ok()).collect();
             if roots.is_empty() {
-                // A bare repository has no place.
+                // A bare repository has no work tree.
                 roots.insert(String::new());
             }
             let pairs = roots.iter().flat_map(|root| links.iter().map(move |link| (root, link)));
@@ -574,7 +574,7 @@ impl<'t> BaseProject<'t> {
     /// * git does not ignore the file.
     /// * No test, link, seed or configured pattern gives the path a meaning.
     ///
-    /// Such a file may be the setting of a tool, but no data.
+    /// A tool may still find such a file by itself, as its settings. But no command reads it as data.
     pub fn reads_no_new(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let above = directories_above(path).chain([path]);

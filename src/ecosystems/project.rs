@@ -8,7 +8,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::{CommandLine, OracleCommand};
 use crate::model::outcome::Stage;
 
-/// Commands that belong together; empty if the files show no such project.
+/// Commands that belong together; empty if the files do not show that the project has them.
 pub type FoundCommands = Result<Vec<OracleCommand>>;
 
 /// The evidence for commands that belong together, and the function that finds these commands in a
@@ -124,8 +124,8 @@ pub fn repairs(script: &str) -> bool {
     script.split_whitespace().any(|word| word == "--fix" || word == "--write")
 }
 
-/// The commands with which `tool` runs recipes of the project: `build` or else `all`, `lint`, and
-/// `test` or else `check`, as far as `recipes` has them.
+/// The commands with which `tool` runs these recipes, if `recipes` has them: `build` (or else
+/// `all`), `lint`, and `test` (or else `check`).
 pub fn recipe_commands(tool: &str, recipes: &[&str], source: &str) -> Vec<OracleCommand> {
     let stages: [(Stage, &[&str]); 3] = [
         (Stage::Build, &["build", "all"]),

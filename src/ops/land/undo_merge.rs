@@ -116,8 +116,8 @@ fn commit_revert(
             Trailer::Undone.line(format_args!("{}@{iteration}", candidate.address())),
             Trailer::Into.line(target.branch.short()),
         ],
-        // Hooks are skipped, as in `git revert`: the hooks that `--no-verify` skips check commits that people
-        // write.
+        // The hooks that `--no-verify` skips are not run, as in `git revert`: they check commits
+        // that people write.
         hooks: HooksToRun::NoVerify,
     };
     let parent = committed_state(session, candidate.run, target)?;

@@ -52,7 +52,9 @@ pub fn read(log: &str) -> Option<TestReport> {
     if let Some(report) = &mut found {
         report.finish();
         if lines.iter().any(|line| line.starts_with(LEFT_OUT)) {
-            report.problem = Some("its output is too long to tell all tests".to_owned());
+            report.problem = Some(
+                "the middle of its output was left out, and results of tests with it".to_owned(),
+            );
         }
     }
     found
@@ -79,8 +81,8 @@ pub(super) fn number_after(line: &str, name: &str) -> u64 {
 }
 
 /// The report with the sum of one runner's summaries, without the names of tests; `None` if there
-/// is no summary. `read` gets the rest of the log from each line on. If a summary begins there,
-/// `read` returns two numbers of tests: the total, and the skipped ones.
+/// is no summary. `read` is called for each line, with that line and all lines after it. If a
+/// summary begins there, `read` returns two numbers of tests: the total, and the skipped ones.
 fn summed(lines: &[String], read: impl Fn(&[String]) -> Option<(u64, u64)>) -> Option<TestReport> {
     let summaries = (0..lines.len()).filter_map(|at| read(&lines[at..]));
     let (total, skipped) = summaries.reduce(|sum, one| (sum.0 + one.0, sum.1 + one.1))?;
@@ -143,7 +145,8 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
     is_there.then_some(report)
 }
 
-/// Removes the names that tests of one binary printed, as trybuild does in the form of the harness.
+/// Removes names that tests of one binary have printed themselves. For example, trybuild prints
+/// lines in the form of the harness.
 /// The names of the binary begin at index `first`. The printed names are no paths of Rust. They are
 /// removed only if the other names are exactly as many as the tests that passed.
 fn drop_printed_by_tests(names: &mut Vec<String>, first: usize, passed: u64) {
@@ -298,7 +301,8 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         (report.total, report.skipped) = (done.total, done.skipped);
         let is_again = |line: &String| is_done(line) && line.contains(" runs,");
         if lines.iter().any(is_again) && report.failing.is_empty() {
-            report.problem = Some("it counts tests that ran again more than once".to_owned());
+            report.problem =
+                Some("it counts a test that was rerun once for each of its runs".to_owned());
         }
     }
     ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
@@ -357,7 +361,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
             (_, Some(rest)) => (rest, TestEnd::Passed),
             _ => continue,
         };
-        // `prove -v` ends each file that passes with `ok`.
+        // After each file that passes, `prove -v` prints `ok`.
         let is_of_file = rest.is_empty() && is_of_prove && end == TestEnd::Passed;
         if is_of_file || !rest.is_empty() && !rest.starts_with(' ') {
             continue;
@@ -440,7 +444,7 @@ fn is_summary_of_prove(line: &str) -> bool {
     line.starts_with("Files=") && line.contains(", Tests=")
 }
 
-/// The most failed tests of one file that prove's summary names.
+/// The maximum number of failed tests that are read for one file in prove's summary.
 const MOST_FAILED: usize = 10_000;
 
 /// The names of a file's failed tests in prove's summary, e.g. for `Failed tests:  2, 4-6`. A long
@@ -844,7 +848,7 @@ mod tests {
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_eq!(read("1..2\nok 1\nnot ok 2\n").expect("TAP").failing, ["test 2"]);
-        // Tests without a name are several tests, and can be skipped.
+        // Each test without a name is a test of its own. It can be skipped, too.
         let log = "1..1\nok 1\nok\n1..3\nok 1 # skip no x\nok 2 - fixes #5\nok 3 #SKIP\nok # skip\n\
             ok 4 fixes #6 # skip no docker\nnot ok 5 - x #7 # TODO\nnot ok 6 - lists #todos\n";
         let report = read(log).expect("TAP");

@@ -242,7 +242,7 @@ impl OracleRunner<'_> {
     }
 
     /// Notes the time that judging the base took without outputs. The ledger has this time if an earlier
-    /// process judged the base. The layers have it if the base began with an ancestor's outputs.
+    /// process judged the base. Otherwise the layers may have it.
     fn note_time_of_base(&self) -> Result<()> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);

@@ -139,7 +139,7 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     }
 
     /// Checks the tree out, unless it was checked out when it was prepared. That checkout may be
-    /// over the base's outputs. If outputs have turned out to save no time since then, checks the
+    /// over the base's outputs. If it has turned out since then that outputs save no time, checks the
     /// tree out again without them.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
@@ -531,7 +531,7 @@ pub(super) fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed) }
 }
 
-/// The row of a candidate after commands on its tree with test files of others laid over it. The tests may be
+/// The row of a candidate on whose tree commands ran with test files of others laid over it. The tests may be
 /// at fault if these commands fail, so a failure is not shown as bad.
 fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
