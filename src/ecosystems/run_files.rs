@@ -502,9 +502,9 @@ impl Search<'_> {
         match program.text.as_str() {
             // The operands are texts, which may be the content of files.
             "case" | "[" | "[[" | "test" | "uniq" => {
-                let content = self.all_values(rest, place).into_iter();
-                let content = content.filter(|word| word.role == WordRole::Content);
-                self.compared(&content.collect::<Vec<_>>(), place);
+                let content: Vec<Word> =
+                    rest.iter().flat_map(|word| self.contents(word, place)).collect();
+                self.compared(&content, place);
                 if program.text == "uniq" {
                     return self.program(words, is_read, place);
                 }
@@ -1100,13 +1100,23 @@ impl Search<'_> {
         }
         let is_content = |word: &Word| word.role == WordRole::Content;
         let has_text = words.iter().any(|word| word.text.contains(MARK))
-            || words.iter().any(|word| {
-                !is_content(word) && self.with_values(word, place).iter().any(is_content)
-            });
+            || words.iter().any(|word| !is_content(word) && !self.contents(word, place).is_empty());
         if file_name(program).ends_with("grep") && has_text {
-            let content = self.all_values(words, place).into_iter().filter(is_content);
-            self.compared(&content.collect::<Vec<_>>(), place);
+            let content: Vec<Word> =
+                words.iter().flat_map(|word| self.contents(word, place)).collect();
+            self.compared(&content, place);
         }
+    }
+
+    /// The words for the content of files: the word itself, or those of its variables, which may
+    /// stand beside other text (`"x$want"`).
+    fn contents(&self, word: &Word, place: &Place) -> Vec<Word> {
+        let variables = variables_in(&word.text).map(|name| Word::expanded(format!("${name}")));
+        let mut found: Vec<Word> =
+            variables.flat_map(|variable| self.with_values(&variable, place)).collect();
+        found.push(word.clone());
+        found.retain(|value| value.role == WordRole::Content);
+        found
     }
 
     /// Adds the files that a command compares. A copy stands for its original. A file that is
@@ -1125,7 +1135,8 @@ impl Search<'_> {
             if is_left_out || word.text.starts_with('-') {
                 continue;
             }
-            for value in self.with_values(word, place) {
+            for value in self.with_values(word, place).into_iter().chain(self.contents(word, place))
+            {
                 let is_made = value.role == WordRole::Content;
                 let paths = if is_made { &mut made } else { &mut named };
                 paths.extend(self.possible(&value, place));
@@ -1334,9 +1345,7 @@ pub fn with_values(word: &Word, values_of: &dyn Fn(&str) -> Vec<Word>) -> Vec<Wo
             let text = format!("{}{part}", &word.text[..at]);
             rest.iter().map(move |rest| format!("{text}{}", rest.text))
         });
-        // The content of a file is compared beside other text, too: `"x$want"`.
-        let contents = values.iter().filter(|value| value.role == WordRole::Content).cloned();
-        return texts.map(Word::expanded).chain(contents).take(MOST_WORDS).collect();
+        return texts.map(Word::expanded).take(MOST_WORDS).collect();
     }
     vec![word.clone()]
 }
@@ -1601,7 +1610,7 @@ mod tests {
         files.push(("by_gate.t", "#!gate.py\n1\n"));
         files.push(("tests/all.t", "#!/usr/bin/env -S python3 gate.py\n1\n"));
         files.push(("tests/all.sh", "python3 gate.py\n"));
-        let cases: [(&str, &[&str]); 51] = [
+        let cases: [(&str, &[&str]); 52] = [
             ("cat <<E\nhelp [NAME...]\n[NAME] sh\nE\nsh gate [NAME...]", &["gate"]),
             ("sh gate", &["gate"]),
             ("./gate", &["gate"]),
@@ -1656,6 +1665,7 @@ mod tests {
             ("for t in tests/*.sh; do . $t; done", &[]),
             ("python3 test_a.py", &["test_a.py"]),
             ("sh ../gate", &[]),
+            ("x=$(cat a.py); gate check-$x", &["check-a.py"]),
         ];
         for (command, expected) in cases {
             assert_eq!(of(&files, command), expected, "{command}");

@@ -188,9 +188,8 @@ fn man_of_an_unknown_page_is_refused() {
 /// Only the line after `.TP` is the label of a paragraph: the rest of a longer label would be its text.
 #[test]
 fn labels_of_the_pages_fit_on_a_line() {
-    for path in std::fs::read_dir(source().join("man")).unwrap().map(|entry| entry.unwrap().path())
-    {
-        let page = std::fs::read_to_string(&path).unwrap();
+    for path in fs::read_dir(source().join("man")).unwrap().map(|entry| entry.unwrap().path()) {
+        let page = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = page.lines().collect();
         for pair in lines.windows(2).filter(|pair| pair[0] == ".TP") {
             let [starts, ends] = [["\\fB", "\\fI"].as_slice(), &["\\fR"]]

@@ -30,6 +30,8 @@ fn gated() -> World {
     world.write("old", "first\nsecond\n");
     world.write("made", "");
     world.commit("scripts");
+    // The check compares the content of this file, so it would count as data.
+    world.git(["config", "frites.oracle.source", "made"]);
     world.write_home("all-started");
     world
 }
