@@ -175,6 +175,7 @@ pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))
 }
+
 /// The source files in whose place type checkers may read the declaration at `path`; none for a
 /// file that is no declaration.
 pub fn modules_declared_by(path: &str) -> Vec<String> {

@@ -61,8 +61,7 @@ pub fn compares(program: &str, options: &[Word]) -> bool {
     let name = file_name(program);
     let (letter, long) = match name {
         "comm" => return true,
-        "rg" | "ag" => ('f', "--file"),
-        _ if name.ends_with("grep") => ('f', "--file"),
+        _ if matches!(name, "rg" | "ag") || name.ends_with("grep") => ('f', "--file"),
         _ if name.ends_with("sum") => ('c', "--check"),
         _ => return false,
     };

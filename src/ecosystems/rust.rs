@@ -1,4 +1,6 @@
 //! Rust: Cargo, with nextest if it is configured.
+use std::collections::BTreeSet;
+
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
@@ -171,15 +173,27 @@ fn switches_features(base: &Table, own: &Table) -> bool {
     let before = dependencies(base);
     let patches = base.get("patch").and_then(toml::Value::as_table).into_iter().flatten();
     let patched: Vec<&toml::Value> = patches.map(|(_, packages)| packages).collect();
+    let old = items_of_features(base);
+    let new = items_of_features(own);
     dependencies(own).iter().any(|dependency| {
         let (name, value) = dependency;
         let package = value.get("package").and_then(toml::Value::as_str).unwrap_or(name);
         let is_in_tree = value.get("path").or(value.get("workspace")).is_some()
             || patched.iter().any(|packages| packages.get(package).is_some());
+        let mut packages = new.difference(&old).filter_map(|item| item.split_once('/'));
+        let is_unchanged = is_as_before(&before, dependency, &KEYS)
+            .unwrap_or_else(|| KEYS.iter().all(|key| value.get(key).is_none()));
         is_in_tree
-            && !is_as_before(&before, dependency, &KEYS)
-                .unwrap_or_else(|| KEYS.iter().all(|key| value.get(key).is_none()))
+            && (!is_unchanged
+                || packages.any(|(package, _)| package.trim_end_matches('?') == *name))
     })
+}
+
+/// Everything that the package's features turn on.
+fn items_of_features(table: &Table) -> BTreeSet<String> {
+    let features = table.get("features").and_then(toml::Value::as_table).into_iter().flatten();
+    let items = features.filter_map(|(_, list)| list.as_array()).flatten();
+    items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 /// A dependency: its name, and its requirement.
@@ -222,11 +236,13 @@ mod tests {
         ];
         let feature = |more: &str| format!("[dependencies]\nx = {{ path = 'x'{more} }}\n");
         let workspace = feature(", features = ['off']").replace("path = 'x'", "workspace = true");
+        let by_name = format!("{}[features]\ndefault = ['x/off']\n", feature(""));
         let switched = [
             feature(", features = ['off']"),
             feature(", default-features = false"),
             feature(", default_features = false"),
             workspace,
+            by_name,
         ];
         for own in &switched {
             for base in [None, Some(""), Some(feature("").as_str())] {
