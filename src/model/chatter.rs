@@ -2,7 +2,7 @@
 //! fail. Such lines do not say why a command failed.
 
 /// The beginnings of chatter lines, without colours.
-const BEGINNINGS: [&str; 12] = [
+const BEGINNINGS: [&str; 20] = [
     "npm notice",
     "npm warn",
     "npm WARN",
@@ -18,17 +18,41 @@ const BEGINNINGS: [&str; 12] = [
     "=== NAME ",
     "--- PASS: ",
     "--- SKIP: ",
+    // TAP of `node --test`
+    "# cancelled ",
+    "# duration_ms ",
+    "# skipped ",
+    "# todo ",
+    "duration_ms: ",
+    "failureType: ",
+    "location: '",
+    "type: '",
 ];
+
+/// The lines of TAP around the details of a test, without their indentation.
+const AROUND_DETAILS: [&str; 3] = ["---", "...", "error: |-"];
 
 /// The last `count` lines that are not chatter. If all lines are chatter, simply the last `count` lines.
 pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
-    let (chatter, mut telling): (Vec<String>, Vec<String>) = lines
-        .into_iter()
-        .partition(|line| BEGINNINGS.iter().any(|begin| line.trim_start().starts_with(begin)));
-    if telling.is_empty() {
-        telling = chatter;
-    }
+    let mut telling = telling(lines);
     telling.split_off(telling.len().saturating_sub(count))
+}
+
+/// The first `count` lines that are not chatter. If all lines are chatter, simply the first `count` lines.
+pub fn first_telling(lines: Vec<String>, count: usize) -> Vec<String> {
+    let mut telling = telling(lines);
+    telling.truncate(count);
+    telling
+}
+
+fn telling(lines: Vec<String>) -> Vec<String> {
+    let (chatter, telling): (Vec<String>, Vec<String>) =
+        lines.into_iter().partition(|line| is_chatter(line.trim_start()));
+    if telling.is_empty() { chatter } else { telling }
+}
+
+fn is_chatter(line: &str) -> bool {
+    AROUND_DETAILS.contains(&line) || BEGINNINGS.iter().any(|begin| line.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -56,5 +80,19 @@ mod tests {
         assert_eq!(last("npm notice\nnpm warn x", 1), ["npm warn x"], "nothing else was said");
         assert_eq!(last("noticed\nin npm notice", 5).len(), 2);
         assert!(last("", 3).is_empty());
+    }
+
+    #[test]
+    fn details_of_a_test_in_tap_are_its_error() {
+        // `node --test` of Node 20.
+        let node = "not ok 1 - adds\n  ---\n  duration_ms: 1.6\n  type: 'test'\n  location: '/x/a.test.js:2:3'\n  \
+            failureType: 'testCodeFailure'\n  error: |-\n    Expected values to be strictly equal:\n    -1 !== 3\n  \
+            code: 'ERR_ASSERTION'\n  ...\n# pass 2\n# fail 1\n# cancelled 0\n# skipped 0\n# todo 0\n# duration_ms 291";
+        let lines = || node.lines().map(str::to_owned).collect();
+        assert_eq!(
+            first_telling(lines(), 3),
+            ["not ok 1 - adds", "    Expected values to be strictly equal:", "    -1 !== 3"]
+        );
+        assert_eq!(last_telling(lines(), 1), ["# fail 1"]);
     }
 }

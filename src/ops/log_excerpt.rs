@@ -2,16 +2,16 @@
 //! line about the failure, in reports, and in the prompt of an agent that is to repair it.
 use std::path::Path;
 
-use crate::model::chatter::last_telling;
+use crate::model::chatter::{first_telling, last_telling};
 use crate::model::error_line::looks_like_error;
 use crate::ops::session::Session;
-use crate::process::{first_line, last_lines, last_words};
+use crate::process::{last_lines, last_words, lines_from};
 
 /// At most this many lines at the end of a log are skipped. Such lines are about the tool itself or
 /// about tests that passed.
 const MOST_SKIPPED: usize = 500;
 
-/// Stands for the lines between the first error and the last lines.
+/// Stands for the lines between those about the first error and the last ones.
 const LEFT_OUT: &str = "…";
 
 /// Prints a line about a failure, with an excerpt of the log under the line. Prints nothing with `-q`.
@@ -35,14 +35,21 @@ pub fn warn(session: &Session, line: &str, log: &Path) {
 }
 
 /// The last `count` lines of the log of a command that failed. If none of these lines looks like an error,
-/// the first line of the log that does is put before them.
+/// most of them give way to the first line of the log that does, and the lines after it.
 pub fn of(log: &Path, count: usize) -> Vec<String> {
     let last = last_telling(last_lines(log, count + MOST_SKIPPED), count);
     if last.iter().any(|line| looks_like_error(line)) {
         return last;
     }
-    let first = first_line(log, looks_like_error).into_iter();
-    first.flat_map(|line| [line, LEFT_OUT.to_owned()]).chain(last).collect()
+    let from_error = lines_from(log, looks_like_error, count + MOST_SKIPPED);
+    if from_error.is_empty() {
+        return last;
+    }
+    let of_end = count / 3;
+    let mut shown = first_telling(from_error, count + 1 - of_end);
+    shown.push(LEFT_OUT.to_owned());
+    shown.extend_from_slice(&last[last.len().saturating_sub(of_end)..]);
+    shown
 }
 
 /// The command that shows the whole log; the log's path if no command shows this log.

@@ -21,7 +21,7 @@ use crate::process::environment::Policy;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::processor_share::ProcessorShare;
 use crate::process::world_spec::Confinement;
-use crate::process::{self, End, Job, Limits, first_line, last_lines};
+use crate::process::{self, End, Job, Limits, last_lines, lines_from};
 
 /// The options that are the same for every oracle command.
 #[derive(Clone, Debug, Serialize)]
@@ -275,7 +275,7 @@ pub fn interrupted() -> Error {
 /// that looks like an error. Without such a line, it is the last one that does more than report
 /// another failure.
 fn line_of_failure(log: &Path) -> Option<String> {
-    first_line(log, looks_like_error).or_else(|| {
+    lines_from(log, looks_like_error, 1).pop().or_else(|| {
         last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))
     })
 }

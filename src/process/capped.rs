@@ -183,11 +183,13 @@ fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<Stri
     last
 }
 
-/// The first line of a log for which `is_wanted` is true, as [`plain::line`] shows it. The log must
-/// be complete.
-pub fn first_line(log: &Path, is_wanted: fn(&str) -> bool) -> Option<String> {
+/// The first line of a log for which `is_first` is true, and the lines after it: at most `count`
+/// lines that are not empty, as [`plain::line`] shows them. The log must be complete.
+pub fn lines_from(log: &Path, is_first: fn(&str) -> bool, count: usize) -> Vec<String> {
     let text = whole_log(log);
-    text.lines().map(|line| plain::line(line).trim_end().to_owned()).find(|line| is_wanted(line))
+    let lines = text.lines().map(|line| plain::line(line).trim_end().to_owned());
+    let from_first = lines.skip_while(|line| !is_first(line));
+    from_first.filter(|line| !line.is_empty()).take(count).collect()
 }
 
 /// Does the same as [`last_lines`] for the log of an attempt's command. If the command prints JSON,

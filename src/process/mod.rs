@@ -32,7 +32,7 @@ use crate::error::{Cause, Error, IoContext, Result};
 use crate::model::env;
 use crate::model::outcome::Outcome;
 use crate::model::plain;
-pub use crate::process::capped::{Follower, first_line, last_lines, last_words, whole_log};
+pub use crate::process::capped::{Follower, last_lines, last_words, lines_from, whole_log};
 pub use crate::process::descendants::surrounding_logs;
 use crate::process::environment::Policy;
 use crate::process::interrupt::{Cancel, Listener};

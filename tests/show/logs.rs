@@ -82,7 +82,7 @@ fn a_failed_stage_shows_the_end_of_its_output_on_the_base_and_on_a_candidate() {
 }
 
 #[test]
-fn first_error_of_a_failed_stage_is_shown_before_a_long_end_without_one() {
+fn first_error_of_a_failed_stage_and_the_lines_after_it_are_shown_before_an_end_without_one() {
     let world = World::new();
     world.attempts(&["echo bad > new"]);
     let first = "x.c:3:5: error: no y";
@@ -92,11 +92,14 @@ fn first_error_of_a_failed_stage_is_shown_before_a_long_end_without_one() {
     let file = world.home().join("junit.xml");
     let junit = ["judge", "--test", &test, "--junit", file.to_str().unwrap()];
     let told = world.frites(junit).expect(1).stderr;
-    assert!(told.contains(&format!("\n  | {first}\n  | …\n  | 97\n  | 98\n  | 99\n")), "{told}");
+    let second = "x.c:9:1: error: no z";
+    let shown = format!("\n  | {first}\n  | {second}\n  | 1\n  | …\n  | 99\n");
+    assert!(told.contains(&shown), "{told}");
     let report = world.frites(["report", "-o", "-"]).expect(0).out();
-    let cause = format!("{first}\n…\n");
-    assert!(report.contains(&format!("{cause}80\n")), "{report}");
-    assert!(fs::read_to_string(file).unwrap().contains(&format!("{cause}60\n")));
+    let cause = format!("{first}\n{second}\n1\n");
+    assert!(report.contains(&cause) && report.contains("…\n94\n"), "{report}");
+    let reported = fs::read_to_string(file).unwrap();
+    assert!(reported.contains(&cause) && reported.contains("…\n87\n"), "{reported}");
     world.frites(["judge", "--test", "seq 9; echo 'error: no x'; exit 1"]).expect(1);
     let told = world.frites(["-v", "judge", "--test", "echo 'error: a'; echo 'error: b'; exit 1"]);
     assert!(!told.expect(1).stderr.contains("…"), "it stands in the end anyway");
