@@ -14,6 +14,7 @@ trials! {
     every_git_command_works_and_reaches_nothing_of_the_repository: [NAMESPACES];
     commits_staged_content_and_own_branches_are_captured: [NAMESPACES];
     commits_in_a_worktree_that_an_attempt_made_are_kept: [NAMESPACES];
+    objects_that_only_files_of_git_name_are_kept: [NAMESPACES];
     objects_that_the_repository_borrows_cannot_be_changed: [NAMESPACES];
     a_later_round_finds_what_an_earlier_one_left: [NAMESPACES];
     a_setup_command_is_guarded_too: [NAMESPACES];
@@ -206,6 +207,34 @@ fn commits_in_a_worktree_that_an_attempt_made_are_kept() {
     assert_eq!(commits.lines().count(), 2);
     for (commit, content) in commits.lines().zip(["first", "second"]) {
         assert_eq!(world.git(["show", &format!("{commit}:file")]), content);
+    }
+    world.assert_clean();
+}
+
+/// git keeps the objects that a reflog, an autostash or the index of another worktree names.
+fn objects_that_only_files_of_git_name_are_kept() {
+    let world = guarded();
+    world.git(["branch", "topic"]);
+    let script = "
+        echo 1 > README; at() { git worktree add -q \"$@\"; cd $TMPDIR/frites-$n; }
+        n=a; at $TMPDIR/frites-a topic; echo moved > file; git add file; git commit -qm moved
+        git reset -q --hard HEAD~; cd -; git worktree remove --force $TMPDIR/frites-a
+        n=b; at -b one $TMPDIR/frites-b; echo one > file; git add file; git commit -qm one
+        git checkout -qb two HEAD~; echo two > file; git add file; git commit -qm two
+        echo stashed > README; git rebase --autostash one && exit 1; cd -
+        n=c; at --detach $TMPDIR/frites-c; echo staged > README; git add README; cd -
+        rm -rf $TMPDIR/frites-[abc]; git config gc.reflogExpire never
+        git config gc.reflogExpireUnreachable never; git gc -q --prune=now
+        for content in moved stashed staged; do
+            echo $content | git hash-object --stdin >> ~/shared/blobs; done
+        git cat-file --batch-check < ~/shared/blobs | grep missing && exit 1; true";
+    world.frites(["spawn", "-q", "-n", "1", "--", "sh", "-euc", script]).expect(0);
+    world.frites(["clean"]).expect(0);
+    world.git(["gc", "-q", "--prune=now"]);
+    let blobs = fs::read_to_string(world.home().join("shared/blobs")).unwrap();
+    assert_eq!(blobs.lines().count(), 3);
+    for (blob, content) in blobs.lines().zip(["moved", "stashed", "staged"]) {
+        assert_eq!(world.git(["cat-file", "blob", blob]), content);
     }
     world.assert_clean();
 }

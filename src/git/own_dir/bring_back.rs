@@ -24,6 +24,10 @@ use crate::model::refname::RefName;
 /// is a limit.
 const MOST_REFS: usize = 1_000;
 
+/// The file in the worktree's administrative entry that names objects of other worktrees that the
+/// attempt has made. So a capture saves these objects.
+const OTHERS: &str = "frites-other-worktrees";
+
 /// The content of an attempt's git directory, read from its files without git.
 struct Found {
     /// The files of the worktree's administrative entry, without its index.
@@ -38,10 +42,45 @@ struct Found {
     own: BTreeMap<BString, Oid>,
     /// The commits of refs beyond [`MOST_REFS`]. These refs are not brought back.
     left_out: BTreeSet<Oid>,
-    /// The reflogs of the refs in `own`, and of the candidate's branch.
+    /// The reflogs. An own git directory is made without those of the repository, so the attempt
+    /// has written all of them.
     logs: BTreeMap<BString, Vec<u8>>,
+    /// The other worktrees that the attempt has made with its git directory.
+    others: OtherWorktrees,
     /// The files that could not be read, or are too long.
     unread: Vec<PathBuf>,
+}
+
+/// The administrative entries of worktrees that the attempt has made.
+#[derive(Default)]
+struct OtherWorktrees {
+    /// Their HEADs, as refs. If a HEAD is detached, perhaps no other ref leads to its commits.
+    heads: BTreeMap<BString, Oid>,
+    /// The reflogs of the HEADs.
+    logs: BTreeMap<BString, Vec<u8>>,
+    /// The ids in the other files, such as that of an autostash. Some may not exist.
+    named: BTreeSet<Oid>,
+    /// The ids of the files in the indexes.
+    staged: BTreeSet<Oid>,
+}
+
+impl OtherWorktrees {
+    /// The objects that perhaps only these entries name: those of their files, and the staged files
+    /// that neither `base` nor a HEAD has. Objects that do not exist are left out.
+    fn objects(&self, repo: &Repo, base: &Oid) -> Result<BTreeSet<Oid>> {
+        let mut staged = self.staged.clone();
+        let commits = [base].into_iter().chain(self.heads.values());
+        for commit in commits.filter(|commit| repo.is_commit(commit)) {
+            if staged.is_empty() {
+                break;
+            }
+            for entry in repo.index_of(commit)?.entries() {
+                staged.remove(&to_oid(entry.id));
+            }
+        }
+        let all = self.named.union(&staged);
+        Ok(all.filter(|oid| repo.has(oid)).copied().collect())
+    }
 }
 
 impl Found {
@@ -54,6 +93,13 @@ impl Found {
             let [value, log] = own_refs::saved_files(name.as_bstr(), &self.entry);
             self.entry.insert(value, format!("{oid}\n").into_bytes());
             self.entry.extend(self.logs.remove(&name).map(|bytes| (log, bytes)));
+        }
+        // The attempt moved these refs and moved them back, or deleted them. The log of the
+        // candidate's branch is that of the repository.
+        self.logs.remove(BStr::new(branch.as_str()));
+        for (name, bytes) in self.logs {
+            let [_, log] = own_refs::saved_files(name.as_bstr(), &self.entry);
+            self.entry.entry(log).or_insert(bytes);
         }
         self.entry
     }
@@ -113,7 +159,11 @@ impl OwnGitDir {
             None => regular::read(&admin.join("index")).ok(),
         };
         let is_whole = found.unread.is_empty();
+        let of_others = found.others.objects(repo, base)?;
         let mut entry = found.into_entry(repo, branch);
+        if !of_others.is_empty() {
+            entry.insert(OTHERS.into(), objects::lines(&of_others).into_bytes());
+        }
         entry.insert("HEAD".into(), head);
         entry.extend(index.map(|bytes| ("index".into(), bytes)));
         // A missing file was deleted by the attempt, or it could not be read.
@@ -141,56 +191,55 @@ impl OwnGitDir {
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
         own.retain(|name, oid| name != branch.as_str() && given.get(name) != Some(oid));
-        let (heads, logs_of_heads) = self.other_heads(&refs, &mut unread);
-        own.extend(heads);
+        let others = self.other_worktrees(&refs, &mut unread);
+        own.extend(others.heads.clone());
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
         let logs = files::read(&self.dir.join("logs"), |_| false, &mut unread).into_iter();
-        let named = logs.map(|(path, log)| (path_bytes(&path).into(), log)).chain(logs_of_heads);
-        let logs =
-            named.filter(|(name, _)| own.contains_key(name) || name == branch.as_str()).collect();
+        let named = logs.map(|(path, log)| (path_bytes(&path).into(), log));
+        let logs = named.chain(others.logs.clone()).collect();
         unread.sort();
-        Found { entry, index, refs, given, own, left_out, logs, unread }
+        Found { entry, index, refs, given, own, left_out, logs, others, unread }
     }
 
-    /// The HEADs of the other worktrees that the attempt has made with its git directory, as refs,
-    /// and their reflogs. If such a HEAD is detached, perhaps no other ref leads to its commits.
-    /// `refs` are the refs of the directory.
-    fn other_heads(
+    /// Reads the administrative entries of the other worktrees that the attempt has made. `refs` are
+    /// the refs of the directory.
+    fn other_worktrees(
         &self,
         refs: &BTreeMap<BString, Oid>,
         unread: &mut Vec<PathBuf>,
-    ) -> (BTreeMap<BString, Oid>, BTreeMap<BString, Vec<u8>>) {
-        let mut heads = BTreeMap::new();
-        let mut logs = BTreeMap::new();
+    ) -> OtherWorktrees {
+        let mut found = OtherWorktrees::default();
         let entries = self.dir.join("worktrees");
-        for (path, bytes) in files::read(&entries, |path| !self.is_of_other_head(path), unread) {
-            let Some(worktree) = path.iter().next() else { continue };
+        let is_left_out = |path: &Path| {
+            let mut parts = path.iter();
+            parts.next() == self.entry.file_name() || files::is_of_the_repository(parts.as_path())
+        };
+        for (path, bytes) in files::read(&entries, is_left_out, unread) {
+            let mut parts = path.iter();
+            let Some(worktree) = parts.next() else { continue };
+            let file = parts.as_path();
+            if files::is_of_an_index(file) {
+                let index = entries_of(&bytes, &entries.join(worktree));
+                found.staged.extend(index.iter().flat_map(ids_of_files));
+                continue;
+            }
             let name: BString = [b"refs/worktree-heads/", worktree.as_bytes()].concat().into();
-            if gix::refs::FullName::try_from(name.as_bstr()).is_err() {
-                continue;
+            let is_name = gix::refs::FullName::try_from(name.as_bstr()).is_ok();
+            match file.to_str() {
+                Some("HEAD") if is_name => {
+                    let head = match bytes.trim().strip_prefix(b"ref: ") {
+                        Some(branch) => refs.get(branch.as_bstr()).copied(),
+                        None => bytes.trim().to_str().ok().and_then(Oid::parse),
+                    };
+                    found.heads.extend(head.map(|oid| (name, oid)));
+                }
+                Some("logs/HEAD") if is_name => drop(found.logs.insert(name, bytes)),
+                _ => found.named.extend(ids_in(&bytes)),
             }
-            if path.components().count() > 2 {
-                logs.insert(name, bytes);
-                continue;
-            }
-            let head = match bytes.trim().strip_prefix(b"ref: ") {
-                Some(branch) => refs.get(branch.as_bstr()).copied(),
-                None => bytes.trim().to_str().ok().and_then(Oid::parse),
-            };
-            heads.extend(head.map(|oid| (name, oid)));
         }
-        (heads, logs)
-    }
-
-    /// True if a path below the administrative entries is another worktree's HEAD, the reflog of
-    /// that HEAD, or a directory above these.
-    fn is_of_other_head(&self, path: &Path) -> bool {
-        let mut parts = path.components().map(|part| part.as_os_str());
-        let is_own = parts.next() == self.entry.file_name();
-        let rest: PathBuf = parts.collect();
-        !is_own && ["", "HEAD", "logs", "logs/HEAD"].iter().any(|kept| rest == Path::new(kept))
+        found
     }
 
     /// Fetches the objects that the files and refs name. Removes refs, reflog entries and index
@@ -201,11 +250,10 @@ impl OwnGitDir {
         commits.extend(found.logs.values().flat_map(|log| own_refs::logged(log)));
         commits.extend(ids_of_heads(&found.entry));
         let mut named: BTreeSet<Oid> = found.entry.values().flat_map(|file| ids_in(file)).collect();
+        named.extend(&found.others.named);
         let mut wanted = &commits | &named;
-        if let Some(index) = &found.index {
-            let files = index.entries().iter().filter(|e| e.mode != Mode::COMMIT);
-            wanted.extend(files.map(|e| to_oid(e.id)));
-        }
+        wanted.extend(found.index.iter().flat_map(ids_of_files));
+        wanted.extend(&found.others.staged);
         let Lost { lost, damaged } =
             objects::fetch(repo, &self.dir.join("objects"), &self.room, wanted)?;
         // Files other than HEAD, the refs and the reflogs can name an object that git has deleted,
@@ -254,6 +302,11 @@ impl OwnGitDir {
         write(format!("{tip}\n"))?;
         Ok(true)
     }
+}
+
+/// The ids of the files in an index, without submodules.
+fn ids_of_files(index: &State) -> impl Iterator<Item = Oid> {
+    index.entries().iter().filter(|e| e.mode != Mode::COMMIT).map(|e| to_oid(e.id))
 }
 
 /// Removes refs and reflog entries whose objects are lost, because git would report them as damage.
