@@ -709,7 +709,20 @@ fn uncommitted_work_in_a_submodule_is_flagged_and_kept() {
         edited,
         "warning: 1/c1: not captured: 'lib' (a submodule with uncommitted changes)\n"
     );
-    let committed = said("git -C lib commit -qam edit");
+    // Nothing in the submodule's git directory hides the edit, or a new file.
+    for bit in ["assume-unchanged", "skip-worktree"] {
+        let hidden = said(&format!("git -C lib update-index --{bit} l"));
+        assert_eq!(hidden, edited, "{bit}");
+        world.sh(&dir, &format!("git -C lib update-index --no-{bit} l")).expect(0);
+    }
+    let new = "git -C lib checkout -q l; echo new >lib/new";
+    for hides in [
+        "git -C lib config status.showUntrackedFiles no",
+        "echo new >>$(git -C lib rev-parse --absolute-git-dir)/info/exclude",
+    ] {
+        assert_eq!(said(&format!("{new}; {hides}")), edited, "{hides}");
+    }
+    let committed = said("rm lib/new; echo edit >>lib/l; git -C lib commit -qam edit");
     let lost = "warning: 1/c1: commits of a submodule that are nowhere else: ";
     assert!(committed.starts_with(lost), "{committed}");
     assert_eq!(said("git -C lib push -q origin HEAD:refs/heads/published"), "");

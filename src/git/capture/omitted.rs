@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fs::tree;
 use crate::fs::walk::{self, is_nameable};
 use crate::git::capture::source::CaptureSource;
-use crate::git::cli::Git;
+use crate::git::cli::{Git, nul_separated};
 use crate::git::ignored;
 use crate::git::own_dir;
 use crate::git::repo::Repo;
@@ -258,9 +258,7 @@ fn unsaved_submodule_work(
 ) -> Result<Option<&'static str>> {
     let git_dir = directory.join(".git");
     let git = repo.git_at(&git_dir).work_tree(directory).without_own_filters()?;
-    let call = git.call("status").words("--porcelain -z --ignore-submodules=none");
-    let status = call.output()?;
-    if status.code != 0 || !status.stdout.is_empty() {
+    if has_uncommitted_work(&git, directory)? {
         return Ok(Some("a submodule with uncommitted changes"));
     }
     let named = worktree::named_by(directory).map(|named| directory.join(named));
@@ -271,6 +269,33 @@ fn unsaved_submodule_work(
     }
     let unsaved = own_dir::modules::unsaved_in(repo, source.base, &git_dir)?;
     Ok(unsaved.map(|_| "a submodule with commits that are nowhere else"))
+}
+
+/// True if a submodule's directory has work that no commit has, or if git fails. `git` is for the
+/// submodule's git directory, whose settings, `info/exclude` and index the attempt can change. So
+/// none of these hides a file: only its `.gitignore` does, as in the worktree.
+fn has_uncommitted_work(git: &Git, directory: &Path) -> Result<bool> {
+    let call = git.call("-c").words(
+        "core.fsmonitor=false -c core.trustctime=true -c core.checkStat=default \
+         -c core.ignoreStat=false status --porcelain -z --ignore-submodules=none -uno",
+    );
+    let tracked = call.output()?;
+    let listing = git.call("ls-files").words("-z -v -c -o --exclude-per-directory=.gitignore");
+    let listing = listing.output()?;
+    if tracked.code != 0 || !tracked.stdout.is_empty() || listing.code != 0 {
+        return Ok(true);
+    }
+    // `?` is an untracked path. A letter in lower case has the bit assume-unchanged, and `S` the bit
+    // skip-worktree, with which git does not look at the file.
+    let is_unknown = |record: &[u8]| match record.first() {
+        Some(b'H') | None => false,
+        Some(b'S') => {
+            let path = TreePath::new(record.get(2..).unwrap_or_default());
+            fs::symlink_metadata(path.on_disk(directory)).is_ok()
+        }
+        Some(_) => true,
+    };
+    Ok(nul_separated(&listing.stdout).any(is_unknown))
 }
 
 /// Adds the paths of `staged` that git has left out of the index without an error. git skips names
