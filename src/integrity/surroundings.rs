@@ -18,7 +18,9 @@ use crate::integrity::{IntegrityContext, WatchedCommands, baseline};
 use crate::model::path::quoted;
 use crate::model::world::WorldKind;
 use crate::oracle::cache::{ForeignOutcome, KnownOutcomes};
-use crate::oracle::pool::{self, LAYERS, OUTCOMES, ROOM_PREFIX, WORLDS, belongs_in_room, rooms};
+use crate::oracle::pool::{
+    self, LAYERS, OUTCOMES, OWN_PREFIX, ROOM_PREFIX, WORLDS, belongs_in_room, rooms,
+};
 use crate::oracle::sealed::machine_paths::STAND_IN;
 
 /// The surroundings to watch.
@@ -178,7 +180,8 @@ const SOUGHT_ABOVE: &str = "
 pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
-        collect(root, &|name, is_dir| is_dir && is_key(name), &mut found);
+        let is_own = |name: &OsStr| name.as_bytes().starts_with(OWN_PREFIX.as_bytes());
+        collect(root, &|name, is_dir| is_dir && (is_key(name) || is_own(name)), &mut found);
     }
     let belongs = |name: &OsStr, is_dir: bool| {
         let ours = [OUTCOMES, WORLDS, LAYERS, STAND_IN].iter().any(|known| name == *known);

@@ -43,6 +43,12 @@ const CHECKOUT: &str = "frites-judge-tree";
 /// removed in the same way.
 pub const ROOM_PREFIX: &str = "room-";
 
+/// The prefix of the names of private directories for commands under Landlock, next to the
+/// repositories' directories. They are in the cache, because attempts can write to the system's
+/// directory for temporary files while other trees are judged. Tests make Unix sockets in them, and
+/// the path of a socket must be short, so they are not in a repository's directory.
+pub const OWN_PREFIX: &str = "own-";
+
 /// The name of the directory of cached outcomes, next to the rooms.
 pub const OUTCOMES: &str = "outcomes";
 

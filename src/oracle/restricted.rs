@@ -11,14 +11,11 @@ use std::time::Duration;
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
+use crate::git::repo::Repo;
+use crate::oracle::pool::{self, OWN_PREFIX};
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
-
-/// The names of our directories in the system's temporary directory begin with this. Tests often
-/// make Unix sockets in these directories, and the path of a socket must be short. So they are not
-/// in the cache directory.
-const PREFIX: &str = "git-frites-";
 
 /// The name of the lock file in one of our directories.
 const LOCK: &str = "lock";
@@ -34,6 +31,8 @@ const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 /// The restrictions of the commands of one judging.
 #[derive(Debug)]
 pub struct Restrictions {
+    /// The directory in which private directories are made.
+    place: PathBuf,
     /// The paths that the configuration opens.
     open: Vec<PathBuf>,
     /// True if the private home directory has links to the files in the user's home directory.
@@ -52,19 +51,22 @@ pub struct PrivateDirectories {
 
 impl Restrictions {
     /// The restrictions that the configuration asks for. `home` is the user's checkout.
-    pub fn new(home: Option<&Path>, options: &SandboxOptions) -> Restrictions {
+    pub fn new(repo: &Repo, home: Option<&Path>, options: &SandboxOptions) -> Result<Restrictions> {
+        let place = pool::home_of_all(repo)?;
         let open = machine_paths::named(&options.write, home);
-        Restrictions { open, links_home: !options.private_home, memory: options.memory }
+        let links_home = !options.private_home;
+        Ok(Restrictions { place, open, links_home, memory: options.memory })
     }
 
     /// The restrictions of an attempt's command, which can also write to the `open` paths.
-    pub fn of_attempt(open: Vec<PathBuf>) -> Restrictions {
-        Restrictions { open, links_home: true, memory: None }
+    pub fn of_attempt(repo: &Repo, open: Vec<PathBuf>) -> Result<Restrictions> {
+        let place = pool::home_of_all(repo)?;
+        Ok(Restrictions { place, open, links_home: true, memory: None })
     }
 
     /// Makes private directories for commands in a checkout.
     pub fn directories(&self, checkout: &Path) -> Result<PrivateDirectories> {
-        let mut own = PrivateDirectories::make()?;
+        let mut own = PrivateDirectories::make(&self.place)?;
         let home = own.home();
         own.variables = make_private_directory(&home)
             .and_then(|()| linked_home::make(&home, self.links_home, checkout, &self.open))
@@ -86,12 +88,15 @@ impl Restrictions {
 
 impl PrivateDirectories {
     /// Makes a private directory with a place for temporary files. Only this user can read it. Also
-    /// removes the private directories that killed processes left.
-    pub fn make() -> Result<PrivateDirectories> {
-        let place = tree::nearest_real(&std::env::temp_dir());
+    /// removes the private directories that killed processes left in `place`.
+    fn make(place: &Path) -> Result<PrivateDirectories> {
+        fs::create_dir_all(place).could_not("use", place)?;
+        let place = tree::nearest_real(place);
         sweep(&place);
-        let made =
-            tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place).could_not("use", &place)?;
+        let made = tempfile::Builder::new()
+            .prefix(OWN_PREFIX)
+            .tempdir_in(&place)
+            .could_not("use", &place)?;
         let lock = lock::wait(&made.path().join(LOCK))?;
         let own = PrivateDirectories { dir: made.keep(), variables: Vec::new(), _lock: lock };
         make_private_directory(&own.temporary()).could_not("use", &place)?;
@@ -140,7 +145,7 @@ fn sweep(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_ours = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+        let is_ours = entry.file_name().as_encoded_bytes().starts_with(OWN_PREFIX.as_bytes())
             && entry.metadata().is_ok_and(|meta| {
                 let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
                 meta.is_dir() && meta.uid() == user && age > Some(TIME_TO_LOCK)

@@ -128,8 +128,6 @@ fn each_judged_tree_has_a_parent_directory_of_its_own() {
 /// Attempts that still run can write to TMPDIR, so nothing of a judging lies there.
 #[test]
 fn judging_and_landing_keep_no_temporary_file_where_attempts_write() {
-    // Landlock makes a private directory for commands below TMPDIR.
-    crate::common::in_the_open_world();
     let mut world = World::new();
     world.write("tests/check.sh", "grep -q good app\n");
     world.write("app", "bad\n");

@@ -1,6 +1,8 @@
 //! Attempts where namespaces are refused: Landlock keeps their commands from everything but their worktree,
 //! and git works there.
 use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use crate::common::{Answer, World};
 use crate::guard::of_the_user;
@@ -15,6 +17,7 @@ trials! {
     what_a_killed_git_frites_leaves_is_captured: [LANDLOCK, NAMESPACES];
     doctor_says_that_landlock_guards: [LANDLOCK, NAMESPACES];
     an_agent_writes_its_own_state_and_no_other: [LANDLOCK, NAMESPACES];
+    nothing_but_the_base_is_judged_while_attempts_work: [LANDLOCK, NAMESPACES];
 }
 
 /// A run of this shell script in a candidate, where the system allows no further user namespace.
@@ -174,6 +177,14 @@ fn what_a_killed_git_frites_leaves_is_captured() {
     let common =
         world.git_in(&worktree, ["rev-parse", "--path-format=absolute", "--git-common-dir"]);
     assert_eq!(common, world.repo.join(".git").display().to_string(), "the repository's again");
+    // The next attempt removes the private directories, once they are a minute old.
+    let cache = fs::read_dir(world.home().join("cache/git-frites")).unwrap();
+    let own = |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes().starts_with(b"own-");
+    let own: Vec<PathBuf> = cache.map(|entry| entry.unwrap().path()).filter(own).collect();
+    assert_eq!(own.len(), 1);
+    let old = SystemTime::now() - Duration::from_secs(3600);
+    fs::File::open(&own[0]).unwrap().set_modified(old).unwrap();
+    spawned(&world, "-q", "echo 2 > README").expect(0);
     world.assert_clean();
 }
 
@@ -213,4 +224,17 @@ fn an_agent_writes_its_own_state_and_no_other() {
         assert!(files.contains("refusals") && !files.contains("written"), "{files}");
     }
     world.assert_clean();
+}
+
+/// Landlock does not keep an attempt from changing the modes of a judged tree's files.
+fn nothing_but_the_base_is_judged_while_attempts_work() {
+    let mut world = guarded();
+    world.set_env("FRITES_SANDBOX_MODE", "landlock");
+    let run = "git frites run -j 1 -n 2 --test true -- sh -c 'echo 1 > README'";
+    let told = without_namespaces(&world, run).expect(0).stderr;
+    let why =
+        "when all attempts have ended: attempts confined by Landlock alone can change the modes";
+    assert!(told.contains(why), "{told}");
+    let (_, afterwards) = told.split_once("1/c2: succeeded").unwrap();
+    assert!(afterwards.contains("1/c1: test passed"), "{told}");
 }

@@ -188,6 +188,13 @@ impl Guard {
         self.access.separation == Separation::Landlock
     }
 
+    /// The reason why an attempt at work could influence a tree that is judged meanwhile; `None` if it
+    /// could not.
+    pub fn why_not_apart(&self) -> Option<&'static str> {
+        let reason = "attempts confined by Landlock alone can change the modes of judged files";
+        self.is_landlocked().then_some(reason)
+    }
+
     /// How attempts are confined, in words.
     pub fn in_words(&self) -> &'static str {
         match self.is_landlocked() {
@@ -297,7 +304,7 @@ fn landlocked_confinement(
     admin: &Path,
     open: Vec<PathBuf>,
 ) -> Result<(Confinement, PrivateDirectories)> {
-    let restrictions = Restrictions::of_attempt(open);
+    let restrictions = Restrictions::of_attempt(&session.repo, open)?;
     let dir = candidate.worktree();
     let own = restrictions.directories(&dir)?;
     let mut restriction = restrictions.of(&nearest_real(&dir), &own);

@@ -305,7 +305,10 @@ pub fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     if world == WorldKind::Open {
         return Ok(Some("nothing confines the commands that judge".to_owned()));
     }
-    Ok(guard::choose(session)?.is_none().then(|| "attempts are not guarded".to_owned()))
+    Ok(match guard::choose(session)? {
+        None => Some("attempts are not guarded".to_owned()),
+        Some(guard) => guard.why_not_apart().map(str::to_owned),
+    })
 }
 
 /// Shows on the terminal which candidate leads, and which judging the verdict waits for.

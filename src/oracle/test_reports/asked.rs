@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::fs::{atomic, regular};
+use tempfile::TempDir;
+
+use crate::fs::{atomic, regular, scratch};
 use crate::model::env;
 use crate::model::oracle::CommandLine;
-use crate::oracle::restricted::PrivateDirectories;
 use crate::process::environment::Policy;
 use crate::process::world_spec::{Confinement, Mount};
 
@@ -55,7 +56,7 @@ pub struct AskedReport {
     pub variable: (String, OsString),
     /// The directory of the file, which is made here if the command has no private directory for
     /// temporary files.
-    _own: Option<PrivateDirectories>,
+    _own: Option<TempDir>,
 }
 
 impl AskedReport {
@@ -95,8 +96,9 @@ impl AskedReport {
             }
             None => {
                 // If the directory cannot be made, no report is requested.
-                let own = PrivateDirectories::make().ok()?;
-                ((own.temporary(), own.temporary()), Some(own))
+                let own = scratch::directory().ok()?;
+                let own_path = own.path().to_owned();
+                ((own_path.clone(), own_path), Some(own))
             }
         };
         let (inside, file) = (place.0.join(NAME), place.1.join(NAME));

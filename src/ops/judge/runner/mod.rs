@@ -157,7 +157,7 @@ impl<'a> OracleRunner<'a> {
                 layered = Some(SealedCheckouts::open(store, home, base, sandbox, oracle)?);
             }
             (WorldKind::Landlock, Some(sandbox)) => {
-                restrictions = Some(Restrictions::new(home, &sandbox));
+                restrictions = Some(Restrictions::new(&session.repo, home, &sandbox)?);
             }
             _ => {}
         }
