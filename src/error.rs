@@ -110,6 +110,8 @@ pub enum Cause {
     RunExists(String),
     /// The commands of this run are still running in another process.
     RunBusy(String),
+    /// A worktree has work that cannot be captured, and its removal would lose that work.
+    Uncapturable,
     /// A command of the user's ended, but its exit code is not known.
     EndUnknown,
     /// Anything else.

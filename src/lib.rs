@@ -67,6 +67,7 @@ pub fn main() -> ExitCode {
     let told = ui.clone();
     interrupt::on_request(move |requests| told.tell_stopping(requests));
     let verbose = cli.verbose;
+    let lands = matches!(cli.command, Command::Apply(_));
     let done = trace::start(verbose, &ui).and_then(|()| dispatch(cli, &ui));
     for name in git::ref_list::broken_refs().iter() {
         ui.warn(format!("ignoring broken ref {name}"));
@@ -81,6 +82,10 @@ pub fn main() -> ExitCode {
         }
         error.kind.code()
     });
+    if lands && code == exit::OK {
+        // The landing was complete when the signal came.
+        return ExitCode::SUCCESS;
+    }
     // A command that was interrupted did not finish its work, even if it ended without an error.
     ExitCode::from(interrupt::signal().and_then(|n| u8::try_from(128 + n).ok()).unwrap_or(code))
 }

@@ -421,8 +421,9 @@ fn report(session: &Session, args: &CleanArgs, removals: &[Removal], forgotten: 
     for run in forgotten {
         text.push_str(&format!("{forgot} run {run}\n"));
     }
-    // The size of a run's records is not known.
-    if forgotten.is_empty() || total > 0 {
+    // The size of a run's records is not known, nor that of a removal that failed half-way.
+    let has_failed = removals.iter().any(|r| r.error.is_some());
+    if total > 0 || forgotten.is_empty() && !has_failed {
         text.push_str(&format!("{freed} {}\n", table::size(total)));
     }
     session.ui.answer(text);

@@ -39,6 +39,7 @@ pub fn add(error: Error) -> Error {
         | Cause::Damaged
         | Cause::Interrupted
         | Cause::NotFound
+        | Cause::Uncapturable
         | Cause::EndUnknown
         | Cause::Other => return error,
     };

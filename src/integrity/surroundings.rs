@@ -180,8 +180,10 @@ const SOUGHT_ABOVE: &str = "
 pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {
-        let is_own = |name: &OsStr| name.as_bytes().starts_with(OWN_PREFIX.as_bytes());
-        collect(root, &|name, is_dir| is_dir && (is_key(name) || is_own(name)), &mut found);
+        let belongs = |name: &OsStr, is_dir: bool| {
+            is_dir && (is_key(name) || name.as_bytes().starts_with(OWN_PREFIX.as_bytes()))
+        };
+        collect(root, &belongs, &mut found);
     }
     let belongs = |name: &OsStr, is_dir: bool| {
         let ours = [OUTCOMES, WORLDS, LAYERS, STAND_IN].iter().any(|known| name == *known);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::keys;
-use crate::error::{Error, IoContext, Result};
+use crate::error::{Cause, Error, IoContext, Result};
 use crate::fs::lock::Lock;
 use crate::fs::{regular, tree};
 use crate::git::capture::omitted::Omissions;
@@ -322,6 +322,7 @@ pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Re
     }
     let lines = notes.lines().join("; ");
     Err(Error::no(format!("{candidate} has files that cannot be captured: {lines}"))
+        .because(Cause::Uncapturable)
         .hint("move them away; `git frites clean` with `--discard` removes them for good"))
 }
 

@@ -200,10 +200,16 @@ impl Store {
 
     /// Writes a candidate's record. The caller holds the candidate's lock.
     pub fn save_candidate(&self, candidate: &Candidate) -> Result<()> {
-        if candidate.version > FORMAT {
-            return Err(newer(&candidate.address()));
-        }
+        require_own_format(candidate)?;
         write_toml(&self.candidate_dir(&candidate.run, &candidate.candidate).record(), candidate)
+    }
+}
+
+/// Fails if a newer version wrote this record, so that it cannot be changed.
+pub fn require_own_format(candidate: &Candidate) -> Result<()> {
+    match candidate.version > FORMAT {
+        true => Err(newer(&candidate.address())),
+        false => Ok(()),
     }
 }
 

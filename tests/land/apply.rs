@@ -596,6 +596,20 @@ fn rollback_returns_to_a_detached_head() {
 }
 
 #[test]
+fn candidate_of_a_newer_version_does_not_land() {
+    let world = World::new();
+    world.judged(TEST, &[TWO]);
+    let record = world.repo.join(".frites/runs/1/c1/candidate.toml");
+    let text = fs::read_to_string(&record).unwrap();
+    let (_, rest) = text.split_once('\n').unwrap();
+    assert!(text.starts_with("version = "), "{text}");
+    write(&record, &format!("version = 99\n{rest}"));
+    let before = state(&world);
+    world.frites(["apply", "-m", "x"]).refuses(128, "1/c1 was written by a newer git-frites");
+    assert_eq!(state(&world), before);
+}
+
+#[test]
 fn edit_made_after_apply_was_killed_in_a_hook_survives() {
     let world = World::new();
     world.judged(TEST, &[&format!("{TWO}; echo new > new.txt")]);

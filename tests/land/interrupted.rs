@@ -80,6 +80,20 @@ fn commit_on_the_branch_of_a_killed_landing_is_never_taken_back() {
 }
 
 #[test]
+fn signal_after_the_commit_was_made_does_not_hide_that_the_change_has_landed() {
+    let world = World::new();
+    world.judged("true", &["echo landed > src/lib.txt"]);
+    world.hook("post-commit", "touch ~/started; until test -e ~/go; do :; done");
+    let child = start(&world, &["1", "-m", "x"]);
+    assert!(kill(["-INT", &child.id().to_string()]));
+    world.write("../go", "");
+    let answer = answer(&child.wait_with_output().unwrap()).expect(0);
+    assert!(answer.stderr.contains("landed on the new branch"), "{}", answer.stderr);
+    assert_eq!(world.git(["show", "frites/apply/1:src/lib.txt"]), "landed");
+    world.assert_clean();
+}
+
+#[test]
 fn ctrl_c_takes_the_landing_back_at_once() {
     let world = slow_landing();
     for arguments in [&["1", "-m", "x"][..], &["1", "--merge"]] {

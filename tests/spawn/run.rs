@@ -275,6 +275,25 @@ fn killed_run_resumes_and_decides_as_an_undisturbed_one() {
 }
 
 #[test]
+fn candidate_whose_work_would_be_lost_stops_no_other_one_that_is_resumed() {
+    let gated = Gated::new();
+    let child = gated.start();
+    gated.world.sh(&gated.world.worktree("1/c2"), "git init -q nested; echo 1 >nested/f").expect(0);
+    gated.kill(child);
+    fs::write(&gated.gate, "").unwrap();
+    let resumed = gated.world.frites(["run", "--resume", "1"]).expect(0);
+    let why = "warning: 1/c2 is not started again: 1/c2 has files that cannot be captured";
+    assert!(resumed.stderr.contains(why), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("1/c3: succeeded"), "{}", resumed.stderr);
+    assert!(gated.world.worktree("1/c2").join("nested/f").exists());
+    // If it is the only one, that is an error.
+    gated
+        .world
+        .frites(["run", "--resume", "1"])
+        .refuses(1, "1/c2 has files that cannot be captured");
+}
+
+#[test]
 fn killed_resume_can_be_resumed() {
     let expected = Gated::undisturbed();
     for round in 0..2u64 {

@@ -285,17 +285,21 @@ fn has_uncommitted_work(git: &Git, directory: &Path) -> Result<bool> {
     if tracked.code != 0 || !tracked.stdout.is_empty() || listing.code != 0 {
         return Ok(true);
     }
-    // `?` is an untracked path. A letter in lower case has the bit assume-unchanged, and `S` the bit
-    // skip-worktree, with which git does not look at the file.
-    let is_unknown = |record: &[u8]| match record.first() {
+    Ok(nul_separated(&listing.stdout).any(|record| may_be_work(record, directory)))
+}
+
+/// True for a path that may have uncommitted work, by its record in the output of `git ls-files -v`.
+/// `?` is an untracked path. A letter in lower case has the bit assume-unchanged, and `S` the bit
+/// skip-worktree, with which git does not look at the file.
+fn may_be_work(record: &[u8], directory: &Path) -> bool {
+    match record.first() {
         Some(b'H') | None => false,
         Some(b'S') => {
             let path = TreePath::new(record.get(2..).unwrap_or_default());
             fs::symlink_metadata(path.on_disk(directory)).is_ok()
         }
         Some(_) => true,
-    };
-    Ok(nul_separated(&listing.stdout).any(is_unknown))
+    }
 }
 
 /// Adds the paths of `staged` that git has left out of the index without an error. git skips names

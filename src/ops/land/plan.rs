@@ -28,6 +28,7 @@ use crate::ops::land::target::ResolvedTarget;
 use crate::ops::land::unverified::{unverified, why_unverified};
 use crate::ops::session::Session;
 use crate::store::candidate::CandidateRef;
+use crate::store::records::require_own_format;
 use crate::store::select::Selection;
 use crate::ui::next_steps::after_no_change;
 
@@ -98,6 +99,8 @@ impl Plan {
         let verdict = session.store.verdict(&run.run)?;
         let candidate = choose(&run, candidate, verdict.as_ref(), options)?;
         let address = session.store.candidate(&run, &candidate);
+        // The landing will be recorded.
+        require_own_format(&address.record()?)?;
         let capture = capture_to_land(session, options, address, iteration, verdict.as_ref())?;
         let tree = *verdict.as_ref().map_or(&capture.tree, |v| v.judged_for(&capture.tree));
         let verified = verdict.as_ref().is_some_and(|v| v.base == run.base && v.tree_passed(&tree));

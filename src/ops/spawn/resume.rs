@@ -1,5 +1,5 @@
 //! Resumes a run: the interrupted commands run again from the base.
-use crate::error::Result;
+use crate::error::{Cause, Result};
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, CommandEnd, State};
 use crate::model::name::Name;
@@ -114,11 +114,24 @@ pub fn start_again(
     let store = &session.store;
     guard::choose(session)?;
     let preparation = Preparation::new(session, &run.base, commands.len())?;
-    let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
-    for name in &names {
+    let mut starting = Vec::new();
+    for (name, command) in commands {
         let candidate = store.candidate(run, name);
-        clean::remove_for_another(session, candidate)?;
+        match clean::remove_for_another(session, candidate) {
+            Err(error) if error.cause == Cause::Uncapturable && commands.len() > 1 => {
+                session.ui.warn(format!("{candidate} is not started again: {error}"));
+                error.hints.iter().for_each(|hint| session.ui.hint(hint));
+                continue;
+            }
+            removed => removed?,
+        }
         store.note_fresh_start(run, name)?;
+        starting.push((name.clone(), command.clone()));
+    }
+    let commands = &starting;
+    let names: Vec<Name> = commands.iter().map(|(name, _)| name.clone()).collect();
+    if names.is_empty() {
+        return Ok(AttemptReport::default());
     }
     store.record_event(&run.run, &Event::Resumed { candidates: names.clone() })?;
     store.set_active(&run.run, Phase::Running)?;
