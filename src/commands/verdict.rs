@@ -139,6 +139,13 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
     {
         let address = format!("{run}/{}", entry.candidate);
         if entry.state == State::Failed && entry.end.cause(entry.state).is_none() {
+            let record = session.store.candidate(run, &entry.candidate).record().ok();
+            let reason = record.and_then(|record| record.reason).unwrap_or_default();
+            if reason.starts_with(&format!("{}:", Stage::Setup)) {
+                return vec![format!(
+                    "the setup failed before the command could start: `git frites output {address}` shows why"
+                )];
+            }
             let hint = "the command could not start in the worktree, which begins with the files of the base: name a \
                         program on PATH, an absolute path, or a file of the base";
             return vec![hint.to_owned()];

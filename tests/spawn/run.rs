@@ -794,5 +794,9 @@ fn command_that_is_not_in_the_base_is_named_as_the_mistake() {
     let hint = "hint: the command could not start in the worktree, which begins with the files of the base";
     assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     assert!(!answer.stderr.contains("correct it in"), "{}", answer.stderr);
+    world.git(["config", "frites.spawn.setup", "false"]);
+    let answer = world.frites(["run", "-n", "1", "--", "true"]).expect(4);
+    let hint = "hint: the setup failed before the command could start: `git frites output 2/c1`";
+    assert!(answer.stderr.contains(hint), "{}", answer.stderr);
     world.assert_clean();
 }
