@@ -37,6 +37,10 @@ impl Output {
             _ if first == "no message" => {
                 error.hint("try again; `git fsck` checks whether the repository is damaged")
             }
+            _ if matches!(error.cause, Cause::Locked | Cause::RefMoved) => error.hint(
+                "another process moved the ref, or is at work: try again; if that process was \
+                 killed, remove its `.lock` file",
+            ),
             _ => error.hint(format!(
                 "the message is git's own; see `git help {}`",
                 what.split(' ').next().unwrap_or(what)

@@ -10,7 +10,7 @@ use gix::lock::acquire::Fail;
 use gix::refs::Target;
 use gix::refs::transaction::{Change, LogChange, PreviousValue, RefEdit, RefLog};
 
-use crate::error::{Cause, Error, Result};
+use crate::error::{Error, Result};
 use crate::fs::{disk, regular};
 use crate::git::cli::{Call, Git, OURS};
 use crate::git::objects;
@@ -270,18 +270,12 @@ impl Repo {
         let call = git.call("update-ref").args(["--no-deref", "-m", why, "-z", "--stdin"]);
         let call = call.stdin(orders(moves));
         let mut change = self.record_change_in(git, moves.iter().map(|of| of.name))?;
-        change.run(call).map_err(|e| match &e.cause {
-            Cause::Locked | Cause::RefMoved => e.hint(MOVED),
-            _ => e,
-        })
+        change.run(call)
     }
 }
 
 /// The longest wait for the lock of a ref: git's default (`core.filesRefLockTimeout`).
 const LOCK_PATIENCE: Duration = Duration::from_millis(100);
-
-const MOVED: &str = "another process moved the ref, or is at work: try again; if that process was \
-                     killed, remove its `.lock` file";
 
 /// A ref to move.
 #[derive(Clone, Copy, Debug)]
