@@ -8,12 +8,14 @@ use std::sync::OnceLock;
 use parking_lot::Mutex;
 
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
+use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_end_of, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_commands, names_end_of,
+    search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
@@ -22,8 +24,8 @@ use crate::ecosystems::markers::{
 use crate::ecosystems::native;
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, have_same_extension, names_kind,
-    place_of_word, words_of_kind,
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
+    names_kind, place_of_word, words_of_kind,
 };
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -43,6 +45,10 @@ use crate::model::shell::commands_of;
 /// The maximum number of files for which one search looks, because a search takes longer the more
 /// names it looks for.
 const MOST_NAMES: usize = 100;
+
+/// The maximum number of files in a chain in which each loads the next one, from a check to its
+/// module.
+const MOST_LEVELS: usize = 8;
 
 /// A base, with the files that the oracle's commands run.
 pub struct BaseProject<'t> {
@@ -371,8 +377,11 @@ impl<'t> BaseProject<'t> {
                 ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
             let checks = self.checks_among(files, &lines)?;
+            let modules = self.modules_of_checks(paths)?;
             for path in paths {
-                let is_product = !checks.contains(path) && !self.is_test_data(path, &lines)?;
+                let is_product = !checks.contains(path)
+                    && !modules.contains(*path)
+                    && !self.is_test_data(path, &lines)?;
                 known.insert((*path).to_owned(), is_product);
             }
         }
@@ -405,6 +414,95 @@ impl<'t> BaseProject<'t> {
             }
         }
         Ok(found)
+    }
+
+    /// Returns the files among these that are modules of checks, and not source. No code of the
+    /// product and no test loads such a file or what loads it.
+    fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
+        let mut loaders = Loaders::default();
+        let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        for _ in 0..MOST_LEVELS {
+            next.retain(|path| self.may_be_of_check(path));
+            if next.is_empty() || next.len() > MOST_NAMES {
+                break;
+            }
+            let mut lines = FoundLines::new();
+            for search in search_for_loaders(&next) {
+                lines.extend(self.lines.find(search)?);
+            }
+            lines.retain(|(other, line)| !self.is_for_tests(other, line));
+            next = loaders.add(&next, &lines, |path| self.runs(path));
+        }
+        let mut tops = loaders.directories();
+        let found = loaders.parts_of_checks(&tops);
+        if !paths.iter().any(|path| found.contains(path)) {
+            return Ok(BTreeSet::new());
+        }
+        for top in tops.clone() {
+            if self.has_own_tests(top)? || !self.has_product_outside(top)? {
+                tops.remove(top);
+            }
+        }
+        Ok(loaders.parts_of_checks(&tops).into_iter().map(str::to_owned).collect())
+    }
+
+    /// True if a source file may be a module of a check, as far as its path shows. This needs no
+    /// search: a command or a file of tasks names a file in its outermost directory.
+    fn may_be_of_check(&self, path: &str) -> bool {
+        let Some((top, _)) = path.split_once('/') else { return false };
+        let Ok(code) = self.code() else { return false };
+        let mut roots = code.files.iter().filter(|file| !file.contains('/') && is_of_tasks(file));
+        !is_test_path(path)
+            && (LoadedName::of(path).is_some() || is_of_package(path))
+            && (self.scripts.iter().any(|script| below(script, top).is_some())
+                || roots.any(|file| self.text(file).contains(&format!("{top}/"))))
+    }
+
+    /// True if a directory has tests that need not load what they test, because they are in the
+    /// same package.
+    fn has_own_tests(&self, directory: &str) -> Result<bool> {
+        let is_inside = |file: &str| below(file, directory).is_some();
+        let mut files = self.code()?.files.iter().filter(|file| is_inside(file));
+        let is_built = files.any(|file| {
+            is_of_package(file) || language_of(file).is_some_and(|own| own.declares_modules())
+        });
+        let marks = ["#[test]", "::test]"].map(str::to_owned);
+        Ok(is_built
+            && (self.has_tests_beside(&inside(directory, "x"))?
+                || self.lines.find(LineSearch::of(marks))?.iter().any(|(file, _)| is_inside(file))))
+    }
+
+    /// True if the product has source outside of a directory of checks. The build finds such source
+    /// by itself, tests load it, or the checks load it and are not the larger part of the code.
+    fn has_product_outside(&self, directory: &str) -> Result<bool> {
+        let files = self.code()?.files.iter().map(String::as_str);
+        let sources = files.filter(|file| {
+            language_of(file).is_some()
+                && !is_test_path(file)
+                && !is_hidden_or_installed(file)
+                && !names_commands(file)
+        });
+        let (inside, outside): (Vec<&str>, Vec<&str>) =
+            sources.partition(|file| below(file, directory).is_some());
+        let outside: Vec<&str> = outside.into_iter().filter(|file| !self.runs(file)).collect();
+        let some = outside.iter().copied().step_by(outside.len() / MOST_NAMES + 1);
+        let search = LineSearch {
+            pairs: some.clone().map(|file| bare_name(file).to_owned()).collect(),
+            beside: BESIDE_MODULES.to_vec(),
+            ..LineSearch::of(some.clone().map(|file| file_name(file).to_owned()))
+        };
+        let mut lines = self.lines.find(search)?;
+        lines.retain(|(other, _)| {
+            is_test_path(other)
+                || below(other, directory).is_some() && inside.len() <= outside.len()
+        });
+        Ok(outside.iter().any(|file| LoadedName::of(file).is_none() && file.contains('/'))
+            || lines.iter().any(|(other, line)| {
+                some.clone().any(|file| {
+                    is_imported_in(other, line, file)
+                        || LoadedName::of(file).is_some_and(|f| f.is_loaded_in(other, line, false))
+                })
+            }))
     }
 
     /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts
@@ -694,16 +792,6 @@ impl<'t> BaseProject<'t> {
                 Ok(fs::read_link(at).ok().and_then(|to| to.into_os_string().into_string().ok()))
             }
         })
-    }
-}
-
-/// The search for every line that may load one of these files.
-fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
-    let modules = files.iter().map(|file| file.module.to_owned());
-    LineSearch {
-        pairs: files.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
-        beside: BESIDE_MODULES.to_vec(),
-        ..LineSearch::of(files.iter().flat_map(LoadedName::searched))
     }
 }
 

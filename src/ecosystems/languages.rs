@@ -39,6 +39,11 @@ impl Language {
         self.name == "rs"
     }
 
+    /// True if code imports a directory by its path, with all source files directly in it.
+    pub fn imports_directories(self) -> bool {
+        self.name == "go"
+    }
+
     /// True if code can load a file by the name of the constant or class that the file defines.
     pub fn loads_files_by_constants(self) -> bool {
         matches!(self.name, "ex" | "php" | "rb")

@@ -180,6 +180,16 @@ impl<'p> LoadedName<'p> {
     }
 }
 
+/// The search for every line that may load one of these files.
+pub fn search_for_loads(files: &[LoadedName<'_>]) -> LineSearch {
+    let modules = files.iter().map(|file| file.module.to_owned());
+    LineSearch {
+        pairs: files.iter().flat_map(LoadedName::searched_beside).chain(modules).collect(),
+        beside: BESIDE_MODULES.to_vec(),
+        ..LineSearch::of(files.iter().flat_map(LoadedName::searched))
+    }
+}
+
 /// True if a line of a test in the file's language imports the file's module, by the name of the
 /// file. In some languages, a directory is a module. There, the line may also name the file's
 /// directory.
@@ -265,7 +275,7 @@ fn is_comment(line: &str) -> bool {
 /// True for a manifest, a file of recipes, or another file that decides which commands run. A
 /// source file is not part of the product only because such a file names it: a command may run the
 /// source file.
-fn names_commands(path: &str) -> bool {
+pub fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {
             ecosystem.is_decisive(path) || ecosystem.recipe_files.contains(&file_name(path))

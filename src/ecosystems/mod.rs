@@ -5,9 +5,11 @@
 //! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
 //! A *check* is a source file that commands run to judge the code, and that no code loads
-//! (`loaded.rs`). It counts as a test, not as source.
+//! (`loaded.rs`), or a module that only checks load (`check_modules.rs`). It counts as a test, not
+//! as source.
 mod base_lines;
 pub mod base_project;
+mod check_modules;
 mod ci;
 mod ci_steps;
 mod dart;

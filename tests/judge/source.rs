@@ -548,6 +548,34 @@ fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
     }
 }
 
+/// A script and its modules, beside a product that tests load.
+#[test]
+fn module_that_only_checks_load_is_a_part_of_them() {
+    let import = "import os, steps\nos._exit(steps.run())\n";
+    // The directory of the script, further files of the base, and whether the module is source.
+    let cases = [
+        ("ci", ("x.txt", ""), false),
+        ("src", ("x.txt", ""), true),
+        ("ci", ("tests/steps.py", "import steps\n"), true),
+        ("ci", ("src/other.py", "from ci import steps\n"), true),
+    ];
+    for (directory, (file, text), is_source) in cases {
+        let world = World::unborn();
+        world.write("src/app.py", "def add(a, b):\n    return a - b\n");
+        world.write("tests/run.py", "from src.app import add\nassert add(1, 2) == 3\n");
+        world.write(format!("{directory}/check.py"), import);
+        let steps = format!("{directory}/steps.py");
+        world.write(&steps, "def run():\n    return bool(os.system('grep -q good src/app.py'))\n");
+        world.write(file, text);
+        world.commit("base");
+        let attempt = format!("echo 'def run(): return 0' > {steps}; echo good > src/app.py");
+        world.attempts(&[&attempt]);
+        let test = format!("python3 {directory}/check.py");
+        let json = world.frites(["judge", "--json", "--test", &test]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{directory}, {file}: {json:#}");
+    }
+}
+
 #[test]
 fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source() {
     let quick = "grep -rq quick src || grep -q good src/app.*";

@@ -1,0 +1,181 @@
+//! Modules of checks. A source file that only checks load is a part of them: an attempt could change
+//! in it what the checks look for.
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ecosystems::base_lines::LineSearch;
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loaded::{LoadedName, names_commands, search_for_loads};
+use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
+
+/// The files that load some source files, and those that run.
+#[derive(Default)]
+pub struct Loaders {
+    /// The files that load a file, by the path of the loaded file.
+    by_file: BTreeMap<String, BTreeSet<String>>,
+    /// The files that commands or tasks run.
+    run: BTreeSet<String>,
+}
+
+impl Loaders {
+    /// Adds what these lines say about the files at `paths`. Returns the loaders about which
+    /// nothing is known yet. `runs` is true for a file that the oracle's commands run.
+    pub fn add(
+        &mut self,
+        paths: &BTreeSet<String>,
+        lines: &[(String, String)],
+        runs: impl Fn(&str) -> bool,
+    ) -> BTreeSet<String> {
+        let mut loaders = BTreeSet::new();
+        for path in paths {
+            let own = self.by_file.entry(path.clone()).or_default();
+            let name = LoadedName::of(path);
+            for (other, line) in lines.iter().filter(|(other, _)| other != path) {
+                let is_named = name.as_ref().is_some_and(|name| name.is_run_in(other, line, false));
+                let is_loaded = match &name {
+                    Some(name) => name.is_loaded_in(other, line, false),
+                    None => imports_package(other, line, path),
+                };
+                if is_named && names_commands(other) && (is_of_tasks(other) || runs(other)) {
+                    self.run.insert(path.clone());
+                } else if is_loaded || is_named && language_of(other).is_some() {
+                    own.insert(other.clone());
+                }
+            }
+            loaders.extend(own.iter().cloned());
+        }
+        let run = paths.iter().chain(&loaders).filter(|path| runs(path)).cloned();
+        self.run.extend(run.collect::<Vec<_>>());
+        loaders.retain(|path| !self.by_file.contains_key(path));
+        loaders
+    }
+
+    /// The directories of checks: those of the files that run.
+    pub fn directories(&self) -> BTreeSet<&str> {
+        self.run.iter().map(|path| directory_of_check(path)).filter(|top| !top.is_empty()).collect()
+    }
+
+    /// The files that are parts of checks. Such a file is in one of `directories`. It runs, or only
+    /// parts of checks load it.
+    pub fn parts_of_checks(&self, directories: &BTreeSet<&str>) -> BTreeSet<&str> {
+        let all = self.by_file.keys().chain(&self.run).map(String::as_str);
+        let mut parts: BTreeSet<&str> =
+            all.filter(|path| directories.iter().any(|top| below(path, top).is_some())).collect();
+        loop {
+            let before = parts.len();
+            let next = parts.iter().copied().filter(|path| self.is_loaded_only_by(&parts, path));
+            parts = next.collect();
+            if parts.len() == before {
+                return parts;
+            }
+        }
+    }
+
+    /// True if all loaders of a file are among `parts`, and there is one, or the file runs.
+    fn is_loaded_only_by(&self, parts: &BTreeSet<&str>, path: &str) -> bool {
+        let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
+        (loaders.peek().is_some() || self.run.contains(path))
+            && loaders.all(|loader| parts.contains(loader.as_str()))
+    }
+}
+
+/// The search for the lines that [`Loaders::add`] needs.
+pub fn search_for_loaders(paths: &BTreeSet<String>) -> [LineSearch; 2] {
+    let named: Vec<LoadedName<'_>> = paths.iter().filter_map(|path| LoadedName::of(path)).collect();
+    let constants = named.iter().filter_map(|file| file.constant.clone());
+    let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
+    let mut loads = search_for_loads(&named);
+    loads.words.extend(paths.iter().filter(|path| is_of_package(path)).map(|path| import_of(path)));
+    [loads, constants]
+}
+
+/// True if a source file belongs to a package that code imports by the name of its directory.
+pub fn is_of_package(path: &str) -> bool {
+    language_of(path).is_some_and(|language| language.imports_directories())
+}
+
+/// The end of a line's text that imports the package of a file.
+fn import_of(path: &str) -> String {
+    format!("/{}\"", file_name(directory_of(path)))
+}
+
+fn imports_package(other: &str, line: &str, path: &str) -> bool {
+    is_of_package(path)
+        && is_of_package(other)
+        && directory_of(other) != directory_of(path)
+        && line.contains(&import_of(path))
+}
+
+/// True for a file of tasks that a tool runs by their names: `Rakefile`, `gulpfile.js`. Other files
+/// of settings (`conftest.py`) may load the product.
+pub fn is_of_tasks(path: &str) -> bool {
+    bare_name(path).to_ascii_lowercase().ends_with("file")
+}
+
+/// The directory of a check and its modules. Below `src` and `lib`, only the directory above says
+/// what the code is for.
+fn directory_of_check(path: &str) -> &str {
+    let mut directory = directory_of(path);
+    while matches!(file_name(directory), "src" | "lib") {
+        directory = directory_of(directory);
+    }
+    directory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The parts of checks among files, by lines of a base. `run` are the files that commands run.
+    fn parts(lines: &[(&str, &str)], run: &[&str], paths: &[&str]) -> Vec<String> {
+        let lines: Vec<(String, String)> =
+            lines.iter().map(|(path, line)| ((*path).to_owned(), (*line).to_owned())).collect();
+        let mut loaders = Loaders::default();
+        let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        while !next.is_empty() {
+            next = loaders.add(&next, &lines, |path| run.contains(&path));
+        }
+        let found = loaders.parts_of_checks(&loaders.directories());
+        paths.iter().filter(|path| found.contains(**path)).map(|path| (*path).to_owned()).collect()
+    }
+
+    #[test]
+    fn module_of_a_check_is_loaded_by_checks_alone() {
+        let check = ("ci/check.py", "from steps import run");
+        let cases = [
+            (vec![check], "ci/check.py", "ci/steps.py", true),
+            (vec![check, ("ci/other.py", "import steps")], "ci/check.py", "ci/steps.py", false),
+            (vec![check, ("tests/t.py", "import steps")], "ci/check.py", "ci/steps.py", false),
+            (vec![check, ("app/a.py", "import steps")], "ci/check.py", "ci/steps.py", false),
+            (vec![check, ("tests/t.py", "import check")], "ci/check.py", "ci/steps.py", false),
+            (vec![check, ("conftest.py", "'ci.steps'")], "ci/check.py", "ci/steps.py", false),
+            (vec![("check.py", "from ci import steps")], "check.py", "ci/steps.py", false),
+            (vec![("src/check.py", "import calc")], "src/check.py", "src/calc.py", false),
+            (vec![("ci/check.py", "from app import a")], "ci/check.py", "app/a.py", false),
+            (vec![], "ci/check.py", "ci/steps.py", false),
+            (
+                vec![check, ("ci/steps.py", "from lib.deep import a")],
+                "ci/check.py",
+                "ci/lib/deep.py",
+                true,
+            ),
+            (vec![("xtask/src/main.rs", "mod a;")], "xtask/src/main.rs", "xtask/src/a.rs", true),
+            (vec![("ci/v/main.go", "\t\"x/ci/v/a\"")], "ci/v/main.go", "ci/v/a/a.go", true),
+            (
+                vec![("ci/v/main.go", "\t\"x/ci/v/a\""), ("cmd/a.go", "import \"x/ci/v/a\"")],
+                "ci/v/main.go",
+                "ci/v/a/a.go",
+                false,
+            ),
+            (
+                vec![("Rakefile", "require_relative 'ci/a'"), ("ci/a.rb", "require_relative 'b'")],
+                "",
+                "ci/b.rb",
+                true,
+            ),
+        ];
+        for (lines, run, path, expected) in cases {
+            let found = !parts(&lines, &[run], &[path]).is_empty();
+            assert_eq!(found, expected, "{path} with {lines:?}");
+        }
+    }
+}
