@@ -14,6 +14,7 @@ use crate::ecosystems::looking::{collects_tests, compares, looks_only, reads_con
 use crate::ecosystems::paths::{
     below, directories_above, directory_of, file_name, inside, is_in_name, plain, resolved,
 };
+use crate::ecosystems::rust;
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -560,6 +561,9 @@ impl Search<'_> {
                 self.word(&Word::expanded(text), every, place)?;
             }
         }
+        if file_name(&words[0].text) == "cargo" && !is_read {
+            self.programs_of_cargo(&words[1..], place)?;
+        }
         let mut part = Part::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
@@ -603,6 +607,29 @@ impl Search<'_> {
             part.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
+    }
+
+    /// Adds the programs that `cargo run` starts. Its words, or those of an alias, name packages,
+    /// their manifests or programs. The root's main program is not added: it is the product.
+    fn programs_of_cargo(&mut self, words: &[Word], place: &Place) -> Result<()> {
+        let given: Vec<String> =
+            self.all_values(words, place).into_iter().map(|word| word.text).collect();
+        let settings = (self.files.text)(".cargo/config.toml")?.unwrap_or_default();
+        let mut words = rust::words_of_aliases(&settings, &given);
+        words.extend(given);
+        if !words.iter().any(|word| matches!(word.as_str(), "r" | "run")) {
+            return Ok(());
+        }
+        let files = self.files;
+        for path in files.by_name.get("Cargo.toml").into_iter().flatten() {
+            let text = (files.text)(path)?.unwrap_or_default();
+            for program in rust::programs_named(path, &text, &words) {
+                if files.has(&program) && program != "src/main.rs" {
+                    self.file(&program, false, place)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Handles a `program` that compares files, runs recipes or only looks at files. Searches the
@@ -1386,6 +1413,11 @@ mod tests {
             ("v/js/data.json", ""),
             ("cmd/run.go", "package main\n"),
             ("x/src/main.rs", ""),
+            ("x/Cargo.toml", "[package]\nname = 'calc-verify'\n"),
+            ("src/bin/ci.rs", ""),
+            ("v/ci.rs", ""),
+            ("Cargo.toml", "[package]\nname = 'calc'\n[[bin]]\nname = 'check'\npath = 'v/ci.rs'\n"),
+            (".cargo/config.toml", "[alias]\nverify = 'run -p calc-verify'\n"),
             ("package.json", "{\"main\": \"v/all\"}"),
         ];
         let js = &["v/all.js"][..];
@@ -1413,6 +1445,14 @@ mod tests {
             ("ls v/*.js | while read f; do node $f; done", &["v/*.js"]),
             ("ls v/*.js | parallel node", &["v/*.js"]),
             ("python3 v/sub", &["v/sub/__main__.py"]),
+            ("cargo run -q --bin ci -- all", &["src/bin/ci.rs"]),
+            ("cargo run --bin=check", &["v/ci.rs"]),
+            ("cargo +nightly r -pcalc-verify", &["x/src/main.rs"]),
+            ("cargo run --manifest-path ./x/Cargo.toml", &["x/src/main.rs"]),
+            ("cargo verify -- all", &["x/src/main.rs"]),
+            ("cargo run", none),
+            ("cargo run -p calc", &["v/ci.rs"]),
+            ("cargo build --bin ci", none),
             ("python3 -m v.sub", &["v/sub/__main__.py"]),
             ("node v/js", &["v/js/index.js"]),
             ("node .", &["package.json", "v/all.js", "v/all.py"]),

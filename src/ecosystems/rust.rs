@@ -5,6 +5,7 @@ use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
+use crate::ecosystems::paths::{directory_of, plain, resolved};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::ecosystems::rust_tests;
 use crate::model::outcome::Stage;
@@ -77,6 +78,47 @@ fn format_check(files: &RootFiles<'_>) -> String {
     let checks = |words: &Vec<String>| words.iter().any(|word| word == "--check");
     let of_ci = of_ci.filter(checks).map(|words| words.join(" "));
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
+}
+
+/// The words for which aliases stand that these words name. `settings` is the text of Cargo's
+/// settings.
+pub fn words_of_aliases(settings: &str, words: &[String]) -> Vec<String> {
+    let settings: Table = settings.parse().unwrap_or_default();
+    let aliases = settings.get("alias").and_then(toml::Value::as_table).into_iter().flatten();
+    let named = aliases.filter(|(name, _)| words.contains(name)).map(|(_, alias)| alias);
+    let texts = named.flat_map(|alias| match alias {
+        toml::Value::Array(words) => words.iter().filter_map(toml::Value::as_str).collect(),
+        alias => alias.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>(),
+    });
+    texts.filter(|word| *word != "--").map(str::to_owned).collect()
+}
+
+fn name_of(table: &Table) -> Option<&str> {
+    table.get("name").and_then(toml::Value::as_str)
+}
+
+/// The paths at which the programs of a package may be that the words after `cargo run` name, by
+/// their own names, or by the package or its manifest. `path` and `text` are those of the manifest.
+pub fn programs_named(path: &str, text: &str, words: &[String]) -> Vec<String> {
+    let manifest: Table = text.parse().unwrap_or_default();
+    let names = words.iter().take_while(|word| *word != "--").map(|word| {
+        let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+        plain(value.strip_prefix("-p").unwrap_or(value))
+    });
+    let names: Vec<&str> = names.collect();
+    let package = manifest.get("package").and_then(toml::Value::as_table).and_then(name_of);
+    let is_named = names.contains(&path) || package.is_some_and(|name| names.contains(&name));
+    let listed = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
+    let listed = listed.filter_map(toml::Value::as_table).filter_map(|program| {
+        let name = name_of(program).filter(|name| is_named || names.contains(name))?;
+        let own = program.get("path").and_then(toml::Value::as_str).map(str::to_owned);
+        Some(own.unwrap_or_else(|| format!("src/bin/{name}.rs")))
+    });
+    let by_name = names.iter().map(|name| format!("src/bin/{name}.rs"));
+    let in_directory = names.iter().map(|name| format!("src/bin/{name}/main.rs"));
+    let main = is_named.then(|| "src/main.rs".to_owned());
+    let programs = listed.chain(by_name).chain(in_directory).chain(main);
+    programs.filter_map(|program| resolved(directory_of(path), &program)).collect()
 }
 
 /// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its
