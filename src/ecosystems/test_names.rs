@@ -6,6 +6,9 @@ const BESIDE_TEST: &str = "\
     all auto base case common data e2e fixture func functional g harness helper i infra integration
     kit lib mock regression resource self spec suite support system unit util utility";
 
+/// Directories with a name like `__mocks__` that hold no files of tests.
+const MADE_BY_TOOLS: [&str; 3] = ["__generated__", "__pycache__", "__pypackages__"];
+
 /// True if a directory in the path has a name that means tests in any language. The last part
 /// counts, too, if it is one word, because a submodule or a link may have a test directory's name.
 pub fn is_in_test_directory(path: &str) -> bool {
@@ -33,6 +36,10 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
             return !is_below_sources && matches!(next, Some("step_definitions" | "support"));
         }
         "it" => return is_source_set,
+        // `__fixtures__`, `__stubs__`
+        _ if part.starts_with("__") && part.ends_with("__") => {
+            return next.is_some() && !MADE_BY_TOOLS.contains(&part);
+        }
         _ => {}
     }
     // A cheap check first: a base has many paths, and most names contain none of these.
@@ -154,13 +161,15 @@ mod tests {
             test-support/util.js features/support/checks.rb src/Tests/Util.php src/UnitTests/Util.php \
             tests-integration/a.py test_suite/a.py Test/a.py TEST/a.py TestSuite/a.py tests.d/a.sh \
             test2/a.py tests_e2e/a.js a/testutil/a.go src/testutil/a.go unittests/a.cc spec-support/a.rb \
-            specs/a.rb testing/a.py a/__testutils__/a.js __test__/a.js src/__tests__/a.js testdata/a.go \
+            specs/a.rb testing/a.py a/__testutils__/a.js __test__/a.js \
+            src/__fixtures__/a.js a/__stubs__/b/a.json src/__tests__/a.js testdata/a.go \
             test_runner/a.py a/tests";
         let others = "\
             src/ab_test/util.py src/features/support/util.js lib/Test/More.pm src/testing/a.go \
             src/spec/parser.py lib/test_runner/a.rb pytest/main.py latest/main.py contest/a.py \
             spectrum/a.py openapi_spec_validator/a.py flask_testing/a.py attestation/a.go \
-            support/a.py it/java/A.java run-tests unit_test.txt";
+            support/a.py it/java/A.java run-tests unit_test.txt \
+            src/__generated__/a.ts __main__.py a/__init__ src/__a/a.js";
         for (paths, expected) in [(of_tests, true), (others, false)] {
             for path in paths.split_whitespace() {
                 assert_eq!(is_in_test_directory(path), expected, "{path}");
