@@ -659,6 +659,7 @@ impl<'t> BaseProject<'t> {
     pub fn is_document(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         if !documents::is_document_by_name(path)
+            || code.programs.contains(path)
             || !code.files.contains(path) && self.is_marker(path)?
             || !code.has_directory(directory_of(path)) && self.names_new_directory(path)?
         {

@@ -43,6 +43,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         .only(|it.todo|test.todo|Deno.test.ignore|ignore: true|skip: true|this.skip(|t.skip(",
     test_extensions: &["snap"],
     test_words: (&[], &["cy", "spec", "test"]),
+    test_directories: &["cypress"],
     decisive_files: "*.conf.* *.config.* *.setup.* *.workspace.* .babelrc* .eslintignore
         .eslintrc* .husky/ node_modules/.bin/ .mocharc* .npmrc .pnpmfile.cjs .prettierrc*
         .stylelintrc* .yarnrc* biome.json* bunfig.toml Gruntfile.* __mocks__/ gulpfile.*

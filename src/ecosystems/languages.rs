@@ -102,6 +102,9 @@ impl KnownCode {
             if mode == EntryMode::Link {
                 code.links.insert(path.clone());
             }
+            if mode == EntryMode::Executable && !file_name(&path).contains('.') {
+                code.programs.insert(path.clone());
+            }
             let is_decisive = || ALL.iter().any(|ecosystem| ecosystem.is_decisive(&path));
             code.is_known |= shows_project(file_name(&path));
             let is_test = is_test_path(&path);
@@ -146,14 +149,17 @@ impl KnownCode {
         files.any(|file| have_same_extension(file, path) && !is_test_path(file) && is(file))
     }
 
-    /// True if a directory above a path has a file of [`SET_UP`]. All files below that directory
-    /// are tests or helpers of tests. The search ends at a directory named `src` or `lib`: there, a
-    /// file of that name may be part of the product.
+    /// True if a directory above a path has a file of [`SET_UP`], or is named `features` and has a
+    /// `.feature` file. All files below that directory are tests or helpers of tests. The search
+    /// ends at a directory named `src` or `lib`: there, it may be part of the product.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let mut above = directories_above(path)
             .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
         above.any(|directory| {
-            SET_UP.iter().any(|name| self.files.contains(&format!("{directory}/{name}")))
+            let start = format!("{directory}/");
+            let mut below = self.files.range(start.clone()..).take_while(|f| f.starts_with(&start));
+            SET_UP.iter().any(|name| self.files.contains(&format!("{start}{name}")))
+                || file_name(directory) == "features" && below.any(|f| f.ends_with(".feature"))
         })
     }
 

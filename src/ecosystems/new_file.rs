@@ -20,6 +20,8 @@ pub struct KnownCode {
     pub sources: BTreeSet<(String, &'static str)>,
     pub languages: BTreeSet<&'static str>,
     pub submodules: BTreeSet<String>,
+    /// The paths of the executable files without an extension.
+    pub programs: BTreeSet<String>,
     /// The paths of the symbolic links.
     pub links: BTreeSet<String>,
     /// True if a file shows a known language or kind of project.

@@ -114,7 +114,9 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
                 let takes_name = ecosystem.finds == PackagesFound::InstalledAndMembers;
                 !is_new || brings_directory && !takes_name || !code.is_known
             } else {
-                base.is_source(path, is_new)? || base.is_document(path)?
+                let mut texts = before.iter().chain(&after);
+                let is_script = texts.any(|text| text.starts_with("#!"));
+                base.is_source(path, is_new)? || !is_script && base.is_document(path)?
             };
             Ok(if counts { PutBack::Keep } else { PutBack::Other })
         }

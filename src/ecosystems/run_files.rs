@@ -29,6 +29,18 @@ const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
 /// Programs that copy or move files to their last argument.
 const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 
+/// Programs that run a file of the root that no word names.
+const BY_DEFAULT: [(&str, &str); 8] = [
+    ("cucumber-js", "cucumber.js"),
+    ("doit", "dodo.py"),
+    ("fab", "fabfile.py"),
+    ("inv", "tasks.py"),
+    ("invoke", "tasks.py"),
+    ("jake", "Jakefile.js"),
+    ("paver", "pavement.py"),
+    ("testem", "testem.js"),
+];
+
 /// Words before the files that a file of recipes includes.
 const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
@@ -574,6 +586,9 @@ impl Search<'_> {
             }
             if is_read {
                 continue;
+            }
+            if let Some((_, file)) = BY_DEFAULT.iter().find(|(program, _)| *program == name) {
+                self.at(file, Part { is_program: true, ..Part::default() }, place)?;
             }
             collects |= collects_tests(name, next);
             let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
@@ -1413,6 +1428,7 @@ mod tests {
             ("v/js/data.json", ""),
             ("cmd/run.go", "package main\n"),
             ("x/src/main.rs", ""),
+            ("tasks.py", ""),
             ("x/Cargo.toml", "[package]\nname = 'calc-verify'\n"),
             ("src/bin/ci.rs", ""),
             ("v/ci.rs", ""),
@@ -1451,6 +1467,7 @@ mod tests {
             ("cargo run --manifest-path ./x/Cargo.toml", &["x/src/main.rs"]),
             ("cargo verify -- all", &["x/src/main.rs"]),
             ("cargo run", none),
+            ("uv run inv test", &["tasks.py"]),
             ("cargo run -p calc", &["v/ci.rs"]),
             ("cargo build --bin ci", none),
             ("python3 -m v.sub", &["v/sub/__main__.py"]),

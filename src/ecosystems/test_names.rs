@@ -74,8 +74,8 @@ pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {
     let is_helper = !ends.is_empty()
         && words.iter().any(|word| is_test_word(word))
         && words.iter().all(|word| is_about_tests(word));
-    // `SumTestCase`
-    words.pop_if(|word| matches!(word.as_str(), "case" | "cases"));
+    // `SumTestCase`, `sum.test-d`
+    words.pop_if(|word| matches!(word.as_str(), "case" | "cases" | "d"));
     let is = |word: Option<&String>, known: &[&str]| {
         word.is_some_and(|word| {
             known.iter().any(|known| match *known {

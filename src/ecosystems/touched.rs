@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn file_of_tests_is_known_by_the_words_of_its_name() {
         let tests = "\
-            sumSpec.js sum-spec.js sum_spec.js sum.e2e-spec.ts sum.tests.js test.ts sum.cy.js testUtils.ts \
+            sumSpec.js sum-spec.js sum_spec.js sum.e2e-spec.ts sum.tests.js index.test-d.ts sum.spec-d.ts test.ts sum.cy.js testUtils.ts \
             TestSum.java ITSum.java SumIT.java SumITCase.java SumTestCase.kt SumSpec.groovy SumTests.swift \
             tst_sum.cpp sum_gtest.cc sum-unittest.cpp test_sum.h sum_test.go testutil.go sum_tests.erl \
             sum_SUITE.erl sum_spec.lua sum_test.lua SumCest.php SumTest.php SumTests.cs test_sum.py tests.py \

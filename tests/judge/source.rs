@@ -548,6 +548,31 @@ fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
     }
 }
 
+#[test]
+fn program_with_the_name_of_a_document_and_step_of_a_feature_are_no_source() {
+    // A file of the base, whether it is executable, the file that changes, whether it is judged twice.
+    let cases = [
+        ("steps/Security", false, "steps/Security", false),
+        ("steps/Security", true, "steps/Security", true),
+        ("features/add.feature", false, "features/steps/add.js", true),
+        ("features/add.js", false, "features/steps/add.js", false),
+    ];
+    for (file, is_executable, changed, is_twice) in cases {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write("src/a.js", "x\n");
+        world.write(changed, "x\n");
+        world.write(file, "x\n");
+        if is_executable {
+            make_executable(&world.repo.join(file));
+        }
+        world.commit("base");
+        world.attempts(&[&format!("echo y > {changed}; echo y > src/a.js")]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q y src/a.js"]).json();
+        assert_eq!(second(&json) != &Value::Null, is_twice, "{file}, {changed}: {json:#}");
+    }
+}
+
 /// A script and its modules, beside a product that tests load.
 #[test]
 fn module_that_only_checks_load_is_a_part_of_them() {
