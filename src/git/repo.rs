@@ -172,9 +172,14 @@ impl Repo {
         self.work_tree.as_deref()
     }
 
-    /// The root of the main worktree; `None` if the common git directory is not called `.git`.
+    /// The root of the main worktree. In a linked worktree, `None` if the common git directory is
+    /// not called `.git`, because nothing else names the main worktree.
     pub fn main_worktree(&self) -> Option<&Path> {
-        if self.common_dir.ends_with(".git") { self.common_dir.parent() } else { None }
+        match self.git_dir == self.common_dir {
+            true => self.work_tree(),
+            false if self.common_dir.ends_with(".git") => self.common_dir.parent(),
+            false => None,
+        }
     }
 
     /// True if the repository is bare. It may still have linked worktrees.

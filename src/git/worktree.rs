@@ -301,7 +301,7 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
 
 /// The checkout that uses a branch. Either its HEAD is on the branch, or a rebase or bisection
 /// there will switch back to the branch or move it (`prepare_checked_out_branches` in git's
-/// branch.c). The administrative entry `except` is ignored.
+/// branch.c). The checkout with the git directory `except` is ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
     let names = |file: PathBuf| {
         regular::read(&file).is_ok_and(|text| {
@@ -318,14 +318,17 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
     let others = ["rebase-merge/update-refs", "BISECT_START"];
     let files = [&heads[..], &others].concat();
     let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
-    let mut others = entries(repo)?.into_iter().filter(|a| Some(a.as_path()) != except);
-    if let Some(admin) = others.find(|admin| on(admin)) {
-        return Ok(Some(root_of(&admin).unwrap_or(admin)));
-    }
     // A bare repository has a HEAD, but no checkout.
-    let bare = repo.is_bare();
-    Ok((!bare && on(repo.common_dir()))
-        .then(|| repo.common_dir().parent().unwrap_or(repo.common_dir()).to_owned()))
+    let main = (!repo.is_bare()).then(|| repo.common_dir().to_owned());
+    let mut all = entries(repo)?.into_iter().chain(main);
+    let Some(holder) = all.find(|dir| Some(dir.as_path()) != except && on(dir)) else {
+        return Ok(None);
+    };
+    let root = match holder == repo.common_dir() {
+        true => repo.main_worktree().map(Path::to_owned),
+        false => root_of(&holder),
+    };
+    Ok(Some(root.unwrap_or(holder)))
 }
 
 /// Removes one administrative entry. `git worktree prune` is not used, because it also removes the

@@ -319,10 +319,8 @@ fn is_gits_own(name: &Path) -> bool {
 fn checkouts(context: IntegrityContext<'_>) -> Vec<OtherCheckout> {
     let repo = context.repo();
     let common = repo.common_dir();
-    let of_common = if repo.git_dir() == common { repo.work_tree() } else { None };
-    let root = repo.main_worktree().or(of_common);
-    let mut found =
-        vec![OtherCheckout { git_dir: common.to_owned(), root: root.map(Path::to_owned) }];
+    let root = repo.main_worktree().map(Path::to_owned);
+    let mut found = vec![OtherCheckout { git_dir: common.to_owned(), root }];
     for admin in worktree::entries(repo).unwrap_or_default() {
         let root = worktree::root_of(&admin);
         // A killed `git worktree add` leaves a damaged entry, which does not name a checkout.

@@ -51,11 +51,16 @@ fn whole_way(world: &World, dir: &Path) -> String {
     let base = world.git_in(dir, ["rev-parse", "HEAD"]);
     let run = win(world, dir);
     let branch = format!("frites/apply/{run}");
-    assert_eq!(
-        world.frites_in(dir, ["apply", "-q", "-m", "Land"]).expect(0).out(),
-        format!("{branch}\n")
-    );
-    assert_eq!(world.git_in(dir, ["symbolic-ref", "--short", "HEAD"]), branch);
+    let apply = || {
+        let landed = world.frites_in(dir, ["apply", "-q", "-m", "Land"]).expect(0).out();
+        assert_eq!(landed, format!("{branch}\n"));
+        assert_eq!(world.git_in(dir, ["symbolic-ref", "--short", "HEAD"]), branch);
+    };
+    let before = world.git_in(dir, ["status", "--branch", "--porcelain=v2"]);
+    apply();
+    world.frites_in(dir, ["apply", "-q", "--undo"]).expect(0);
+    assert_eq!(world.git_in(dir, ["status", "--branch", "--porcelain=v2"]), before);
+    apply();
     let captured = world.git_in(dir, ["rev-parse", &format!("refs/frites/{run}/c1^{{tree}}")]);
     assert_eq!(world.git_in(dir, ["rev-parse", "HEAD^{tree}"]), captured);
     assert_eq!(world.git_in(dir, ["rev-parse", "HEAD^"]), base);
@@ -169,6 +174,21 @@ fn separate_git_directory_holds_the_state() {
     assert_eq!(world.git(["status", "--porcelain"]), "");
     world.repo = linked;
     world.assert_clean();
+}
+
+#[test]
+fn git_directory_is_found_by_a_setting_or_a_link() {
+    for (init, script) in [
+        ("--separate-git-dir=../store", "git config core.worktree \"$PWD\""),
+        ("--quiet", "mv .git ../store; ln -s ../store .git"),
+    ] {
+        let world = made("repo", &[init]);
+        world.sh(&world.repo, script).expect(0);
+        whole_way(&world, &world.repo);
+        world.sh(&world.repo, "git switch -q main; git worktree add -q ../linked").expect(0);
+        let answer = world.frites_in(&world.home().join("linked"), ["apply", "--undo"]).expect(0);
+        assert_eq!(answer.out(), "frites/apply/1\n");
+    }
 }
 
 /// A repository with a submodule `sub`, initialised.

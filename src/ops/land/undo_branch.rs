@@ -104,9 +104,6 @@ fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool)
     let repo = &session.repo;
     let own = here.then(|| repo.git_dir());
     let Some(holder) = worktree::holder_of(repo, branch, own)? else { return Ok(()) };
-    if here && Some(holder.as_path()) == repo.work_tree() {
-        return Ok(());
-    }
     let short = branch.short();
     Err(Error::no(format!("the branch '{short}' is checked out in '{}'", holder.display()))
         .hint("undo it there, or switch to another branch there"))
