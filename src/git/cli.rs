@@ -35,10 +35,11 @@ const KEPT: &str = "GIT_EXEC_PATH GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG
 pub const CALLS: &str = "git_frites::git::call";
 
 /// Settings of every call except the user's own commit. git starts no hook, monitor or
-/// housekeeping, and its output is the same everywhere.
+/// housekeeping, and its output is the same everywhere. HEAD is a file, because gix finds no
+/// repository if HEAD is a link to a branch that is packed.
 const QUIET: &str = "core.hooksPath=/dev/null core.fsmonitor=false core.untrackedCache=false
     core.quotePath=true gc.auto=0 maintenance.auto=false diff.suppressBlankEmpty=false
-    advice.detachedHead=false submodule.recurse=false";
+    advice.detachedHead=false submodule.recurse=false core.preferSymlinkRefs=false";
 
 /// Settings of every call, even of the user's own commit and its hooks. They make sure that after a
 /// power cut no object, ref or index is without its content. By default git syncs only packs.

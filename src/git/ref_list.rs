@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use gix::bstr::ByteSlice;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::error::{Error, IfExists, Result};
@@ -119,14 +120,38 @@ fn is_gone(e: &io::Error) -> bool {
     [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&e.kind())
 }
 
-/// Reads the first [`LONGEST_VALUE`] bytes of a file. Does not wait if it is a FIFO.
-fn read_start(directory: impl AsFd, path: impl Arg) -> io::Result<Vec<u8>> {
+/// Reads the first [`LONGEST_VALUE`] bytes of a ref's file. Does not wait if it is a FIFO. Like
+/// git, takes a link to `refs/…` for a symbolic ref (`core.preferSymlinkRefs`), and follows others.
+fn read_start(directory: impl AsFd, path: impl Arg + Copy) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = rustix::fs::openat(directory, path, flags, Mode::empty())?;
+    let open = |more| rustix::fs::openat(&directory, path, flags | more, Mode::empty());
+    let file = match open(OFlags::NOFOLLOW) {
+        Err(Errno::LOOP) => {
+            let target = rustix::fs::readlinkat(&directory, path, Vec::new())?.into_bytes();
+            if target.starts_with(b"refs/") {
+                return Ok([LINK.as_bytes(), &target].concat());
+            }
+            open(OFlags::empty())?
+        }
+        opened => opened?,
+    };
     let mut start = vec![0; LONGEST_VALUE];
     let length = rustix::io::read(&file, &mut start[..])?;
     start.truncate(length);
     Ok(start)
+}
+
+/// The text of a git directory's HEAD. gix would follow a HEAD that is a link, and take it for a
+/// detached one.
+fn read_head(git_dir: &Path) -> io::Result<Vec<u8>> {
+    read_start(CWD, &git_dir.join("HEAD"))
+}
+
+/// The branch that a git directory's HEAD is on; `None` if HEAD is detached or cannot be read, or
+/// if the branch's name is not UTF-8.
+pub fn head_branch(git_dir: &Path) -> Option<RefName> {
+    let text = read_head(git_dir).ok()?;
+    text.strip_prefix(b"ref:")?.trim().to_str().ok().map(RefName::new)
 }
 
 /// The largest number of bytes in the file of a ref. The target of a symbolic ref is a path, so it
@@ -153,7 +178,7 @@ impl Repo {
     pub(super) fn ref_value(&self, full: &RefName) -> Result<Option<String>> {
         let unreadable =
             |e: &dyn Display| Error::damaged(format!("the ref {full} cannot be read: {e}"));
-        match read_start(CWD, self.common_dir().join(full.as_str())) {
+        match read_start(CWD, &self.common_dir().join(full.as_str())) {
             Ok(text) => {
                 let value = value_of(&text).ok_or_else(|| unreadable(&"its file has no value"))?;
                 Ok(Some(value))
@@ -167,6 +192,17 @@ impl Repo {
             }
             Err(e) => Err(unreadable(&e)),
         }
+    }
+
+    /// The branch that HEAD is on. `None` if HEAD is detached, or if the branch's name is not
+    /// UTF-8.
+    pub fn head_branch(&self) -> Option<RefName> {
+        head_branch(self.git_dir())
+    }
+
+    /// True if HEAD is on no branch.
+    pub fn is_detached(&self) -> bool {
+        read_head(self.git_dir()).is_ok_and(|text| !text.starts_with(b"ref:"))
     }
 
     /// The object that a ref with this value points to; `None` if the target of a symbolic ref does

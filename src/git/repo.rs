@@ -265,18 +265,6 @@ impl Repo {
         self.gix().head_id().ok().map(|id| to_oid(id.detach()))
     }
 
-    /// The branch that HEAD is on. `None` if HEAD is detached, or if the branch's name is not
-    /// UTF-8.
-    pub fn head_branch(&self) -> Option<RefName> {
-        let name = self.gix().head_name().ok()??;
-        name.as_bstr().to_str().ok().map(RefName::new)
-    }
-
-    /// True if HEAD is on no branch.
-    pub fn is_detached(&self) -> bool {
-        matches!(self.gix().head_name(), Ok(None))
-    }
-
     pub fn commit(&self, oid: &Oid) -> Result<Commit> {
         let bytes = self.object(oid, Kind::Commit)?;
         let decoded = CommitRef::from_bytes(&bytes, gix::hash::Kind::Sha1)

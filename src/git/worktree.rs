@@ -22,6 +22,7 @@ use crate::fs::{atomic, parallel, regular};
 use crate::git::cli::Git;
 use crate::git::index::{ScratchIndex, entry_at, open_index};
 use crate::git::overrides::Overrides;
+use crate::git::ref_list::head_branch;
 use crate::git::ref_locks::{heal_packed_refs_lock, remove_when_old};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
@@ -284,12 +285,6 @@ pub fn checkouts(repo: &Repo) -> Result<Vec<PathBuf>> {
     Ok(roots)
 }
 
-/// The branch that a git directory's HEAD is on; `None` if HEAD is detached or cannot be read.
-pub fn head_branch(git_dir: &Path) -> Option<RefName> {
-    let head = regular::read_text(&git_dir.join("HEAD")).ok()?;
-    head.strip_prefix("ref: ").map(|full| RefName::new(full.trim()))
-}
-
 /// The paths whose staged version is neither that of the tree `one` nor that of the tree `other`.
 pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     let differing = |tree: &Oid| -> Result<BTreeSet<TreePath>> {
@@ -308,16 +303,19 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
             // `update-refs` has three lines for each branch: its full name, and two commits. Only
             // `BISECT_START` has the short name of a branch.
             text.split(|byte| *byte == b'\n').any(|line| {
-                let name = line.strip_prefix(b"ref: ").unwrap_or(line).trim_ascii();
-                name == branch.as_bytes()
-                    || file.ends_with("BISECT_START") && name == branch.short().as_bytes()
+                line.trim_ascii() == branch.as_bytes()
+                    || file.ends_with("BISECT_START")
+                        && line.trim_ascii() == branch.short().as_bytes()
             })
         })
     };
-    let heads = ["HEAD", "rebase-merge/head-name", "rebase-apply/head-name"];
+    let heads = ["rebase-merge/head-name", "rebase-apply/head-name"];
     let others = ["rebase-merge/update-refs", "BISECT_START"];
-    let files = [&heads[..], &others].concat();
-    let on = |git_dir: &Path| files.iter().any(|file| names(git_dir.join(file)));
+    let files = [heads, others].concat();
+    let on = |git_dir: &Path| {
+        head_branch(git_dir).as_ref() == Some(branch)
+            || files.iter().any(|file| names(git_dir.join(file)))
+    };
     // A bare repository has a HEAD, but no checkout.
     let main = (!repo.is_bare()).then(|| repo.common_dir().to_owned());
     let mut all = entries(repo)?.into_iter().chain(main);

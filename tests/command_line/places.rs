@@ -176,6 +176,29 @@ fn separate_git_directory_holds_the_state() {
     world.assert_clean();
 }
 
+/// `core.preferSymlinkRefs` makes such links.
+#[test]
+fn link_to_a_ref_is_a_symbolic_ref() {
+    for setting in ["false", "true"] {
+        let world = World::new();
+        world.git(["config", "core.preferSymlinkRefs", setting]);
+        let link = "ln -sf refs/heads/main .git/HEAD; mkdir -p .git/refs/tags; \
+            ln -s refs/heads/main .git/refs/tags/link";
+        world.sh(&world.repo, link).expect(0);
+        whole_way(&world, &world.repo);
+        assert_eq!(world.git(["rev-parse", "refs/tags/link"]), world.git(["rev-parse", "main"]));
+        world.assert_clean();
+        let refused = world.frites(["apply", "--merge", "--into", "main", "1"]);
+        assert!(!refused.stderr.contains("checked out"), "{}", refused.stderr);
+        world.sh(&world.repo, "git switch -q main; ln -sf refs/heads/main .git/HEAD").expect(0);
+        let linked = world.home().join("linked");
+        let add = ["-c", "core.preferSymlinkRefs=false", "worktree", "add", "-q"];
+        world.git(add.iter().copied().chain([linked.to_str().unwrap()]));
+        let refused = world.frites_in(&linked, ["apply", "--merge", "--into", "main", "1"]);
+        refused.refuses(128, "the branch 'main' is checked out in");
+    }
+}
+
 #[test]
 fn git_directory_is_found_by_a_setting_or_a_link() {
     for (init, script) in [

@@ -16,12 +16,12 @@ use crate::git::capture::private_index::{remove_from_index, set_mode};
 use crate::git::capture::source::CaptureSource;
 use crate::git::index::{IndexEdits, ScratchIndex, entry_at, expand, open_index};
 use crate::git::mode::EntryMode;
+use crate::git::ref_list::head_branch;
 use crate::git::repo::{Repo, from_oid, to_oid};
 use crate::git::trees::{self, TreeDifference};
 use crate::git::{commit, own_dir, worktree};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
-use crate::model::refname::RefName;
 
 /// The inputs of a capture. An attempt can damage its own index and HEAD, so a field is `None` if
 /// its file cannot be read.
@@ -353,10 +353,9 @@ fn have_equal_files(one: &gix::index::File, other: &gix::index::File) -> bool {
 /// The commit at HEAD of the worktree with this admin directory. `None` if HEAD cannot be read, or
 /// is a branch without a commit.
 fn head_of(repo: &Repo, admin: &Path) -> Option<Oid> {
-    let text = regular::read_text(&admin.join("HEAD")).ok()?;
-    match text.trim().strip_prefix("ref: ") {
-        Some(full) => repo.read_ref(&RefName::new(full)).ok().flatten(),
-        None => Oid::parse(text.trim()),
+    match head_branch(admin) {
+        Some(branch) => repo.read_ref(&branch).ok().flatten(),
+        None => Oid::parse(regular::read_text(&admin.join("HEAD")).ok()?.trim()),
     }
 }
 

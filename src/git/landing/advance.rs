@@ -28,16 +28,16 @@ use crate::git::landing::overwrite::{PartialCheckout, held_at, root_of};
 use crate::git::landing::position::Position;
 use crate::git::merge::{Conflicts, IndexStage};
 use crate::git::mode::EntryMode;
+use crate::git::ref_list::head_branch;
 use crate::git::refs::{self, Move};
 use crate::git::repo::Repo;
-use crate::git::worktree;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 use crate::model::refname::RefName;
 
 /// True if the checkout's HEAD is on this branch.
 pub(super) fn is_on(git: &Git, branch: &RefName) -> bool {
-    worktree::head_branch(git.git_dir()).as_ref() == Some(branch)
+    head_branch(git.git_dir()).as_ref() == Some(branch)
 }
 
 /// Makes a [`Git`] for a landing in a checkout. Each git process that the [`Git`] starts holds a
@@ -187,10 +187,7 @@ fn move_refs(repo: &Repo, git: &Git, intent: &Intent, input: &AdvanceInput<'_>) 
     // git writes the same message to HEAD's reflog. `git switch -` finds there the branch to go
     // back to.
     let moving = format!("checkout: moving from {left} to {}", branch.short());
-    let call = git.call("symbolic-ref").args(["-m", &moving, "HEAD", branch]);
-    let Err(error) = repo.record_change_in(git, []).and_then(|mut change| change.run(call)) else {
-        return Ok(());
-    };
+    let Err(error) = switch_head(repo, git, branch, &moving) else { return Ok(()) };
     if is_on(git, branch) {
         restore_head(repo, git, from)?;
     }
@@ -328,11 +325,23 @@ fn keep_versions(repo: &Repo, at: &Position, list: &[u8], keep: &RefName) -> Res
 }
 
 fn restore_head(repo: &Repo, git: &Git, to: &Position) -> Result<()> {
-    let call = match &to.branch {
-        Some(name) => git.call("symbolic-ref").args(["-m", "git-frites: back", "HEAD", name]),
-        None => git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]),
+    let Some(branch) = &to.branch else {
+        let call = git.call("update-ref").args(["--no-deref", "HEAD", to.commit.as_str()]);
+        return repo.record_change_in(git, [])?.run(call);
     };
-    repo.record_change_in(git, [])?.run(call)
+    switch_head(repo, git, branch, "git-frites: back")
+}
+
+/// Points HEAD of a checkout to a branch. `why` is the message for HEAD's reflog.
+fn switch_head(repo: &Repo, git: &Git, branch: &RefName, why: &str) -> Result<()> {
+    let call = git.call("symbolic-ref").args(["-m", why, "HEAD", branch]);
+    repo.record_change_in(git, [])?.run(call)?;
+    if is_on(git, branch) {
+        return Ok(());
+    }
+    let head = git.git_dir().join("HEAD");
+    Err(Error::fatal(format!("'{}' does not name the branch '{}'", head.display(), branch.short()))
+        .hint(format!("switch with `git switch {}`, and try again", branch.short())))
 }
 
 /// Restores the files that differ between `from` and `to` to their content in `from`. Some files

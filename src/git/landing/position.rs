@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::git::cli::{Git, nul_separated};
+use crate::git::ref_list::head_branch;
 use crate::git::repo::Repo;
-use crate::git::worktree;
 use crate::model::count::and_more;
 use crate::model::oid::Oid;
 use crate::model::path::quoted;
@@ -42,7 +42,7 @@ pub fn position(repo: &Repo) -> Result<Position> {
 impl Position {
     /// True if HEAD of the checkout of `git` is at this position.
     pub(super) fn is_head(&self, repo: &Repo, git: &Git) -> Result<bool> {
-        let commit = match (worktree::head_branch(git.git_dir()), &self.branch) {
+        let commit = match (head_branch(git.git_dir()), &self.branch) {
             (Some(now), Some(branch)) if now == *branch => repo.read_ref(branch)?,
             (None, None) => Some(git.call("rev-parse").arg("HEAD").oid()?),
             _ => None,

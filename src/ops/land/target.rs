@@ -8,6 +8,7 @@ use crate::git::landing::intent::{Holder, Intent};
 use crate::git::landing::position::{
     Position, position, require_clean, require_unchanged, unfinished,
 };
+use crate::git::ref_list::head_branch;
 use crate::git::{refs, worktree};
 use crate::model::address::Address;
 use crate::model::candidate::State;
@@ -200,7 +201,7 @@ impl ResolvedTarget {
             Error::fatal(format!("the worktree of {address} has lost its branch"))
                 .hint("merge into a branch instead: `--into BRANCH`")
         })?;
-        if worktree::head_branch(git.git_dir()).as_ref() != Some(&branch) {
+        if head_branch(git.git_dir()).as_ref() != Some(&branch) {
             return Err(Error::fatal(format!(
                 "the worktree of {address} is not on its branch '{}'",
                 branch.short()
@@ -254,7 +255,7 @@ impl ResolvedTarget {
         let captured = session.capture(candidate)?;
         let lock = candidate.lock()?;
         refuse_running(candidate, candidate.record()?.state)?;
-        let is_on_branch = worktree::head_branch(git.git_dir()).as_ref() == Some(&self.branch);
+        let is_on_branch = head_branch(git.git_dir()).as_ref() == Some(&self.branch);
         let is_idle = is_on_branch && unfinished(git.git_dir()).is_none();
         if !is_idle || captured.capture.map_or(candidate.run.base, |c| c.commit) != *state {
             return Err(Error::fatal(format!("{candidate} has changed meanwhile"))
