@@ -294,32 +294,13 @@ pub fn staged_only(git: &Git, one: &Oid, other: &Oid) -> Result<Vec<TreePath>> {
     Ok(differing(one)?.intersection(&differing(other)?).cloned().collect())
 }
 
-/// The checkout that uses a branch. Either its HEAD is on the branch, or a rebase or bisection
-/// there will switch back to the branch or move it (`prepare_checked_out_branches` in git's
-/// branch.c). The checkout with the git directory `except` is ignored.
+/// The checkout that uses a branch (see [`uses`]). The checkout with the git directory `except` is
+/// ignored.
 pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result<Option<PathBuf>> {
-    let names = |file: PathBuf| {
-        regular::read(&file).is_ok_and(|text| {
-            // `update-refs` has three lines for each branch: its full name, and two commits. Only
-            // `BISECT_START` has the short name of a branch.
-            text.split(|byte| *byte == b'\n').any(|line| {
-                line.trim_ascii() == branch.as_bytes()
-                    || file.ends_with("BISECT_START")
-                        && line.trim_ascii() == branch.short().as_bytes()
-            })
-        })
-    };
-    let heads = ["rebase-merge/head-name", "rebase-apply/head-name"];
-    let others = ["rebase-merge/update-refs", "BISECT_START"];
-    let files = [heads, others].concat();
-    let on = |git_dir: &Path| {
-        head_branch(git_dir).as_ref() == Some(branch)
-            || files.iter().any(|file| names(git_dir.join(file)))
-    };
     // A bare repository has a HEAD, but no checkout.
     let main = (!repo.is_bare()).then(|| repo.common_dir().to_owned());
     let mut all = entries(repo)?.into_iter().chain(main);
-    let Some(holder) = all.find(|dir| Some(dir.as_path()) != except && on(dir)) else {
+    let Some(holder) = all.find(|dir| Some(dir.as_path()) != except && uses(dir, branch)) else {
         return Ok(None);
     };
     let root = match holder == repo.common_dir() {
@@ -327,6 +308,26 @@ pub fn holder_of(repo: &Repo, branch: &RefName, except: Option<&Path>) -> Result
         false => root_of(&holder),
     };
     Ok(Some(root.unwrap_or(holder)))
+}
+
+/// True if the checkout with this git directory uses a branch. Either its HEAD is on the branch, or
+/// a rebase or bisection there will switch back to the branch or move it
+/// (`prepare_checked_out_branches` in git's branch.c).
+fn uses(git_dir: &Path, branch: &RefName) -> bool {
+    // `update-refs` has three lines for each branch: its full name, and two commits. Only
+    // `BISECT_START` has the short name of a branch.
+    let names: [(&str, &str); 5] = [
+        ("rebase-merge/head-name", branch),
+        ("rebase-apply/head-name", branch),
+        ("rebase-merge/update-refs", branch),
+        ("BISECT_START", branch),
+        ("BISECT_START", branch.short()),
+    ];
+    head_branch(git_dir).as_ref() == Some(branch)
+        || names.iter().any(|(file, name)| {
+            let text = regular::read(&git_dir.join(file)).unwrap_or_default();
+            text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == name.as_bytes())
+        })
 }
 
 /// Removes one administrative entry. `git worktree prune` is not used, because it also removes the
