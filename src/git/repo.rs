@@ -29,6 +29,8 @@ use crate::model::refname::RefName;
 /// An opened repository, with the checkout in which the command runs. Threads share it.
 pub struct Repo {
     shared: gix::ThreadSafeRepository,
+    /// The options with which gix opened the repository.
+    options: gix::open::Options,
     common_dir: PathBuf,
     git_dir: PathBuf,
     work_tree: Option<PathBuf>,
@@ -80,28 +82,26 @@ impl Repo {
     /// GIT_WORK_TREE, which are set in hooks. Fails if `safe.directory` does not allow the
     /// repository.
     pub fn discover(dir: &Path) -> Result<Repo> {
-        let strict = strict_options();
-        let trust = gix::sec::trust::Mapping { full: strict.clone(), reduced: strict };
-        // As in git, it is no error if GIT_CEILING_DIRECTORIES names directories that are not above
-        // `dir`.
-        let upwards = gix::discover::upwards::Options {
-            match_ceiling_dir_or_error: false,
-            ..Default::default()
-        };
-        let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
-            dir, upwards, trust,
-        );
-        let found = found.map_err(|e| unusable_repository(dir, e))?;
-        Repo::of(&found)
+        open_as_git(dir, "", |options| {
+            // As in git, it is no error if GIT_CEILING_DIRECTORIES names directories that are not
+            // above `dir`.
+            let upwards = gix::discover::upwards::Options {
+                match_ceiling_dir_or_error: false,
+                ..Default::default()
+            };
+            let trust = gix::sec::trust::Mapping { full: options.clone(), reduced: options };
+            gix::ThreadSafeRepository::discover_with_environment_overrides_opts(dir, upwards, trust)
+        })
     }
 
     /// Opens the repository whose git directory is `dir`. Ignores GIT_DIR and the like.
     pub fn open(dir: &Path) -> Result<Repo> {
-        let opened = gix::ThreadSafeRepository::open_opts(dir, strict_options());
-        Repo::of(&opened.map_err(|e| unusable_repository(dir, e))?)
+        open_as_git(dir, OF_REPOSITORY, |options| {
+            gix::ThreadSafeRepository::open_opts(dir, options)
+        })
     }
 
-    fn of(found: &gix::ThreadSafeRepository) -> Result<Repo> {
+    fn of(found: &gix::ThreadSafeRepository, options: gix::open::Options) -> Result<Repo> {
         let mut gix = found.to_thread_local();
         // gix would apply GIT_NAMESPACE to all refs, but git obeys it only in fetches and pushes.
         gix.clear_namespace();
@@ -126,6 +126,7 @@ impl Repo {
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
             remembered: Mutex::default(),
+            options,
             shared: gix.into_sync(),
         })
     }
@@ -554,8 +555,10 @@ impl Repo {
         work: impl Fn(&str, &[u8]) -> R + Sync,
     ) -> Result<Vec<R>> {
         let index = self.index_of(commit)?;
-        let is_file = |mode: Mode| matches!(mode, Mode::FILE | Mode::FILE_EXECUTABLE);
-        let files = index.entries().iter().filter(|entry| is_file(entry.mode));
+        let files = index
+            .entries()
+            .iter()
+            .filter(|entry| matches!(entry.mode, Mode::FILE | Mode::FILE_EXECUTABLE));
         let files = files.map(|entry| (entry.path(&index).to_str_lossy(), entry.id));
         let files: Vec<_> = files.filter(|(path, _)| wanted(path)).collect();
         let done = parallel::map_chunks(&files, |files| {
@@ -584,7 +587,7 @@ impl Repo {
     /// Opens one of our own worktrees, with the settings that our git calls in it have.
     pub(super) fn open_worktree(&self, path: &Path) -> Result<gix::Repository> {
         let settings = EXACT.split_whitespace().chain([REPLACE_NOTHING]);
-        let options = strict_options().config_overrides(settings);
+        let options = self.options.clone().config_overrides(settings);
         let opened = gix::open_opts(path, options);
         opened.map_err(|e| Error::damaged(format!("'{}' cannot be read: {e}", path.display())))
     }
@@ -651,40 +654,84 @@ pub(super) fn from_oid(oid: &Oid) -> Result<gix::ObjectId> {
         .map_err(|_| Error::damaged(format!("{oid} is not an object id that this build can read")))
 }
 
-/// The error for a directory that is not a usable repository. If git cannot use the directory,
-/// either, the error has git's own message.
-fn unusable_repository(dir: &Path, e: gix::Error) -> Error {
-    let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir")
-        .stdout_null()
-        .stderr_capture()
-        .unchecked()
-        .run();
-    let Ok(output) = probe else {
-        return Error::fatal("could not start git").hint("git must be on PATH");
+/// The variables that select a repository.
+const OF_REPOSITORY: &str = "GIT_DIR GIT_WORK_TREE GIT_COMMON_DIR";
+
+/// Opens a repository if git would use it. git itself is asked only if gix refuses the repository,
+/// because gix does not read `safe.directory` from `git -c` and GIT_CONFIG_COUNT. `hidden` are
+/// variables that git must not read.
+fn open_as_git(
+    dir: &Path,
+    hidden: &str,
+    open: impl Fn(gix::open::Options) -> gix::Result<gix::ThreadSafeRepository>,
+) -> Result<Repo> {
+    let strict = strict_options();
+    let error = match open(strict.clone()) {
+        Ok(found) => return Repo::of(&found, strict),
+        Err(e) => e,
     };
-    if output.status.success() {
-        // git accepts the repository, but gix does not. The repository uses SHA-256 or a newer
-        // format, or is damaged.
-        let causes = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
-        let text = causes.last().map(ToString::to_string).unwrap_or_default();
-        let why = text.lines().next().unwrap_or_default();
-        return Error::fatal(format!("this repository cannot be read by git-frites: {why}"))
-        .hint("it needs SHA-1 object ids: see `git rev-parse --show-object-format`; `git fsck` finds damage")
-        .with_source(e);
+    let probe = duct::cmd!("git", "-C", dir, "rev-parse", "--git-dir", "--show-object-format");
+    let probe = hidden.split_whitespace().fold(probe, |probe, name| probe.env_remove(name));
+    let output = probe.env("LC_ALL", "C").stdout_capture().stderr_capture().unchecked().run();
+    let Ok(output) = output else {
+        return Err(Error::fatal("could not start git").hint("git must be on PATH"));
+    };
+    if !output.status.success() {
+        return Err(refused_by_git(&output.stderr, error));
     }
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let first = stderr.lines().next().unwrap_or_default().trim_start_matches("fatal: ").to_owned();
-    if e.is_not_found() {
-        return Error::fatal(first)
-            .because(Cause::NotFound)
-            .with_source(e)
-            .hint("make one here with `git init`, or go to one with `git -C DIR frites …`");
+    let trusting = strict.bail_if_untrusted(false).filter_config_section(|_| true);
+    match open(trusting.clone()) {
+        Ok(found) => Repo::of(&found, trusting),
+        Err(e) => Err(unreadable_repository(dir, &output.stdout, e)),
     }
-    let mut error = Error::fatal(first).with_source(e);
+}
+
+/// The error for a repository that git refuses, with git's message. `e` is the error of gix.
+fn refused_by_git(stderr: &[u8], e: gix::Error) -> Error {
+    let stderr = stderr.to_str_lossy();
+    let first = stderr.lines().next().unwrap_or_default();
+    let first =
+        ["fatal: ", "error: "].iter().find_map(|word| first.strip_prefix(word)).unwrap_or(first);
+    let is_missing = e.is_not_found();
+    let error = Error::fatal(first).with_source(e);
     if let Some(line) = stderr.lines().find(|l| l.trim_start().starts_with("git config")) {
-        error = error.hint(format!("trust it with `{}`", line.trim()));
+        return error.hint(format!("trust it with `{}`", line.trim()));
     }
-    error
+    match is_missing {
+        true => error
+            .because(Cause::NotFound)
+            .hint("make one here with `git init`, or go to one with `git -C DIR frites …`"),
+        false => error.hint("git cannot use it, either: correct it until `git status` works"),
+    }
+}
+
+/// The error for a repository that git can read and gix cannot. `answers` are git's: the git
+/// directory, and the format of object ids.
+fn unreadable_repository(dir: &Path, answers: &[u8], e: gix::Error) -> Error {
+    let mut answers = answers.lines().map(|line| line.to_path_lossy());
+    let head = dir.join(answers.next().unwrap_or_default()).join("HEAD");
+    let format = answers.next().filter(|format| format.as_ref() != Path::new("sha1"));
+    let error =
+        |why: &str| Error::fatal(format!("this repository cannot be read by git-frites: {why}"));
+    if let Some(format) = format {
+        return error(&format!("its object ids are not SHA-1, but {}", format.display()))
+            .hint(
+                "make a copy: `git init --object-format=sha1 COPY`, \
+                 then `git fast-export --all | git -C COPY fast-import`",
+            )
+            .with_source(e);
+    }
+    if let Ok(target) = std::fs::read_link(&head) {
+        let target = target.display();
+        return error(&format!("HEAD is a link to '{target}', which is no file"))
+            .hint(format!(
+                "make HEAD a file: `git -c core.preferSymlinkRefs=false symbolic-ref HEAD {target}`"
+            ))
+            .with_source(e);
+    }
+    let causes = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
+    let text = causes.last().map(ToString::to_string).unwrap_or_default();
+    error(text.lines().next().unwrap_or_default()).hint("`git fsck` finds damage").with_source(e)
 }
 
 /// True if objects that a remote has promised may be missing.

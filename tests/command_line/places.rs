@@ -449,15 +449,46 @@ fn repository_of_another_owner_is_refused_as_by_git() {
             answer.stderr
         );
     }
+    // git takes the setting from the command line, too.
+    let answer = world.sh(
+        &world.repo,
+        "git -c safe.directory='*' frites status >&2 && git -c safe.directory=\"$PWD\" frites diff
+        export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+        echo better > \"$(git frites path 1/c1)/README\"
+        git frites judge -q --test 'grep -q better README' && git frites apply -q -m Land",
+    );
+    assert!(answer.expect(0).out().ends_with("1/c1\nfrites/apply/1\n"));
+    world.frites(["status"]).refuses(128, "detected dubious ownership in repository");
     world.git(["config", "--global", "--add", "safe.directory", world.repo.to_str().unwrap()]);
     world.frites(["status"]).expect(0);
+}
+
+/// git's message, and a hint.
+#[test]
+fn repository_that_git_refuses_is_refused_with_a_hint() {
+    for script in [
+        "git config core.repositoryFormatVersion 99",
+        "git config core.repositoryFormatVersion x",
+        "git config extensions.objectFormat foo",
+        "echo '[' >> .git/config",
+        "echo '[' >> ~/.gitconfig",
+        "rm .git/HEAD",
+        "mv .git ../gone; echo gitdir: ../nowhere > .git",
+    ] {
+        let world = World::new();
+        world.sh(&world.repo, script).expect(0);
+        let git = world.run(&world.repo, "git", ["rev-parse", "--git-dir"]).expect(128);
+        let first = git.stderr.lines().next().unwrap().split_once(": ").unwrap().1;
+        let answer = world.run(&world.repo, "git-frites", ["status"]).refuses(128, first);
+        assert_eq!(answer.stderr.lines().count(), 2, "{script}: {}", answer.stderr);
+    }
 }
 
 #[test]
 fn unreadable_repository_is_refused_in_one_line() {
     let formats = [
         ("--ref-format=reftable", "its refs are not stored as files"),
-        ("--object-format=sha256", "Object format"),
+        ("--object-format=sha256", "its object ids are not SHA-1, but sha256"),
     ];
     for (format, words) in formats {
         let world = made("repo", &[format]);
@@ -474,6 +505,13 @@ fn unreadable_repository_is_refused_in_one_line() {
         assert!(!world.repo.join(".frites").exists());
         assert_eq!(world.belongings(), before);
     }
+    let world = World::new();
+    world.sh(&world.repo, "git pack-refs --all; ln -sf refs/heads/main .git/HEAD").expect(0);
+    let words = "HEAD is a link to 'refs/heads/main', which is no file";
+    let answer = world.frites(["status"]).refuses(128, words);
+    let (_, repair) = answer.stderr.split_once('`').unwrap();
+    world.sh(&world.repo, repair.split_once('`').unwrap().0).expect(0);
+    world.frites(["status"]).expect(0);
     // The hint is enough.
     let mut world = made("repo", &["--ref-format=reftable"]);
     let clone = world.home().join("clone");
