@@ -522,6 +522,37 @@ fn unreadable_repository_is_refused_in_one_line() {
 }
 
 #[test]
+fn root_of_worktrees_is_outside_of_checkouts_or_ignored() {
+    let world = World::new();
+    let spawn = |root: &str| {
+        world.git(["config", "frites.spawn.worktree-root", root]);
+        world.frites(["spawn", "-n", "1"])
+    };
+    let state = || (world.files(), world.git(["for-each-ref"]), world.git(["worktree", "list"]));
+    let before = state();
+    for (root, why) in [
+        ("", "is empty"),
+        ("~nobody/wt", "begins with the home of a user"),
+        (".", "is in a checkout"),
+        ("trees", "is in a checkout"),
+        (".git/refs/heads", "is in the git directory"),
+        (".frites/runs", "is in the git directory or in '.frites'"),
+        ("/dev/null/x", "is not in a directory"),
+        ("README", "is not in a directory"),
+    ] {
+        spawn(root).refuses(128, &format!("spawn.worktree-root: '{root}' {why}"));
+        assert_eq!(state(), before, "{root}");
+    }
+    let place = world.run(&world.repo, "sh", ["-c", "cd && pwd -P"]).expect(0).out();
+    let answer = spawn("~/wt").expect(0);
+    assert_eq!(answer.out(), format!("1/c1\t{}/wt/1/c1\n", place.trim()));
+    fs::write(world.repo.join(".git/info/exclude"), "/trees\n").unwrap();
+    let answer = spawn("trees").expect(0);
+    assert!(answer.out().ends_with("/repo/trees/2/c1\n"), "{}", answer.out());
+    assert_eq!(world.git(["status", "--porcelain"]), "");
+}
+
+#[test]
 fn worktrees_may_lie_outside_the_repository() {
     for root in ["../trees", "/absolute", "links/../../trees"] {
         let world = World::new();

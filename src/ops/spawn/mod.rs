@@ -12,6 +12,7 @@ pub mod resume;
 mod stopped_agents;
 pub mod synthesis;
 mod waiting;
+mod worktree_root;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -39,6 +40,7 @@ use crate::ops::guard;
 use crate::ops::session::Session;
 use crate::ops::spawn::command::{CandidateCommand, words};
 use crate::ops::spawn::prepare::{Preparation, Prepared};
+use crate::ops::spawn::worktree_root::worktree_root;
 use crate::process::{self, ports};
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
@@ -255,7 +257,7 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
         command: words(&command),
         prompt,
         task: request.task,
-        worktree_root: session.config.get(keys::SPAWN_WORKTREE_ROOT),
+        worktree_root: worktree_root(session)?,
         parent: request.start.parent,
         agents,
         synthesis: BTreeMap::new(),

@@ -1,0 +1,55 @@
+//! The directory for the worktrees of a new run.
+use std::path::Path;
+
+use crate::config::keys;
+use crate::error::{Error, Result};
+use crate::fs::tree::nearest_real;
+use crate::git::worktree;
+use crate::ops::session::Session;
+use crate::world::user_directories::user_home;
+
+/// The configured directory for worktrees (`spawn.worktree-root`), as a run's record has it; `None`
+/// for the default one. Fails if worktrees cannot be there, or would show up as files of a
+/// checkout.
+pub(super) fn worktree_root(session: &Session) -> Result<Option<String>> {
+    let Some(text) = session.config.get(keys::SPAWN_WORKTREE_ROOT) else { return Ok(None) };
+    let home = user_home().and_then(|home| home.into_os_string().into_string().ok());
+    let root = match (text.strip_prefix('~'), home) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => home + rest,
+        _ => text.clone(),
+    };
+    match why_unusable(session, &root)? {
+        None => Ok(Some(root)),
+        Some(why) => {
+            let key = keys::SPAWN_WORKTREE_ROOT.name;
+            Err(Error::fatal(format!("{key}: '{text}' {why}")).hint(format!(
+                "name a directory outside of the repository: `git config frites.{key} ../worktrees`"
+            )))
+        }
+    }
+}
+
+fn why_unusable(session: &Session, root: &str) -> Result<Option<&'static str>> {
+    let Session { repo, store, .. } = session;
+    let path = store.worktrees(Some(root));
+    if root.is_empty() {
+        return Ok(Some("is empty"));
+    }
+    if root.starts_with('~') {
+        return Ok(Some("begins with the home of a user that is not looked up"));
+    }
+    if path.starts_with(store.worktrees(None)) {
+        return Ok(None);
+    }
+    if path.starts_with(repo.common_dir()) || path.starts_with(store.dir().path()) {
+        return Ok(Some("is in the git directory or in '.frites'"));
+    }
+    if !path.ancestors().find(|above| above.exists()).is_some_and(Path::is_dir) {
+        return Ok(Some("is not in a directory"));
+    }
+    if !worktree::checkouts(repo)?.iter().any(|c| path.starts_with(nearest_real(c))) {
+        return Ok(None);
+    }
+    let ignored = repo.checkout().call("check-ignore").arg("-q").arg(path.join("1")).output()?;
+    Ok((ignored.code != 0).then_some("is in a checkout, and .gitignore does not name it"))
+}
