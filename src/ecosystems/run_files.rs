@@ -558,24 +558,7 @@ impl Search<'_> {
     /// Searches a command whose program may run the files that its words name. Returns the words
     /// that name the files whose content the command may print.
     fn program(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
-        if words[0].text == "export" {
-            for variable in &words[1..] {
-                let variable = Word::expanded(format!("${}", variable.text));
-                for value in self.with_values(&variable, place) {
-                    self.word(&value, Part::default(), place)?;
-                }
-            }
-        }
-        if file_name(&words[0].text) == "run-parts" && !is_read {
-            for word in words[1..].iter().filter(|word| !word.text.starts_with('-')) {
-                let text = format!("{}/*", word.text);
-                let every = Part { is_program: true, is_whole: true, ..Part::default() };
-                self.word(&Word::expanded(text), every, place)?;
-            }
-        }
-        if file_name(&words[0].text) == "cargo" && !is_read {
-            self.programs_of_cargo(&words[1..], place)?;
-        }
+        self.program_with_files_of_its_own(words, is_read, place)?;
         let mut part = Part::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
@@ -622,6 +605,35 @@ impl Search<'_> {
             part.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
+    }
+
+    /// Searches the files that `export`, `run-parts` or `cargo` uses without naming them one by one.
+    fn program_with_files_of_its_own(
+        &mut self,
+        words: &[Word],
+        is_read: bool,
+        place: &Place,
+    ) -> Result<()> {
+        match file_name(&words[0].text) {
+            "export" => {
+                for variable in &words[1..] {
+                    let variable = Word::expanded(format!("${}", variable.text));
+                    for value in self.with_values(&variable, place) {
+                        self.word(&value, Part::default(), place)?;
+                    }
+                }
+            }
+            "run-parts" if !is_read => {
+                for word in words[1..].iter().filter(|word| !word.text.starts_with('-')) {
+                    let text = format!("{}/*", word.text);
+                    let every = Part { is_program: true, is_whole: true, ..Part::default() };
+                    self.word(&Word::expanded(text), every, place)?;
+                }
+            }
+            "cargo" if !is_read => self.programs_of_cargo(&words[1..], place)?,
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Adds the programs that `cargo run` starts. Its words, or those of an alias, name packages,
