@@ -211,7 +211,8 @@ pub(super) fn all_passing(entries: &[Entry]) -> Vec<&Entry> {
 /// were only the originals. A synthesis is out of the ranking in these cases:
 /// * it is above its ceiling;
 /// * it made the same tree as another candidate;
-/// * it passes only with its own tests.
+/// * it passes only with its own tests;
+/// * it leaves out tests of the base ([`Rules::leaves_out_tests`]).
 pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rules) -> bool {
     let passing = all_passing(entries);
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)

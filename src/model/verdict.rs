@@ -31,7 +31,8 @@ pub enum DecisionKind {
     Tests,
     /// Several candidates passed, or one passed and others were not run. The ranking decides.
     Judge,
-    /// A synthesis (a candidate that was made from others) passed, and is not above its ceiling.
+    /// A synthesis (a candidate that was made from others) passed, and is not larger than
+    /// `synthesis.ceiling` allows.
     Synthesis,
     /// The best candidate passes only with its own tests or commands, not with the base's.
     OwnTests,
@@ -49,8 +50,9 @@ pub enum DecisionKind {
     NoTests,
     /// There was no command to run. The first candidate in the ranking is shown.
     NoOracle,
-    /// A missing outcome could change the recommendation; or no candidate passed, and a command says that it
-    /// cannot tell whether one of them is right. The best candidate so far is shown.
+    /// There are two cases. A missing outcome could change the recommendation. Or no candidate
+    /// passed, and for at least one of them a command could not tell whether it is right
+    /// ([`Outcome::CannotTell`], exit code 125). The best candidate so far is shown.
     Undecided,
     /// No usable candidate.
     None,
@@ -100,8 +102,8 @@ pub struct Entry {
     pub agreement: Option<f64>,
     /// The reason why the worktree could not be captured. Such a candidate cannot win.
     pub problem: Option<String>,
-    /// The candidate with the same tree for which the commands ran, if they did not run for this
-    /// one.
+    /// If the commands did not run for this candidate, because another candidate has the same tree:
+    /// that other candidate. `None` if the commands ran for this candidate.
     pub same_as: Option<Name>,
     /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -115,8 +117,8 @@ pub struct Entry {
     /// The results of the commands, in order; empty if they were not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
-    /// If the results over the layers of the base's commands differ from those in a plain
-    /// directory: the difference and its cause, in words. The results in the plain directory count.
+    /// If the results over the base's layers differ from the cold results: the difference and its
+    /// cause, in words. The cold results count.
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
@@ -176,8 +178,8 @@ impl Entry {
         self.usable() && self.results.is_empty()
     }
 
-    /// True if the candidate can win, and a command says that it cannot tell whether the candidate
-    /// is right. This can be in the first judging or in the second, with the base's tests.
+    /// True if the candidate can win, and in the first or in the second judging a command could not
+    /// tell whether the candidate is right (exit code 125).
     pub fn skipped(&self) -> bool {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
@@ -190,8 +192,8 @@ impl Entry {
         self.usable() && self.results.is_contradicted() && !fails
     }
 
-    /// If the candidate passed with its own tests: the command that says in the second judging, with the
-    /// base's tests, that it cannot tell.
+    /// The command that could not tell (exit code 125) in the second judging. `None` if there is no
+    /// such command, or if the candidate did not pass with its own tests.
     pub fn skipped_with_base_tests(&self) -> Option<&StageResult> {
         if !self.results.passed() {
             return None;
@@ -200,8 +202,8 @@ impl Entry {
         second.results.stopped_at().filter(|result| result.outcome == Outcome::CannotTell)
     }
 
-    /// True if every command ran and exited 0, and no command says that it cannot tell with the base's
-    /// tests.
+    /// True if the candidate can win, and every command ran and exited 0. In the second judging, no
+    /// command may have exited with 125 (cannot tell).
     pub fn passed(&self) -> bool {
         self.usable() && self.results.passed() && self.skipped_with_base_tests().is_none()
     }
@@ -226,8 +228,8 @@ impl Entry {
         self.passed() && !self.passed_own_tests_only()
     }
 
-    /// True if the candidate passed, and not only with its own or added tests, its own commands, or the
-    /// base's build outputs.
+    /// True if the candidate passed, and no claim is left to confirm ([`Entry::is_claim`]). If the
+    /// candidate needs a second judging, it must also have passed that.
     pub fn verified(&self) -> bool {
         self.passed_base_tests_too() && !self.is_claim()
     }
@@ -292,8 +294,9 @@ impl Baseline {
     /// True if the base's report may lack tests, because the base was judged over build outputs of
     /// an earlier judging. A build tool may have found that nothing has changed, and run no test.
     ///
-    /// A candidate must have passed. The base's report must have fewer tests than the report of a
-    /// candidate, or than `cold_tests`, the number of tests without outputs.
+    /// This is true only if two more conditions hold: a candidate has passed; and the base's report
+    /// has fewer tests than the report of a candidate, or than `cold_tests`, the number of tests
+    /// without outputs.
     pub fn may_lack_tests(&self, entries: &[Entry], cold_tests: u64) -> bool {
         let own = self.results.reported_tests();
         self.inherited
@@ -329,8 +332,9 @@ impl Baseline {
 
     /// The test command, if the base or the machine is at fault for its failures, not the
     /// candidates. The command fails on the base and on each of these candidates with the same
-    /// error line, and no test passed anywhere. Unless it timed out or an obstacle is known, that
-    /// line must name something missing.
+    /// error line, and no test passed anywhere. The error line also names something missing. This
+    /// is not required if the command timed out on the base, or if a fault of the place where it
+    /// ran is known ([`Obstacle`](crate::model::outcome::Obstacle)).
     pub fn lacks_on_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.stops_at(Stage::Test)?;
         let tells = stopped.obstacle.is_some() || stopped.outcome == Outcome::TimedOut;
@@ -370,15 +374,17 @@ impl fmt::Display for OtherPick {
 #[serde(rename_all = "kebab-case")]
 pub struct Decision {
     pub decision: DecisionKind,
-    /// By the kind of decision, the winner, or the closest, the smallest or the best candidate so far; `None`
-    /// only for [`DecisionKind::None`].
+    /// Depending on the kind of decision: the winner, the candidate that came closest to passing,
+    /// the first in the ranking, or the best one so far. `None` only for [`DecisionKind::None`].
     pub recommended: Option<Name>,
     /// A sentence on which a reviewer can act.
     pub rationale: String,
     /// The candidates that other rules of ranking would recommend instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_picks: Vec<OtherPick>,
-    /// All usable candidates, best first, without syntheses that are not ranked.
+    /// All usable candidates, best first. A synthesis that passed is left out in these cases: it is
+    /// larger than `synthesis.ceiling` allows, has the tree of another candidate, passed only with
+    /// its own tests, or leaves out tests.
     pub ranking: Vec<Name>,
     /// The candidates that passed, in spawn order.
     #[serde(default)]
@@ -389,7 +395,7 @@ pub struct Decision {
     /// The candidates that failed, in spawn order.
     #[serde(default)]
     pub failed: Vec<Name>,
-    /// The candidates for which a command says that it cannot tell, perhaps only with the base's tests, in
+    /// The candidates for which a command could not tell, perhaps only in the second judging, in
     /// spawn order.
     #[serde(default)]
     pub skipped: Vec<Name>,

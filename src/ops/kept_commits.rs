@@ -51,10 +51,11 @@ pub fn keep_tree(session: &Session, run: &Run, tree: &Oid) -> Result<Oid> {
     Ok(commit)
 }
 
-/// Makes this process's ref for a run reach `commits`, in addition to the commits that it reaches already.
-/// The objects that `base` reaches need no check, because other refs keep them.
+/// Makes this process's ref for a run reach `commits`, in addition to the commits that the ref
+/// reaches already.
 ///
-/// Fails if an object that one of the commits needs no longer exists.
+/// Fails if an object that one of the commits needs no longer exists. Objects that `base` reaches
+/// are not checked, because other refs keep them.
 pub fn keep(session: &Session, run: &Run, commits: &[Oid], base: &Oid) -> Result<()> {
     let repo = &session.repo;
     let _order = ORDER.lock();
