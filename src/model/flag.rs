@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::count::some_of;
 use crate::model::path::quoted;
 
-/// A change that a reviewer should look at. It changes the commands or tests by which the candidate
-/// is judged, or a patch does not show it well.
+/// A change that a reviewer should look at, for one of these reasons:
+/// * It changes the commands or tests by which the candidate is judged.
+/// * One easily overlooks it in a patch, for example because it adds a binary file.
+/// * The candidate now needs something outside of its tree: a dependency, or the target of a link.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Flag {
     /// The kind of change.
@@ -69,7 +71,7 @@ impl FlagKind {
                 format!("skips tests in {files} ({})", marker.trim_end_matches('('))
             }
             FlagKind::TestsRewritten => {
-                format!("has a command rewrite {files}, so its pass does not count")
+                format!("makes a command rewrite {files}, so its pass does not count")
             }
             FlagKind::IgnoredAdded => format!("adds {files}, which git ignores"),
             FlagKind::LinksOutside => format!("links {files} to a place outside the tree"),
@@ -117,8 +119,8 @@ impl Flag {
 }
 
 /// Sorted flags as clauses. Some kinds of flags share one clause for all their files: edited tests,
-/// deleted tests, and files that can decide which commands run. If many tests must expect something
-/// else, that is one reason to look at the change, not many.
+/// deleted tests, and files that can decide which commands run. A change of behaviour can require
+/// edits in many tests. It is still only one reason to look at the change.
 pub fn in_words(flags: &[Flag]) -> Vec<String> {
     flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
 }

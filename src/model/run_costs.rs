@@ -2,8 +2,9 @@
 //! chooses the way that is expected to cost less.
 use serde::{Deserialize, Serialize};
 
-/// The times, in seconds, of two runs of the commands: the first run with outputs and the first run
-/// without them that ended at the same command. `None` if there was no such run.
+/// The times, in seconds, of two runs of the commands, one with the base's build outputs and one
+/// without them. Both runs ended at the same command (for example, the test), so the times can be
+/// compared. Each run is the first of its kind that ended there. `None` if there was no such run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunCosts {
@@ -27,12 +28,14 @@ impl RunCosts {
         candidates > 1 && self.sums(candidates).is_none_or(|[warm, cold]| warm < cold)
     }
 
-    /// The expected times of judging this many candidates: judged with outputs and then confirmed without
-    /// them; and judged without outputs at once. `None` unless both times are known.
+    /// The expected times of judging this many candidates in two ways. In the first, they are
+    /// judged with outputs, and then confirmed without them. In the second, they are judged without
+    /// outputs from the start. `None` unless both times are known.
     fn sums(&self, candidates: usize) -> Option<[f64; 2]> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let all = candidates as f64;
-        // At least the winner is confirmed, and all of them if none passes. The mean of the two numbers is expected.
+        // Between 1 and `all` candidates are confirmed: only the winner, or all of them if none
+        // passes. The mean of 1 and `all` is expected.
         Some([all * warm + f64::midpoint(all, 1.0) * cold, all * cold])
     }
 
@@ -46,12 +49,12 @@ impl RunCosts {
         }
         let (way, less, more) = match self.warm_pays(candidates) {
             true => ("with outputs first", over, without),
-            false => ("without outputs at once", without, over),
+            false => ("without outputs from the start", without, over),
         };
         Some(format!(
             "one judging took {warm:.1} s with the base's build outputs and {cold:.1} s without them; for \
-             {candidates} candidates judging {way} costs less: about {less:.1} s, not {more:.1} s, because \
-             results that decide are confirmed without outputs (see oracle.warm)"
+             {candidates} candidates, it costs less to judge {way} (about {less:.1} s instead of {more:.1} s), \
+             because results that decide are confirmed without outputs (see oracle.warm)"
         ))
     }
 }
@@ -100,12 +103,12 @@ mod tests {
     fn both_sums_are_told_with_what_they_hold() {
         assert_eq!(
             costs(49.0, 94.5).in_words(5).unwrap_or_default(),
-            "one judging took 49.0 s with the base's build outputs and 94.5 s without them; for 5 candidates \
-             judging without outputs at once costs less: about 472.5 s, not 528.5 s, because results \
-             that decide are confirmed without outputs (see oracle.warm)"
+            "one judging took 49.0 s with the base's build outputs and 94.5 s without them; for 5 candidates, \
+             it costs less to judge without outputs from the start (about 472.5 s instead of 528.5 s), \
+             because results that decide are confirmed without outputs (see oracle.warm)"
         );
         let words = costs(28.0, 199.0).in_words(4).unwrap_or_default();
-        let way = "judging with outputs first costs less: about 609.5 s, not 796.0 s, because";
+        let way = "to judge with outputs first (about 609.5 s instead of 796.0 s), because";
         assert!(words.contains(way), "{words}");
     }
 }

@@ -36,7 +36,7 @@ fn file_of_a_command_that_no_worktree_will_have_is_warned_of() {
     let world = World::new();
     world.write("agent.sh", "echo x >>README\n");
     let warning = "warning: 'agent.sh' is not committed, so no worktree has it\n\
-                   hint: commit it, name it by its whole path, or add it to `seed.copy`\n";
+                   hint: commit it, give its absolute path, or add it to `seed.copy`\n";
     let spawn = |word: &str, code| world.frites(["spawn", "--", "sh", word]).expect(code).stderr;
     for word in ["agent.sh", "./agent.sh"] {
         let told = spawn(word, 4);

@@ -237,7 +237,7 @@ fn file_of_a_synthesis_that_its_worktree_will_not_have_is_warned_of() {
     };
     let told = by_hand("combine.sh", 4);
     let warning = "warning: 'combine.sh' is not committed, so no worktree has it\n\
-                   hint: commit it, name it by its whole path, or add it to `seed.copy`\n";
+                   hint: commit it, give its absolute path, or add it to `seed.copy`\n";
     assert!(told.contains(warning), "{told}");
     let told = by_hand("made.sh", 0);
     assert!(!told.contains("is not committed"), "it begins with the files of the best one: {told}");

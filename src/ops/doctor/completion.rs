@@ -29,8 +29,8 @@ const SHELLS: [ShellPlaces; 3] = [
     },
     ShellPlaces {
         name: "fish",
-        // fish 3.6.0 reads the script only if it is in the first directory, `vendor_conf.d` or `conf.d`. All
-        // other versions also read it in the second one.
+        // fish 3.6.0 reads the script only from the first path of each list (`vendor_conf.d`,
+        // `conf.d`). All other versions also read it from the second path.
         in_data: &[
             "fish/vendor_conf.d/git-frites.fish",
             "fish/vendor_completions.d/git-frites.fish",
@@ -67,7 +67,7 @@ pub(super) fn finding() -> Finding {
         return Finding::missing(what, "SHELL names neither bash nor zsh nor fish");
     };
     match installed(places) {
-        Some(file) => Finding::good(what, format!("of {name}, by '{}'", file.display())),
+        Some(file) => Finding::good(what, format!("for {name}, in '{}'", file.display())),
         None => Finding::missing(what, format!("none for {name} in the usual places"))
             .advise(format!("`git frites completions --install {name}` puts it there")),
     }

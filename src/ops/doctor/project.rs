@@ -88,8 +88,8 @@ fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
             ));
             checkup.findings.push(match installed::of_another_python(command) {
                 Some(line) => finding.advise(format!(
-                    "the program on PATH is of another Python; if that has what the project needs: \
-                     `git config frites.oracle.{stage} {line}`"
+                    "the program on PATH belongs to another Python; if that Python has the packages that \
+                     the project needs, use it: `git config frites.oracle.{stage} {line}`"
                 )),
                 None => finding,
             });

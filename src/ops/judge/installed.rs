@@ -48,7 +48,8 @@ pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result
     ));
     Err(match of_another_python(command) {
         Some(line) => error.hint(format!(
-            "'{module}' on PATH is of another Python; if that has what the project needs: `--{stage} {line}`"
+            "'{module}' on PATH belongs to another Python; if that Python has the packages that the project \
+             needs, use it: `--{stage} {line}`"
         )),
         None => error,
     })

@@ -46,8 +46,8 @@ pub struct Preparation {
     guard: Option<Guard>,
 }
 
-/// The age of a seed that is certainly older than the files of a worktree that is made now. Some
-/// file systems round times to two seconds.
+/// A seed that was last written at least this long ago is certainly older than the files of a
+/// worktree that is made now. Some file systems round times to two seconds.
 const SEED_AGE: Duration = Duration::from_secs(4);
 
 /// The result of preparing one worktree.
@@ -114,7 +114,7 @@ impl Preparation {
         for path in paths {
             if session.repo.file(tree, path)?.is_none() && !self.seeds.hold(&TreePath::new(path)) {
                 session.ui.warn(format!("'{path}' is not committed, so no worktree has it"));
-                session.ui.hint("commit it, name it by its whole path, or add it to `seed.copy`");
+                session.ui.hint("commit it, give its absolute path, or add it to `seed.copy`");
             }
         }
         Ok(())
@@ -155,9 +155,10 @@ impl Preparation {
         board::live(session, run, names, &board, || work(&board))
     }
 
-    /// The modification times for the files of the worktrees. If a young seed may be a build output, the
-    /// files must not look older than the seed: build tools would skip a rebuild (GIT-FACTS, "Not safe for
-    /// build tools").
+    /// The modification times for the files of the worktrees. A seed may be a build output. If the
+    /// worktree's files looked older than this output, build tools would not build it again
+    /// (GIT-FACTS, "Not safe for build tools"). So if a seed is younger than [`SEED_AGE`], the
+    /// files keep the times at which they are written.
     pub fn file_times(&self) -> FileTimes {
         let last = SystemTime::now().checked_sub(SEED_AGE).unwrap_or(SystemTime::UNIX_EPOCH);
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
@@ -189,8 +190,9 @@ impl Preparation {
             prepared.changed = left.changed;
         }
         prepared.has_more = self.setup.is_some() || !given.is_empty();
-        // An empty record is written, too. It replaces the record of an earlier worktree. Without a
-        // record, the seeds would count as lost.
+        // An empty record is written, too, and replaces the record of an earlier worktree. If there
+        // were no record, it would count as lost. Captures would then take the seeds that the
+        // configuration selects at that time.
         let files = given.into_iter().map(|path| (path.clone(), path.on_disk(&dir)));
         let placed = PlacedSeeds::read(files, &self.known)?;
         write_toml(&candidate.directory().seeds(), &placed)?;

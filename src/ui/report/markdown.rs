@@ -75,8 +75,10 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
     let mut lines: Vec<String> = Vec::new();
     let recommended = verdict.decision.recommended.as_ref();
     if let Some(entry) = recommended.and_then(|name| verdict.entry(name)) {
-        lines.extend(entry.flags.iter().map(|flag| format!("it {flag}")));
-        lines.extend(entry.dropped.iter().map(|path| format!("its change to {path} was put back")));
+        let name = &entry.candidate;
+        lines.extend(entry.flags.iter().map(|flag| format!("{name} {flag}")));
+        let dropped = entry.dropped.iter();
+        lines.extend(dropped.map(|path| format!("{name}'s change to {path} was put back")));
     }
     lines.extend(comparison::remarks(verdict));
     lines.extend(report.warnings.iter().cloned());
