@@ -1,4 +1,4 @@
-//! The options of `judge`, and those that `judge`, `run` and `shard` share.
+//! The options of `judge`. `run` and `shard` share some of them.
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
     #[arg(value_name = "RUN", add = complete::address(Scope::Run))]
     pub address: Option<Address>,
-    /// Judge this candidate alone, and store its results, by which --replay decides
+    /// Judge this candidate alone, and store its results; `judge --replay` decides later from the
+    /// stored results
     #[arg(
         help_heading = "Other ways to judge",
         long = "candidate",
@@ -94,12 +95,13 @@ pub struct JudgeArgs {
 }
 
 impl JudgeArgs {
-    /// Fails for `--rank cross` with `--in-place`, because then no candidate's tests are judged on
-    /// the other candidates.
+    /// Fails for `--rank cross` with `--in-place`, because `--in-place` does not run a candidate's
+    /// tests on the other candidates.
     pub fn require_rankable(&self) -> Result<()> {
         match self.judging.decision.rank {
             Some(Rank::Cross) if self.in_place => Err(Error::usage(
-                "'--rank cross' cannot be used with '--in-place', which judges no tests of others",
+                "'--rank cross' cannot be used with '--in-place', which does not run a candidate's \
+                 tests on the other candidates",
             )
             .hint("judge the whole run in checkouts: `git frites judge --rank cross`")),
             _ => Ok(()),
@@ -147,7 +149,7 @@ pub struct TermsArgs {
     #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
     /// Before judging and landing, put back edited and deleted files below these paths, and below
-    /// those of oracle.protect
+    /// the paths in oracle.protect
     #[arg(hide_short_help = true, long, value_name = "PATHSPEC")]
     protect: Vec<String>,
     /// Judge without the base's build outputs

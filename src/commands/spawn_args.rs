@@ -107,7 +107,7 @@ impl NewRunArgs {
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[group(multiple = false)]
 pub struct CandidateArgs {
-    /// Number of candidates, named c1, c2, …  [default: 2; 1 with `add`]
+    /// Number of candidates, named c1, c2, …  [default: 2; for `git frites add`: 1]
     #[arg(short = 'n', value_name = "N", value_parser = values::count)]
     pub count: Option<u32>,
     /// Names of the candidates, instead of -n: `-c one two` or `-c one -c two`
@@ -131,8 +131,8 @@ pub struct CandidateArgs {
 }
 
 impl CandidateArgs {
-    /// The names of the new candidates, in order, and the agents of those that have one. For
-    /// `claude=2`, the names are `claude-1` and `claude-2`; if names in `taken` have such numbers,
+    /// The names of the new candidates, in order, and the agent of each candidate that has one. For
+    /// `claude=2`, the names are `claude-1` and `claude-2`. If names in `taken` have such numbers,
     /// the next two numbers are used.
     pub fn resolve(
         &self,
@@ -336,8 +336,8 @@ pub fn existing(session: &Session, who: &str, address: &Address) -> Result<(Run,
     }
 }
 
-/// The highest number N among the names that consist of `prefix` and N; 0 if there is none. Numbers
-/// from a million on are ignored, because they may be part of a name, e.g. a date.
+/// The highest number that follows `prefix` in a name; 0 if no name consists of `prefix` and a
+/// number. Numbers from a million on are ignored, because they may be part of a name, e.g. a date.
 fn highest(names: &[Name], prefix: &str) -> usize {
     let numbers = names.iter().filter_map(|name| name.as_str().strip_prefix(prefix)?.parse().ok());
     numbers.filter(|number| *number < 1_000_000).max().unwrap_or_default()

@@ -17,7 +17,9 @@ pub enum Rank {
     Agreement,
     /// The share of the other candidates' tests that pass, then the fewest lines
     Cross,
-    /// Agreement if several agents or commands made the candidates, or no command judges; else the fewest lines
+    /// One of the other three: cross, with --cross, if tests of at least two candidates count;
+    /// else agreement, if several agents or commands made the candidates, or if there is no
+    /// command to run; else blast-radius
     Auto,
 }
 
