@@ -603,7 +603,7 @@ fn candidate_of_a_newer_version_does_not_land() {
     let text = fs::read_to_string(&record).unwrap();
     let (_, rest) = text.split_once('\n').unwrap();
     assert!(text.starts_with("version = "), "{text}");
-    write(&record, &format!("version = 99\n{rest}"));
+    write(&record, format!("version = 99\n{rest}"));
     let before = state(&world);
     world.frites(["apply", "-m", "x"]).refuses(128, "1/c1 was written by a newer git-frites");
     assert_eq!(state(&world), before);
