@@ -254,11 +254,21 @@ impl Repo {
             return Ok(oid);
         }
         if revision == "HEAD" {
-            return Err(Error::fatal("HEAD has no commit yet")
-                .hint("commit something first: `git commit --allow-empty -m start`"));
+            return Err(self.no_commit_at_head());
         }
         Err(Error::fatal(format!("'{revision}' does not name a commit"))
             .hint("name a commit, a branch or a tag; `git log --oneline` lists commits"))
+    }
+
+    /// The error for a HEAD that leads to no commit.
+    pub fn no_commit_at_head(&self) -> Error {
+        let branch = self.head_branch();
+        match branch.is_some_and(|branch| matches!(self.read_ref(&branch), Ok(None))) {
+            true => Error::fatal("HEAD has no commit yet")
+                .hint("commit something first: `git commit --allow-empty -m start`"),
+            false => Error::fatal("HEAD leads to no commit that can be read")
+                .hint("`git fsck` finds damage"),
+        }
     }
 
     /// The commit at HEAD; `None` while HEAD is unborn.

@@ -79,6 +79,13 @@ fn repository_without_a_commit_is_refused_with_a_hint() {
     let world = World::unborn();
     refused(&world, &["spawn"], 128, "HEAD has no commit yet", "git commit");
     assert!(!world.repo.join(".frites").exists());
+    // A damaged repository is not an empty one: a new first commit would leave its history behind.
+    let world = World::new();
+    let head = world.git(["rev-parse", "HEAD"]);
+    let (directory, file) = head.split_at(2);
+    fs::remove_file(world.repo.join(".git/objects").join(directory).join(file)).unwrap();
+    let told = world.frites(["spawn"]).refuses(128, "HEAD leads to no commit that can be read");
+    assert!(told.stderr.contains("hint: `git fsck` finds damage"), "{}", told.stderr);
 }
 
 #[test]

@@ -27,10 +27,7 @@ pub struct Position {
 /// The current position. Fails if HEAD has no commit yet, or is on a branch whose name is not
 /// UTF-8.
 pub fn position(repo: &Repo) -> Result<Position> {
-    let commit = repo.head().ok_or_else(|| {
-        Error::fatal("HEAD has no commit yet")
-            .hint("commit something first: `git commit --allow-empty -m start`")
-    })?;
+    let commit = repo.head().ok_or_else(|| repo.no_commit_at_head())?;
     let branch = repo.head_branch();
     if branch.is_none() && !repo.is_detached() {
         return Err(Error::fatal("the name of the current branch is not UTF-8")
