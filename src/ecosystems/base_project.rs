@@ -421,8 +421,11 @@ impl<'t> BaseProject<'t> {
     fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let files = self.code()?.files.iter();
+        let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
+        let tasks: Vec<String> = tasks.map(|file| self.text(file)).collect();
         for _ in 0..MOST_LEVELS {
-            next.retain(|path| self.may_be_of_check(path));
+            next.retain(|path| self.may_be_of_check(path, &tasks));
             if next.is_empty() || next.len() > MOST_NAMES {
                 break;
             }
@@ -447,15 +450,14 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if a source file may be a module of a check, as far as its path shows. This needs no
-    /// search: a command or a file of tasks names a file in its outermost directory.
-    fn may_be_of_check(&self, path: &str) -> bool {
+    /// search: a command or a file of tasks names a file in its outermost directory. `tasks` are the
+    /// texts of the files of tasks in the root.
+    fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
         let Some((top, _)) = path.split_once('/') else { return false };
-        let Ok(code) = self.code() else { return false };
-        let mut roots = code.files.iter().filter(|file| !file.contains('/') && is_of_tasks(file));
         !is_test_path(path)
             && (LoadedName::of(path).is_some() || is_of_package(path))
             && (self.scripts.iter().any(|script| below(script, top).is_some())
-                || roots.any(|file| self.text(file).contains(&format!("{top}/"))))
+                || tasks.iter().any(|text| text.contains(&format!("{top}/"))))
     }
 
     /// True if a directory has tests that need not load what they test, because they are in the

@@ -38,8 +38,8 @@ impl Output {
                 error.hint("try again; `git fsck` checks whether the repository is damaged")
             }
             _ if matches!(error.cause, Cause::Locked | Cause::RefMoved) => error.hint(
-                "another process moved the ref, or is at work: try again; if that process was \
-                 killed, remove its `.lock` file",
+                "another git process is at work, or has moved the ref: try again; if that process \
+                 was killed, remove its `.lock` file",
             ),
             _ => error.hint(format!(
                 "the message is git's own; see `git help {}`",

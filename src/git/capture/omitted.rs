@@ -275,11 +275,8 @@ fn unsaved_submodule_work(
 /// submodule's git directory, whose settings, `info/exclude` and index the attempt can change. So
 /// none of these hides a file: only its `.gitignore` does, as in the worktree.
 fn has_uncommitted_work(git: &Git, directory: &Path) -> Result<bool> {
-    let call = git.call("-c").words(
-        "core.fsmonitor=false -c core.trustctime=true -c core.checkStat=default \
-         -c core.ignoreStat=false status --porcelain -z --ignore-submodules=none -uno",
-    );
-    let tracked = call.output()?;
+    let tracked = git.call("status").words("--porcelain -z --ignore-submodules=none -uno");
+    let tracked = tracked.output()?;
     let listing = git.call("ls-files").words("-z -v -c -o --exclude-per-directory=.gitignore");
     let listing = listing.output()?;
     if tracked.code != 0 || !tracked.stdout.is_empty() || listing.code != 0 {

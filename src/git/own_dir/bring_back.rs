@@ -109,12 +109,10 @@ impl Found {
     fn head(&self, repo: &Repo, admin: &Path, branch: &RefName) -> Vec<u8> {
         let bytes = self.entry.get(Path::new("HEAD")).map(Vec::as_slice).unwrap_or_default();
         let text = bytes.trim();
-        let detached = match text.strip_prefix(b"ref: ") {
-            Some(name) if name == branch.as_bytes() => return bytes.to_vec(),
-            Some(name) => self.refs.get(name.as_bstr()).copied(),
-            None => text.to_str().ok().and_then(Oid::parse),
-        };
-        match detached.filter(|oid| repo.is_commit(oid)) {
+        if text.strip_prefix(b"ref: ") == Some(branch.as_bytes()) {
+            return bytes.to_vec();
+        }
+        match commit_at(text, &self.refs).filter(|oid| repo.is_commit(oid)) {
             Some(oid) => format!("{oid}\n").into_bytes(),
             None => regular::read(&admin.join("HEAD")).unwrap_or_default(),
         }
@@ -191,14 +189,14 @@ impl OwnGitDir {
         let given = own_refs::parse_packed(&given);
         let mut own = refs.clone();
         own.retain(|name, oid| name != branch.as_str() && given.get(name) != Some(oid));
-        let others = self.other_worktrees(&refs, &mut unread);
+        let mut others = self.other_worktrees(&refs, &mut unread);
         own.extend(others.heads.clone());
         let left_out = own.keys().nth(MOST_REFS).cloned();
         let left_out = left_out.map(|first| own.split_off(&first)).unwrap_or_default();
         let left_out = left_out.into_values().collect();
         let logs = files::read(&self.dir.join("logs"), |_| false, &mut unread).into_iter();
         let named = logs.map(|(path, log)| (path_bytes(&path).into(), log));
-        let logs = named.chain(others.logs.clone()).collect();
+        let logs = named.chain(std::mem::take(&mut others.logs)).collect();
         unread.sort();
         Found { entry, index, refs, given, own, left_out, logs, others, unread }
     }
@@ -229,10 +227,7 @@ impl OwnGitDir {
             let is_name = gix::refs::FullName::try_from(name.as_bstr()).is_ok();
             match file.to_str() {
                 Some("HEAD") if is_name => {
-                    let head = match bytes.trim().strip_prefix(b"ref: ") {
-                        Some(branch) => refs.get(branch.as_bstr()).copied(),
-                        None => bytes.trim().to_str().ok().and_then(Oid::parse),
-                    };
+                    let head = commit_at(bytes.trim(), refs);
                     found.heads.extend(head.map(|oid| (name, oid)));
                 }
                 Some("logs/HEAD") if is_name => drop(found.logs.insert(name, bytes)),
@@ -301,6 +296,14 @@ impl OwnGitDir {
         repo.update_ref(branch, Some(tip), Some(&now), "attempt")?;
         write(format!("{tip}\n"))?;
         Ok(true)
+    }
+}
+
+/// The object id to which the text of a HEAD leads, by these refs.
+fn commit_at(head: &[u8], refs: &BTreeMap<BString, Oid>) -> Option<Oid> {
+    match head.strip_prefix(b"ref: ") {
+        Some(branch) => refs.get(branch.as_bstr()).copied(),
+        None => head.to_str().ok().and_then(Oid::parse),
     }
 }
 
