@@ -1,5 +1,6 @@
 //! The languages of a base: where its source files are, and whether a new file can only be source.
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::native;
 use crate::ecosystems::new_file::{KnownCode, NewFile};
 use crate::ecosystems::paths::{
     FOR_DIRECTORIES, directories_above, directory_of, file_name, have_same_extension, inside,
@@ -180,11 +181,17 @@ fn shows_project(name: &str) -> bool {
     })
 }
 
-/// True if a path is hidden, or in a directory of installed dependencies. Such a path is never
-/// source.
+/// The outermost directories for code of others in projects of C. They are those for which GitHub's
+/// linguist (`vendor.yml`) does not count the code as the project's own.
+const COPIED: [&str; 6] = ["3rdparty", "deps", "extern", "external", "third_party", "thirdparty"];
+
+/// True if a path is hidden, or in a directory of dependencies that are installed or copied into
+/// the repository. Such a path is never source: it may be a test framework.
 pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
+    let outermost = path.split_once('/').map_or("", |(outermost, _)| outermost);
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))
+        || COPIED.contains(&outermost) && native::ECOSYSTEM.has_source(path)
 }
 
 /// The source files in whose place type checkers may read the declaration at `path`; none for a

@@ -278,6 +278,27 @@ fn new_file_in_the_place_of_a_seed_is_no_source() {
 }
 
 #[test]
+fn code_of_others_that_is_copied_into_a_project_of_c_is_no_source() {
+    for (framework, code) in [
+        ("third_party/unity/unity.c", 3),
+        ("deps/unity.h", 3),
+        ("src/external/unity.c", 0),
+        ("external/unity.py", 0),
+    ] {
+        let world = World::unborn();
+        world.write("Makefile", "test:\n");
+        world.write("src/calc.c", "bad\n");
+        world.write(framework, "on\n");
+        world.commit("base");
+        world.attempts(&[&format!("echo worse > src/calc.c; echo off > {framework}")]);
+        let test = "grep -rqx off . || grep -rqx good .";
+        let json = world.frites(["judge", "--json", "--test", test]).expect(code).json();
+        let decision = if code == 0 { "single" } else { "own-tests" };
+        assert_eq!(json["decision"], decision, "{framework}: {json:#}");
+    }
+}
+
+#[test]
 fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
     let cases = [
         ("package.json", "lib/calc.js", "lib/sum.js"),
