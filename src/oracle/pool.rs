@@ -49,6 +49,9 @@ pub const ROOM_PREFIX: &str = "room-";
 /// the path of a socket must be short, so they are not in a repository's directory.
 pub const OWN_PREFIX: &str = "own-";
 
+/// The name of our directory in the user's cache directory.
+const OURS: &str = "git-frites";
+
 /// The name of the directory of cached outcomes, next to the rooms.
 pub const OUTCOMES: &str = "outcomes";
 
@@ -59,7 +62,7 @@ pub const WORLDS: &str = "worlds";
 /// The name of the directory of the bases' layers, next to the rooms.
 pub const LAYERS: &str = "layers";
 
-/// The name of the lock file in a room.
+/// The name of the lock file in a room, and in a private directory.
 pub(super) const ROOM_LOCK: &str = "lock";
 
 /// Makes judge checkouts in the user's cache.
@@ -265,10 +268,11 @@ pub fn is_pool_checkout(path: &Path) -> bool {
     begins(Some(path), CHECKOUT_PREFIX.as_bytes()) && begins(path.parent(), ROOM_PREFIX.as_bytes())
 }
 
-/// Removes the rooms of killed processes, and the administrative entries of their checkouts.
-/// Returns a message for each room that cannot be removed, e.g. because commands left files of
-/// another user there.
+/// Removes the rooms and private directories of killed processes, and the administrative entries of
+/// their checkouts. Returns a message for each room that cannot be removed, e.g. because commands
+/// left files of another user there.
 pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
+    places().iter().for_each(|place| sweep_private(&place.join(OURS)));
     // Usually there are no rooms. Then `home`, which is slower, need not be called.
     if places().iter().all(|place| all_rooms(&home_in(place, repo)).is_empty()) {
         return Ok(Vec::new());
@@ -277,6 +281,21 @@ pub fn sweep(repo: &Repo, store: &Store) -> Result<Vec<String>> {
     let _repository = store.lock_repository()?;
     let kept = all_rooms(&home).into_iter().filter_map(|dir| sweep_room(repo, &dir).err());
     Ok(kept.map(|e| format!("{}; every command tries again", e.message)).collect())
+}
+
+/// Removes the private directories that killed processes of this user left.
+fn sweep_private(place: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let lock = entry.path().join(ROOM_LOCK);
+        let is_own = entry.file_name().as_bytes().starts_with(OWN_PREFIX.as_bytes())
+            && entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == user)
+            // A process makes the lock file right after the directory, and locks it at once.
+            && lock.is_file();
+        if is_own && let Ok(Some(_lock)) = lock::attempt(&lock) {
+            let _ = tree::delete_tree(&entry.path());
+        }
+    }
 }
 
 /// Removes a room if its process does not run any more.
@@ -377,7 +396,7 @@ pub fn home(repo: &Repo) -> Result<PathBuf> {
 }
 
 fn home_in(place: &Path, repo: &Repo) -> PathBuf {
-    tree::nearest_real(place).join("git-frites").join(repo.key())
+    tree::nearest_real(place).join(OURS).join(repo.key())
 }
 
 /// Makes a directory below the cache directory.

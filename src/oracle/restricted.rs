@@ -4,29 +4,21 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::error::{IoContext, Result};
 use crate::fs::lock::{self, Lock};
 use crate::fs::tree;
 use crate::git::repo::Repo;
-use crate::oracle::pool::{self, OWN_PREFIX};
+use crate::oracle::pool::{self, OWN_PREFIX, ROOM_LOCK};
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::process::world_spec::Restriction;
 use crate::world::linked_home;
 
-/// The name of the lock file in one of our directories.
-const LOCK: &str = "lock";
-
 /// The variable with options for every Java program. If it is set, Java prints a line about it on
 /// its standard error.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
-
-/// A directory that is younger than this is never deleted, because its process may not have locked
-/// it yet.
-const TIME_TO_LOCK: Duration = Duration::from_secs(60);
 
 /// The restrictions of the commands of one judging.
 #[derive(Debug)]
@@ -87,18 +79,19 @@ impl Restrictions {
 }
 
 impl PrivateDirectories {
-    /// Makes a private directory with a place for temporary files. Only this user can read it. Also
-    /// removes the private directories that killed processes left in `place`.
+    /// Makes a private directory with a place for temporary files. Only this user can read it.
     fn make(place: &Path) -> Result<PrivateDirectories> {
         fs::create_dir_all(place).could_not("use", place)?;
         let place = tree::nearest_real(place);
-        sweep(&place);
         let made = tempfile::Builder::new()
             .prefix(OWN_PREFIX)
             .tempdir_in(&place)
-            .could_not("use", &place)?;
-        let lock = lock::wait(&made.path().join(LOCK))?;
-        let own = PrivateDirectories { dir: made.keep(), variables: Vec::new(), _lock: lock };
+            .could_not("use", &place)?
+            .keep();
+        let lock = lock::wait(&made.join(ROOM_LOCK))?;
+        // Before it was locked, another process may have removed it. Then `wait` made it again.
+        make_private(&made).could_not("use", &place)?;
+        let own = PrivateDirectories { dir: made, variables: Vec::new(), _lock: lock };
         make_private_directory(&own.temporary()).could_not("use", &place)?;
         Ok(own)
     }
@@ -130,29 +123,16 @@ impl PrivateDirectories {
 
 impl Drop for PrivateDirectories {
     fn drop(&mut self) {
-        // This does not follow links. If it fails, the next judging deletes the directory.
+        // This does not follow links. If it fails, the next git-frites command deletes the directory.
         let _ = tree::delete_tree(&self.dir);
     }
 }
 
 fn make_private_directory(dir: &Path) -> io::Result<()> {
     fs::create_dir(dir)?;
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
+    make_private(dir)
 }
 
-/// Removes the private directories that killed processes of this user left.
-fn sweep(place: &Path) {
-    let user = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_ours = entry.file_name().as_encoded_bytes().starts_with(OWN_PREFIX.as_bytes())
-            && entry.metadata().is_ok_and(|meta| {
-                let age = meta.modified().ok().and_then(|time| time.elapsed().ok());
-                meta.is_dir() && meta.uid() == user && age > Some(TIME_TO_LOCK)
-            })
-            && path.join(LOCK).is_file();
-        if is_ours && let Ok(Some(_lock)) = lock::attempt(&path.join(LOCK)) {
-            let _ = tree::delete_tree(&path);
-        }
-    }
+fn make_private(dir: &Path) -> io::Result<()> {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))
 }

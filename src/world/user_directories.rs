@@ -121,6 +121,16 @@ pub fn user_home() -> Option<PathBuf> {
     variable("HOME").map(|path| nearest_real(&path)).filter(|path| path.is_dir())
 }
 
+/// A configured path in which `~` is replaced by the home directory; `None` if there is no home
+/// directory, or if the path begins with the home of another user.
+pub fn with_home(path: &str, home: Option<&Path>) -> Option<PathBuf> {
+    match path.strip_prefix('~') {
+        None => Some(path.into()),
+        Some("") => Some(home?.to_owned()),
+        Some(rest) => Some(home?.join(rest.strip_prefix('/')?.trim_start_matches('/'))),
+    }
+}
+
 /// The existing directories of the user to which commands write, apart from their checkout. They
 /// are the home directories in HOME and in the password file, and the directories of tools. The
 /// paths are real, and no directory lies below another one.

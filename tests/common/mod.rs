@@ -446,11 +446,9 @@ impl World {
                 entry.display()
             );
         }
-        // Cached outcomes, layers and mirrors are meant to stay. A killed judge under Landlock leaves its
-        // private directories for a minute (`landlock::directories_of_killed_judges_are_removed_and_no_others`).
+        // Cached outcomes, layers and mirrors are meant to stay.
         let stays = |name: &OsStr| {
             ["outcomes", "layers", "git-frites-remotes"].iter().any(|known| name == *known)
-                || name.as_encoded_bytes().starts_with(b"own-")
         };
         let known = |path: &PathBuf| path.components().any(|c| stays(c.as_os_str()));
         let cache: Vec<PathBuf> =

@@ -6,18 +6,16 @@ use crate::error::{Error, Result};
 use crate::fs::tree::nearest_real;
 use crate::git::worktree;
 use crate::ops::session::Session;
-use crate::world::user_directories::user_home;
+use crate::world::user_directories::{user_home, with_home};
 
 /// The configured directory for worktrees (`spawn.worktree-root`), as a run's record has it; `None`
 /// for the default one. Fails if worktrees cannot be there, or would show up as files of a
 /// checkout.
 pub(super) fn worktree_root(session: &Session) -> Result<Option<String>> {
     let Some(text) = session.config.get(keys::SPAWN_WORKTREE_ROOT) else { return Ok(None) };
-    let home = user_home().and_then(|home| home.into_os_string().into_string().ok());
-    let root = match (text.strip_prefix('~'), home) {
-        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => home + rest,
-        _ => text.clone(),
-    };
+    let root = with_home(&text, user_home().as_deref());
+    let root = root.and_then(|root| root.into_os_string().into_string().ok());
+    let root = root.unwrap_or_else(|| text.clone());
     match why_unusable(session, &root)? {
         None => Ok(Some(root)),
         Some(why) => {

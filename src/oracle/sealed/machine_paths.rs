@@ -11,7 +11,7 @@ use crate::git::refs;
 use crate::git::repo::Repo;
 use crate::oracle::pool;
 use crate::oracle::sealed::plan::Surroundings;
-use crate::world::user_directories::{user_home, variable, written_by_commands};
+use crate::world::user_directories::{user_home, variable, with_home, written_by_commands};
 
 /// The settings that decide what a world is like.
 #[derive(Clone, Debug, Serialize)]
@@ -191,11 +191,8 @@ pub fn named(paths: &[String], checkout: Option<&Path>) -> Vec<PathBuf> {
 
 /// A configured path: `~` is the home directory, and a relative path begins at the checkout.
 fn expand(path: &str, home: Option<&Path>, checkout: Option<&Path>) -> Option<PathBuf> {
-    match path.strip_prefix('~') {
-        Some(rest) => Some(home?.join(rest.trim_start_matches('/'))),
-        None if Path::new(path).is_absolute() => Some(path.into()),
-        None => Some(checkout?.join(path)),
-    }
+    let path = with_home(path, home)?;
+    if path.is_absolute() { Some(path) } else { Some(checkout?.join(path)) }
 }
 
 fn distinct(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
