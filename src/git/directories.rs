@@ -7,8 +7,9 @@ use gix::index::State;
 pub(super) struct Directory<'a> {
     /// The path; empty for the root.
     pub path: &'a [u8],
-    /// The positions in the index of the files directly in this directory, sorted by name.
-    pub files: Vec<usize>,
+    /// The names of the files directly in this directory, sorted. Each has its position in the
+    /// index.
+    pub files: Vec<(&'a [u8], usize)>,
     /// The names of the directories directly in this directory, sorted. Each has its position in
     /// the list that [`directories`] returns.
     pub directories: Vec<(&'a [u8], usize)>,
@@ -16,18 +17,19 @@ pub(super) struct Directory<'a> {
 
 impl Directory<'_> {
     /// The position in the index of the file with this name.
-    pub fn file(&self, name: &[u8], index: &State) -> Option<usize> {
-        let begin = if self.path.is_empty() { 0 } else { self.path.len() + 1 };
-        let name_of = |at: &usize| &index.entries()[*at].path(index)[begin..];
-        let found = self.files.binary_search_by_key(&name.as_bstr(), name_of);
-        found.ok().map(|place| self.files[place])
+    pub fn file(&self, name: &[u8]) -> Option<usize> {
+        position(&self.files, name)
     }
 
     /// The position in the list of directories of the subdirectory with this name.
     pub fn directory(&self, name: &[u8]) -> Option<usize> {
-        let found = self.directories.binary_search_by(|(known, _)| (*known).cmp(name));
-        found.ok().map(|at| self.directories[at].1)
+        position(&self.directories, name)
     }
+}
+
+fn position(sorted: &[(&[u8], usize)], name: &[u8]) -> Option<usize> {
+    let found = sorted.binary_search_by(|(known, _)| (*known).cmp(name));
+    found.ok().map(|at| sorted[at].1)
 }
 
 /// The directories of an index. The root is the first, and each directory comes after its parent.
@@ -43,7 +45,7 @@ pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
             return None;
         }
         last = path;
-        let directory = path.rfind_byte(b'/').map_or(&b""[..], |slash| &path[..slash]);
+        let (directory, name) = path.rsplit_once_str("/").unwrap_or((b"", path));
         while open.last().is_some_and(|at| !is_in(directory, all[*at].path)) {
             open.pop();
         }
@@ -57,7 +59,7 @@ pub(super) fn directories(index: &State) -> Option<Vec<Directory<'_>>> {
             open.push(new);
             at = new;
         }
-        all[at].files.push(place);
+        all[at].files.push((name, place));
     }
     // The index sorts a directory as if its name ended in a slash. Without slashes, the order
     // differs.

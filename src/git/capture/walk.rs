@@ -182,7 +182,7 @@ impl Contents {
             FileType::Symlink => Mode::SYMLINK,
             _ => return None, // git cannot hold it
         };
-        let Some(at) = of.file(name, index) else {
+        let Some(at) = of.file(name) else {
             self.files.push((TreePath::new(of.path).join(name), mode));
             return Some(());
         };

@@ -21,7 +21,6 @@ use crate::git::fan_out::sharing::Sharing;
 use crate::git::index::entry_stat;
 use crate::git::loose::LooseObjects;
 use crate::git::repo::{Repo, to_oid};
-use crate::model::path::file_name;
 
 /// The largest number of files that a thread writes in one go, all in one directory.
 const UNIT: usize = 64;
@@ -70,10 +69,10 @@ pub struct Written {
     pub left: Option<String>,
 }
 
-/// Neighbouring files of one directory; `entries` are their positions in the index.
+/// Neighbouring files of one directory. Each has its name and its position in the index.
 struct Unit<'a> {
     directory: &'a [u8],
-    entries: &'a [usize],
+    entries: &'a [(&'a [u8], usize)],
 }
 
 /// If this many blobs in a row were not loose, the thread stops looking for loose objects.
@@ -137,10 +136,9 @@ impl Fan<'_> {
             .map(open)
             .collect::<io::Result<_>>()
             .context(|| failed(unit.directory.as_bstr()))?;
-        for at in unit.entries {
+        for (name, at) in unit.entries {
             let entry = &self.index.entries()[*at];
             let path = entry.path(&self.index);
-            let name = file_name(path);
             let conversion = self.conversions.get(*at).copied().unwrap_or(Conversion::Verbatim);
             let Some(kind) = worker.new_entry(self.repo, entry, path, conversion)? else {
                 written.left.get_or_insert_with(|| format!("an attribute of '{path}'"));
