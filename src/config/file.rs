@@ -35,6 +35,10 @@ impl ConfigFile<'_> {
 
 impl Config {
     pub(super) fn read_file(&mut self, path: &Path) -> Result<()> {
+        if path.is_symlink() && !path.exists() {
+            return Err(Error::fatal(format!("'{}' is a link to nothing", path.display()))
+                .hint("remove the link, or make the file to which it leads"));
+        }
         let bytes = regular::read(path).if_exists().could_not("read", path)?;
         bytes.map_or(Ok(()), |bytes| self.read_bytes(&bytes, path))
     }

@@ -1,4 +1,5 @@
 //! The open repository that every command works in, with its state, its configuration and the output streams.
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -105,7 +106,7 @@ impl ReadSession {
         // The repository is used until the process ends, and freeing its memory then would only take time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
-        refuse_linked_state(store.dir())?;
+        require_state_directory(store.dir())?;
         scratch::keep_in(&store.dir().scratch());
         let home = store.users_checkout()?;
         Ok(ReadSession { repo, store, ui, home, includes: IncludeGuard::default() })
@@ -241,15 +242,20 @@ impl Session {
     }
 }
 
-/// Fails if the state directory, or the directory of worktrees in it, is a symbolic link. Behind a link,
-/// git-frites could not tell its worktrees from other files at the link's target.
-fn refuse_linked_state(dir: &StateDir) -> Result<()> {
-    match [dir.path().to_owned(), dir.worktrees()].into_iter().find(|path| path.is_symlink()) {
-        None => Ok(()),
-        Some(link) => Err(Error::fatal(format!("'{}' is a symbolic link", link.display()))
-            .hint("remove the link, or put the directory itself there")
-            .hint("to have worktrees elsewhere: `git config frites.spawn.worktree-root DIR`")),
+/// Fails if the state directory, or the directory of worktrees in it, is not a directory. Behind a symbolic
+/// link, git-frites could not tell its worktrees from other files at the link's target.
+fn require_state_directory(dir: &StateDir) -> Result<()> {
+    let is_odd = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
+    let Some(odd) = [dir.path().to_owned(), dir.worktrees()].into_iter().find(is_odd) else {
+        return Ok(());
+    };
+    if !odd.is_symlink() {
+        return Err(Error::fatal(format!("'{}' is not a directory", odd.display()))
+            .hint("move it away: git-frites makes a directory with this name"));
     }
+    Err(Error::fatal(format!("'{}' is a symbolic link", odd.display()))
+        .hint("remove the link, or put the directory itself there")
+        .hint("to have worktrees elsewhere: `git config frites.spawn.worktree-root DIR`"))
 }
 
 fn policy(config: &Config) -> Result<Policy> {

@@ -112,7 +112,7 @@ fn starter_file_sets_nothing_and_never_overwrites() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "spawn.jobs = 7\n");
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("nowhere", &file).unwrap();
-    world.frites(["config", "--init"]).refuses(128, "exists already");
+    world.frites(["config", "--init"]).refuses(128, "is a link to nothing");
     assert!(!world.repo.join("nowhere").exists(), "nothing is written through a link");
 }
 

@@ -42,6 +42,27 @@ fn state_behind_a_link_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn file_in_the_place_of_state_or_settings_is_refused_and_stays() {
+    for name in [".frites", ".frites/worktrees"] {
+        let world = World::new();
+        world.write(name, "the user's\n");
+        let path = world.repo.join(name);
+        for command in [&["spawn", "-n", "1"][..], &["status"], &["judge"]] {
+            let message = format!("'{}' is not a directory", path.display());
+            world.frites(command).refuses(128, &message);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "the user's\n");
+    }
+    let world = World::new();
+    symlink("nowhere", world.repo.join(".frites.toml")).unwrap();
+    world.frites(["spawn", "-n", "1"]).refuses(128, ".frites.toml' is a link to nothing");
+    assert!(!world.repo.join(".frites").exists());
+    world.write("nowhere", "limits.candidates = 1\n");
+    world.frites(["spawn", "-n", "2"]).refuses(128, "limits.candidates");
+    world.frites(["spawn", "-n", "1"]).expect(0);
+}
+
+#[test]
 fn lost_worktree_or_branch_does_not_stop_judging_of_others() {
     let world = World::new();
     let run = |script: &str| {
