@@ -1,0 +1,206 @@
+//! The files that commands copy, write and compare.
+use std::collections::BTreeSet;
+
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::looking::compares;
+use crate::ecosystems::paths::{below, directory_of, file_name, resolved};
+use crate::ecosystems::run_files::names::{is_run_by_name, may_be_shell};
+use crate::ecosystems::run_files::values::{forms_of, variables_in};
+use crate::ecosystems::run_files::{MOST_LEVELS, Part, Place, Search};
+use crate::error::Result;
+use crate::model::pattern::matches;
+use crate::model::shell::{MARK, Word, WordRole};
+
+/// Programs that compare the files that their arguments name.
+pub(super) const COMPARERS: [&str; 3] = ["cmp", "diff", "git"];
+
+/// Programs that copy or move files to their last argument.
+pub(super) const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
+
+/// The maximum number of copies that are recorded.
+const MOST_COPIES: usize = 1_000;
+
+impl Search<'_> {
+    /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first
+    /// directories of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
+    /// if it found a file.
+    pub(super) fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
+        let mut is_copy = false;
+        for (original, _) in self.originals(path) {
+            if !original.contains('*') {
+                is_copy |= self.at(&original, part, place)?;
+            } else if is_run_by_name(&original)
+                && place.optional.is_none()
+                && self.files.paths.iter().any(|path| matches(&original, path))
+            {
+                self.like(&original, part, place)?;
+                self.found.run.insert(original);
+            }
+        }
+        for (at, _) in path.match_indices('/') {
+            if is_copy || path.contains('*') {
+                break;
+            }
+            is_copy = self.at(&path[at + 1..], part, place)?;
+        }
+        Ok(is_copy)
+    }
+
+    /// Searches the texts that a command writes to a file. If the file may be a shell script, the
+    /// texts are commands. Otherwise a text of several lines is data, in which a path still names a
+    /// file. The files that `words` name count as copied to the output.
+    pub(super) fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
+        self.copied(words, output, place);
+        let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
+        let part = Part { by_shell: may_be_shell(&output.text), ..Part::default() };
+        for word in words {
+            if word.text.contains('\n') || is_script && word.text.contains(' ') {
+                self.word(word, part, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that files are copied or written to a place. A relative link begins at its own
+    /// directory.
+    pub(super) fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
+        let mut from = self.all_values(from, place);
+        from.retain(|word| !word.text.starts_with('-'));
+        // The name of the copy is unknown: `out/$(basename $f)`.
+        let to = if to.text.contains(MARK) { &to.with(directory_of(&to.text)) } else { to };
+        let places = self.with_values(to, place).into_iter();
+        for to in places.flat_map(|to| self.possible(&to, place)).collect::<Vec<_>>() {
+            for word in &from {
+                let links = [to.as_str(), directory_of(&to)].map(|top| resolved(top, &word.text));
+                let mut originals = self.possible(word, place);
+                if word.text.starts_with("../") {
+                    originals.extend(links.into_iter().flatten());
+                }
+                for from in originals {
+                    if self.copies.len() < MOST_COPIES && from != to {
+                        self.copies.insert((to.clone(), from, word.role));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The paths and patterns of the files of which a copy may be at this path, which may be a
+    /// pattern, too. The roles are those of the copies.
+    pub(super) fn originals(&self, path: &str) -> Vec<(String, WordRole)> {
+        let mut found = Vec::new();
+        for (to, from, role) in &self.copies {
+            let is_pattern = to.contains('*') || from.contains('*');
+            let top = if to.contains('*') { directory_of(to) } else { to };
+            let directory = if is_pattern { directory_of(from) } else { from };
+            let rest = if path == top { Some("") } else { below(path, top) };
+            let Some(rest) = rest else { continue };
+            if is_pattern && (path == to || path.contains('*') || matches(to, path)) {
+                found.push((from.clone(), *role));
+            }
+            let inner = rest.strip_prefix(file_name(from)).map(|rest| format!("{from}{rest}"));
+            let same = format!("{directory}/{rest}").trim_matches('/').to_owned();
+            let others = inner.into_iter().chain([same]).filter(|original| original != path);
+            found.extend(others.map(|original| (original, *role)));
+        }
+        found
+    }
+
+    /// Adds the files that a program compares which otherwise only looks at files. `grep -f F G`
+    /// compares two files, and `grep "$(cat F)" G` a file with a text.
+    pub(super) fn compared_by(&mut self, program: &str, words: &[Word], place: &Place) {
+        if compares(program, words) {
+            return self.compared(words, place);
+        }
+        let is_content = |word: &Word| word.role == WordRole::Content;
+        let has_text = words.iter().any(|word| word.text.contains(MARK))
+            || words.iter().any(|word| !is_content(word) && !self.contents(word, place).is_empty());
+        if file_name(program).ends_with("grep") && has_text {
+            let content: Vec<Word> =
+                words.iter().flat_map(|word| self.contents(word, place)).collect();
+            self.compared(&content, place);
+        }
+    }
+
+    /// The words for the content of files: the word itself, or those of its variables, which may
+    /// stand beside other text (`"x$want"`).
+    pub(super) fn contents(&self, word: &Word, place: &Place) -> Vec<Word> {
+        let variables = variables_in(&word.text).map(|name| Word::expanded(format!("${name}")));
+        let mut found: Vec<Word> =
+            variables.flat_map(|variable| self.with_values(&variable, place)).collect();
+        found.push(word.clone());
+        found.retain(|value| value.role == WordRole::Content);
+        found
+    }
+
+    /// Adds the files that a command compares. A copy stands for its original. A file that is
+    /// compared with a text that was made from the file itself is left out: such a check asks
+    /// whether a tool would change the file.
+    pub(super) fn compared(&mut self, words: &[Word], place: &Place) {
+        let mut named = BTreeSet::new();
+        let mut made = BTreeSet::new();
+        for word in words {
+            let is_input = |role| place.inputs.contains(&word.in_role(role));
+            let is_left_out = match word.role {
+                WordRole::Name => is_input(WordRole::Name),
+                WordRole::Printed => is_input(WordRole::Name) || is_input(WordRole::Content),
+                WordRole::Content => false,
+            };
+            if is_left_out || word.text.starts_with('-') {
+                continue;
+            }
+            for value in self.with_values(word, place).into_iter().chain(self.contents(word, place))
+            {
+                let is_made = value.role == WordRole::Content;
+                let paths = if is_made { &mut made } else { &mut named };
+                paths.extend(self.possible(&value, place));
+            }
+        }
+        let mut originals = BTreeSet::new();
+        let mut copies: Vec<String> = named.union(&made).cloned().collect();
+        for _ in 0..MOST_LEVELS {
+            let next: Vec<_> = copies.iter().flat_map(|path| self.originals(path)).collect();
+            copies.clear();
+            for (path, role) in next.into_iter().filter(|(_, role)| *role != WordRole::Printed) {
+                let paths = if role == WordRole::Content { &mut made } else { &mut originals };
+                if paths.insert(path.clone()) {
+                    copies.push(path);
+                }
+            }
+        }
+        self.found.compared.extend(originals);
+        self.found.compared.extend(named.symmetric_difference(&made).cloned());
+    }
+
+    /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in
+    /// `$DIR/lib.sh`, stands for any directory.
+    pub(super) fn possible(&self, word: &Word, place: &Place) -> Vec<String> {
+        let (forms, is_anywhere) = forms_of(word);
+        let mut found = Vec::new();
+        let mut tops = self.tops(place);
+        if forms.iter().any(|form| form == "." || form == "*") {
+            tops.truncate(1);
+            tops.extend(self.entered.get(&place.at).into_iter().flatten().cloned());
+        }
+        for form in &forms {
+            for top in &tops {
+                let is_inside = top.is_empty() || below(form, top).is_none();
+                let path = resolved(top, form).filter(|path| is_inside || self.files.has(path));
+                found.extend(path.filter(|path| !found.contains(path)));
+            }
+            let end = format!("/{}", form.trim_start_matches("../"));
+            let named = self.files.by_name.get(file_name(form)).into_iter().flatten();
+            for path in named.filter(|path| is_anywhere && path.ends_with(&end)) {
+                if !found.iter().any(|other| other == path) {
+                    found.push((*path).to_owned());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The content of the file that an argument names.
+pub(super) fn content_of(word: &Word) -> Word {
+    if word.role == WordRole::Name { word.in_role(WordRole::Content) } else { word.clone() }
+}

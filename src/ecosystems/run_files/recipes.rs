@@ -1,0 +1,104 @@
+//! The recipes that commands run, and the files that contain the recipes.
+use std::rc::Rc;
+
+use crate::ecosystems::ALL;
+use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::paths::{directory_of, inside};
+use crate::ecosystems::run_files::values::variables_in;
+use crate::ecosystems::run_files::{Place, Search, Text, lines_of};
+use crate::error::Result;
+use crate::model::pattern::matches;
+use crate::model::shell::Word;
+
+/// Words before the files that a file of recipes includes.
+pub(super) const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
+
+impl Search<'_> {
+    /// Adds the recipes that these words of a runner name, and the files of recipes. The files may
+    /// be in the root, or in a directory that a word names (`make -C D`). A word may also name a
+    /// file (`make -f F`).
+    pub(super) fn run_recipes(
+        &mut self,
+        tool: &'static Ecosystem,
+        rest: &[Word],
+        place: &Place,
+    ) -> Result<()> {
+        let runner = tool.recipe_runners[0];
+        let words = self.all_values(rest, place);
+        for (at, word) in words.iter().enumerate() {
+            self.recipes.insert((runner, word.text.clone()));
+            let is_file =
+                at > 0 && ["-f", "--file", "--makefile"].contains(&words[at - 1].text.as_str());
+            let joined = word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f"));
+            // npm passes these options on to the script.
+            if runner != "npm" && (is_file || joined.is_some()) {
+                for path in self.existing(&word.with(joined.unwrap_or(&word.text)), place) {
+                    self.found.run.insert(path.clone());
+                    self.recipe_file(tool, &path)?;
+                }
+            }
+        }
+        for top in self.tops(place) {
+            let file = tool.recipe_files.iter().map(|name| inside(&top, name));
+            if let Some(file) = file.clone().find(|file| self.files.has(file)) {
+                if !top.is_empty() && runner != "npm" {
+                    self.found.run.insert(file.clone());
+                }
+                self.recipe_file(tool, &file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the text of a file of recipes.
+    pub(super) fn recipe_file(&mut self, tool: &'static Ecosystem, path: &str) -> Result<()> {
+        let runner = tool.recipe_runners[0];
+        if !self.read.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let Some(text) = (self.files.text)(path)? else { return Ok(()) };
+        // A recipe that does not run uses its variables all the same.
+        self.used.extend(variables_in(&text));
+        let mut lines = Vec::new();
+        // A runner that gets no name runs the first recipe. npm runs none.
+        let mut is_first = runner != "npm";
+        for recipe in (tool.recipes)(&text) {
+            let is_plain = !recipe.name.is_empty() && !recipe.name.starts_with('.');
+            let counts = !is_plain || recipe.name.contains(['$', '%']) || is_first;
+            is_first &= !is_plain;
+            let name = if counts { None } else { Some((runner, recipe.name)) };
+            let needs = [runner.to_owned()].into_iter().chain(recipe.needs);
+            let needs = needs.collect::<Vec<_>>().join(" ");
+            let texts = recipe.lines.into_iter().chain([needs]);
+            lines.extend(texts.flat_map(|text| lines_of(&text, &name)));
+        }
+        // make runs in the root, or in the directory that an option names.
+        let directory = directory_of(path).to_owned();
+        self.texts.push(Rc::new(Text { lines, directory, ..Text::default() }));
+        Ok(())
+    }
+
+    /// Adds the files that a file of recipes includes. Also adds the files from which make can make
+    /// them: a built-in rule writes `x` from `x.sh`. Missing files count.
+    pub(super) fn included(&mut self, word: &str, files: &[Word], place: &Place) -> Result<()> {
+        let runner = if word.starts_with("import") { "just" } else { "make" };
+        let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&runner)) else {
+            return Ok(());
+        };
+        for file in self.all_values(files, place) {
+            for path in self.possible(&file, place) {
+                let matching: Vec<&str> = match path.contains('*') {
+                    true => {
+                        self.files.paths.iter().copied().filter(|p| matches(&path, p)).collect()
+                    }
+                    false => vec![&path],
+                };
+                for path in matching {
+                    self.recipe_file(tool, path)?;
+                }
+                self.found.run.extend([format!("{path}.sh"), path]);
+            }
+        }
+        Ok(())
+    }
+}
