@@ -64,6 +64,10 @@ pub struct Ecosystem {
     /// The marks in a line of code that skip tests, in the same form. A mark that is a comment
     /// counts in comments.
     pub skip_marks: &'static str,
+    /// Texts with `|` between them. If a file is not a test by its name, a skip mark counts only if
+    /// the file has one of these texts or a test mark: code of the product may have methods with
+    /// such names. Empty if each skip mark can only be of a test.
+    pub beside_skip_marks: &'static str,
     /// The words that define a macro (`define`), and the names of the macros with which tests
     /// assert (`assert`).
     pub assertions: (&'static str, &'static str),
@@ -171,6 +175,7 @@ impl Ecosystem {
         test_marks: "",
         may_run: |_, _| true,
         skip_marks: "",
+        beside_skip_marks: "",
         assertions: ("", ""),
         inner_tests: None,
         test_extensions: &[],

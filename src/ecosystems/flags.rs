@@ -38,7 +38,7 @@ pub fn flags(file: &ChangedFile, path: &str, scripts: &BTreeSet<String>) -> Vec<
     if !dependencies.is_empty() {
         found.push(FlagKind::NewDependency { dependencies }.at(path));
     }
-    if let Some(marker) = source.and_then(|source| new_skip_mark(source, before, after)) {
+    if let Some(marker) = source.and_then(|source| new_skip_mark(source, is_test, before, after)) {
         found.push(FlagKind::TestsSkipped { marker: marker.to_owned() }.at(path));
     }
     found
@@ -194,10 +194,11 @@ mod tests {
 
     #[test]
     fn deleted_edited_and_skipped_tests_are_flagged_and_new_ones_are_not() {
+        let skipped: &[&str] = &["tests skipped"];
         let rust = "fn a() {}\n#[test]\nfn t() {}\n";
         /// The path, its text before and after, the labels.
         type Case<'a> = (&'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
-        let cases: [Case<'_>; 23] = [
+        let cases: [Case<'_>; 28] = [
             ("tests/a.rs", Some("a\n"), None, &["tests deleted"]),
             ("tests/a.rs", None, Some("a\n"), &[]),
             ("tests/a.rs", Some("a\n"), Some("a\nb\n"), &[]),
@@ -218,6 +219,11 @@ mod tests {
             ),
             ("src/a.rs", Some(rust), Some("fn b() {}\n#[test]\nfn t() {}\n"), &[]),
             ("src/a.rs", Some("a"), Some("x.iter().skip(1)"), &[]),
+            ("x.go", Some("import \"encoding/xml\""), Some("d.Skip()"), &[]),
+            ("x.go", Some("import \"testing\""), Some("import \"testing\"\nt.Skip()"), skipped),
+            ("lex.js", Some("a"), Some("if (/b/.test(c)) this.skip()"), &[]),
+            ("hooks.js", Some("a"), Some("beforeEach(function () { this.skip() })"), skipped),
+            ("lib/lex.rb", Some("a"), Some("skip \"x\""), &[]),
             (
                 "test_a.py",
                 Some("def test_a(): pass"),

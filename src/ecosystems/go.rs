@@ -21,6 +21,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     may_run: |_, _| false,
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: ".Skip(|.SkipNow(|.Skipf(|//go:build ignore|func TestMain(",
+    beside_skip_marks: "\"testing\"",
     decisive_files: "go.work .golangci.* magefile.go",
     manifests: &[(&["go.mod"], go_mod_part)],
     download: Some(("go.sum", &["go", "mod", "download"])),

@@ -41,6 +41,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     skip_marks: "\
         it.skip*|test.skip*|describe.skip*|suite.skip*|xit(|xtest(|xdescribe(|fit(|fdescribe(|\
         .only(|it.todo|test.todo|Deno.test.ignore|ignore: true|skip: true|this.skip(|t.skip(",
+    beside_skip_marks: "describe|before(|beforeEach(|:test|mocha",
     test_extensions: &["snap"],
     test_words: (&[], &["cy", "spec", "test"]),
     test_directories: &["cypress"],

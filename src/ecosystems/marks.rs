@@ -227,14 +227,24 @@ fn count_tests(source: &Ecosystem, path: &str, text: Option<&str>) -> usize {
     }
 }
 
-/// The first skip mark that is on more lines of the file than before.
+/// The first skip mark that is on more lines of the file than before. `is_test` is true if the file
+/// is a test by its name.
 pub fn new_skip_mark(
     source: &Ecosystem,
+    is_test: bool,
     before: Option<&str>,
     after: Option<&str>,
 ) -> Option<&'static str> {
     let [before, after] = [before, after].map(Option::unwrap_or_default);
     let [old, new] = [before, after].map(|text| code_or_text(source, text));
+    let mut beside = source.beside_skip_marks.split_terminator('|').peekable();
+    if !is_test
+        && beside.peek().is_some()
+        && !beside.any(|text| after.contains(text))
+        && count_marked(&new, source.test_marks) == 0
+    {
+        return None;
+    }
     let mark = source.skip_marks.split_terminator('|').find(|mark| {
         // Some marks are comments.
         let is_comment = mark.starts_with(source.comment);

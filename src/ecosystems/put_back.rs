@@ -174,8 +174,9 @@ fn put_back_by_name(
         return decides;
     }
     let source = source_of(path);
-    let skips = source.is_some_and(|source| new_skip_mark(source, before, after).is_some());
-    if is_test_path(path) {
+    let is_test = is_test_path(path);
+    let skips = source.is_some_and(|own| new_skip_mark(own, is_test, before, after).is_some());
+    if is_test {
         return match before {
             Some(_) => PutBack::Test,
             // A test with such a mark may decide which other tests run.
@@ -294,7 +295,7 @@ fn inner_tests(
         at = range.end;
     }
     text.extend([&after[at..], &missing]);
-    if before.is_some() && new_skip_mark(source, before, Some(&text)).is_some() {
+    if before.is_some() && new_skip_mark(source, false, before, Some(&text)).is_some() {
         return PutBack::Inseparable("it may keep its tests from running");
     }
     match (is_changed, puts_back) {

@@ -23,6 +23,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         !part.starts_with("def test_") || words.iter().any(|word| code.contains(word))
     },
     skip_marks: "xit |xdescribe |pending |skip ",
+    beside_skip_marks: "Minitest|minitest|RSpec|rspec|TestCase|Test::Unit|test/unit",
     test_words: (&["test"], &["spec", "test"]),
     decisive_files: "Guardfile Rakefile",
     shadows_tool: |path| path.ends_with("config/environments/test.rb") || is_plugin_by_name(path),
