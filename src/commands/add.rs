@@ -19,7 +19,7 @@ use crate::store::select::{Matching, Scope};
 #[command(
     after_help = "Adds one candidate, or as many as -n, -c or --agent say. Each starts at the base of the run, and is \
 open to work in unless an agent or a command makes it. Prints RUN/CANDIDATE<TAB>PATH for each.\n\n\
-Exit status: 0 if at least one of the new candidates is open or usable, 4 if none is."
+Exit status: 0 if at least one of the new candidates is usable, or is open for you to edit; 4 if there is none."
 )]
 pub struct AddArgs {
     /// Run that the candidates join
@@ -53,8 +53,8 @@ pub struct AddArgs {
     /// How the commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs, or 16 if all
-    /// are agents, or else the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs; else 16 if
+    /// agents make all candidates, or the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
     /// How the answer is printed

@@ -23,9 +23,9 @@ use crate::store::select::Scope;
 On each distinct tree, git-frites runs the commands setup, build, lint and test, and stops at the first one that fails. \
 The commands come from --build, --lint and --test, or else from the configuration. If neither names any, they are \
 detected from the files of the base, the commit that the run starts from.\n\n\
-Exit status: 0 a verified winner, 1 no candidate passed (`near-miss`), 3 an unverified verdict (for example: no command to run, \
-no test among the detected commands, passed only with its own tests, judged --in-place, or a candidate without a \
-result could still win), 4 no usable candidate."
+Exit status: 0 a verified winner, 1 no candidate passed and the decision is `near-miss`, 3 any other unverified verdict (for \
+example: no command to run, no test among the detected commands, passed only with its own tests, judged --in-place, or a \
+candidate without a result could still win), 4 no usable candidate."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]
@@ -148,8 +148,8 @@ pub struct TermsArgs {
     /// Run a failed command again, up to K times  [default: oracle.retries, or 0]
     #[arg(hide_short_help = true, long, value_name = "K", value_parser = values::retries)]
     retries: Option<u32>,
-    /// Before judging and landing, put back edited and deleted files below these paths, and below
-    /// the paths in oracle.protect
+    /// Before judging and landing, put back edited and deleted files below these paths, in addition
+    /// to the paths in oracle.protect
     #[arg(hide_short_help = true, long, value_name = "PATHSPEC")]
     protect: Vec<String>,
     /// Judge without the base's build outputs

@@ -13,7 +13,7 @@ RUN/CANDIDATE<TAB>PATH. The path is left out if the worktree was removed because
 The command after -- runs in each worktree, never through a shell. In its arguments, {run}, {candidate}, {index}, \
 {worktree}, {prompt} and {prompt_file} are replaced by their values. The command reads \
 the prompt from standard input, unless an argument contains {prompt} or {prompt_file}.\n\n\
-Exit status: 0 if at least one candidate is open or usable, 4 if none is."
+Exit status: 0 if at least one candidate is usable, or is open for you to edit; 4 if there is none."
 )]
 pub struct SpawnArgs {
     /// The candidates and their commands

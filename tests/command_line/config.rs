@@ -29,7 +29,7 @@ fn each_configuration_layer_overrides_the_one_below() {
     assert_eq!(line(&world, "oracle.timeout"), "oracle.timeout \"10m\" default");
     assert_eq!(
         line(&world, "spawn.jobs"),
-        "spawn.jobs - (16 if all are agents, or else the number of processors) default"
+        "spawn.jobs - (16 if agents make all candidates, else the number of processors) default"
     );
     world.write(
         ".frites.toml",
