@@ -174,7 +174,38 @@ impl<'a> Project<'a> {
 fn tox(files: &RootFiles<'_>) -> FoundCommands {
     let project = Project::of(files)?;
     let Some(source) = tox_settings(&project)? else { return Ok(Vec::new()) };
-    Ok(project.by_tool(&["tox", "run", "-e", "py"], source))
+    let settings = if source == "tox.ini" { files.text(source)? } else { None };
+    let factor = settings.as_deref().and_then(factor_of_commands);
+    let environment = factor.map_or("py".to_owned(), |factor| format!("py-{factor}"));
+    Ok(project.by_tool(&["tox", "run", "-e", &environment], source))
+}
+
+/// The factor that an environment of tox needs to have a command; `None` if the environment `py`
+/// has one. For example, `tests: pytest` runs only in environments such as `py-tests`.
+fn factor_of_commands(settings: &str) -> Option<&str> {
+    let lines = settings.lines().skip_while(|line| line.trim() != "[testenv]").skip(1);
+    let mut first = None;
+    let mut is_command = false;
+    let mut goes_on = false;
+    for line in lines.take_while(|line| !line.starts_with('[')) {
+        let value = match line.split_once('=') {
+            Some((key, value)) if !line.starts_with(char::is_whitespace) => {
+                is_command = key.trim() == "commands";
+                value.trim()
+            }
+            _ => line.trim(),
+        };
+        if is_command && !goes_on && !value.is_empty() && !value.starts_with('#') {
+            let (factors, _) = value.split_once(": ")?;
+            if !factors.chars().all(|c| c.is_alphanumeric() || "_-.,".contains(c)) {
+                return None; // a negated factor, or no factor at all
+            }
+            first = first.or(Some(factors));
+        }
+        goes_on = value.ends_with('\\');
+    }
+    // A version of Python that is named may not be installed.
+    first?.split(['-', ',']).find(|factor| !factor.is_empty() && !factor.starts_with("py"))
 }
 
 /// The test session of nox.

@@ -62,8 +62,9 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         wanted.map(|e| e.candidate.clone()).collect()
     };
     let rationale = case.sentence(decision, winner);
+    let tests_nothing = rules.tests_nothing || winner.is_some_and(Entry::ran_no_test);
     let decision =
-        if decision.verified() && rules.tests_nothing { DecisionKind::NoTests } else { decision };
+        if decision.verified() && tests_nothing { DecisionKind::NoTests } else { decision };
     Decision {
         decision,
         recommended: winner.map(|w| w.candidate.clone()),
@@ -581,6 +582,14 @@ mod tests {
             "nothing tests the change: no test command was named or detected, so nothing is verified; \
              only c1 of 2 passed build and lint: 4 lines in 1 file; c2 failed build (exit 101)"
         );
+        // A test command may find no test to run.
+        let mut empty = entry("c1", 1, 4, 1, &PASS);
+        let test = empty.results.0.last_mut().expect("the test");
+        test.tests = Some(TestReport::default());
+        assert!(empty.ran_no_test());
+        let decision = decide(&[empty], None, Rules::default());
+        assert_eq!(decision.decision, DecisionKind::NoTests);
+        assert!(decision.rationale.contains("the test command ran no test"));
         // Without a test command, a candidate that failed is a failure all the same.
         let decision = decide(&entries[1..], None, rules);
         assert_eq!(decision.decision, DecisionKind::NearMiss);

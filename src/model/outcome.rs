@@ -179,6 +179,8 @@ pub enum Obstacle {
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
+    /// The disk was full on which the command writes.
+    FullDisk,
     /// A command rewrote a test of the base, or a file that decides which commands run. It did not
     /// do so on the base.
     Rewritten {
@@ -194,6 +196,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Write { directory } => write!(f, "a write to '{directory}' was refused"),
             Obstacle::Hidden { file } => write!(f, "'{file}' is hidden from the commands"),
             Obstacle::Download => write!(f, "its dependencies could not be downloaded"),
+            Obstacle::FullDisk => write!(f, "the disk was full"),
             Obstacle::Rewritten { file } => {
                 write!(f, "a command rewrote '{file}', so its pass does not count")
             }
@@ -265,10 +268,10 @@ impl StageResult {
         StageResult { stage, seconds, outcome, ..StageResult::default() }
     }
 
-    /// True if a command that ends like this on the base can judge no tree. It cannot start, or it
-    /// was refused a write. Or it is a setup that failed, and not because of a download.
+    /// True if a command that ends like this on the base can judge no tree. It cannot start, it was
+    /// refused a write, or the disk was full. Or it is a setup that failed, and not because of a download.
     pub fn is_unjudgeable(&self) -> bool {
-        let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. }));
+        let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. } | Obstacle::FullDisk));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;
         // If a setup only failed to download, the base is judged all the same.
         let is_download = self.obstacle == Some(Obstacle::Download);

@@ -234,6 +234,15 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
+    /// True if the test commands passed, and each of them reported that no test ran.
+    pub fn ran_no_test(&self) -> bool {
+        let mut tests = self.results.iter().filter(|result| result.stage == Stage::Test).peekable();
+        let is_empty = |result: &StageResult| {
+            result.outcome.passed() && result.tests.as_ref().is_some_and(|tests| tests.total == 0)
+        };
+        tests.peek().is_some() && tests.all(is_empty)
+    }
+
     /// True if any result was found over the layers of the base's commands, and not confirmed
     /// without them. Also true if the candidate passed, and was not judged without its added tests
     /// yet.
@@ -516,7 +525,9 @@ impl Verdict {
     pub fn tree_passed(&self, tree: &Oid) -> bool {
         self.terms.settings.allow_verification()
             && !self.lacks_base()
-            && self.candidates.iter().any(|e| e.judged() == Some(tree) && e.verified())
+            && self.candidates.iter().any(|entry| {
+                entry.judged() == Some(tree) && entry.verified() && !entry.ran_no_test()
+            })
     }
 
     /// The tree that was judged for a captured tree: the captured tree without the dropped changes, or the

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use crate::fs::regular;
-use crate::fs::tree::nearest_real;
+use crate::fs::tree::{free_space, nearest_real};
 use crate::model::outcome::{Obstacle, Outcome};
 use crate::model::plain;
 use crate::oracle::test_reports::LONGEST_LINE;
+use crate::process::protocol::RESERVED_SPACE;
 use crate::process::world_spec::Confinement;
 
 /// The words for EXDEV: the C library's text without its first letter, and the name of the error.
@@ -19,6 +20,9 @@ const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 /// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails
 /// with this error.
 const READ_ONLY: [&str; 2] = ["read-only file system", "erofs"];
+
+/// The words for ENOSPC and EDQUOT, in lower case.
+const FULL: [&str; 4] = ["no space left on device", "enospc", "disk quota exceeded", "edquot"];
 
 /// The words for EACCES, in lower case. A write that Landlock refuses fails with this error.
 const DENIED: [&str; 3] = ["permission denied", "eacces", "accessdenied"];
@@ -42,6 +46,15 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// The calls that make files in shared memory, and Python's name for one of them. Error messages
 /// contain these names instead of the file's path.
 const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
+
+/// True if the log of a failed command says that a disk is full, and the disk of `written`, to which
+/// the command writes, is nearly full.
+pub(super) fn disk_is_full(log: &Path, written: &Path) -> bool {
+    let text = regular::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).to_lowercase();
+    FULL.iter().any(|words| text.contains(words))
+        && free_space(written).is_ok_and(|free| free < RESERVED_SPACE)
+}
 
 /// The obstacle that the log of a failed command mentions. This is only a guess, because code under
 /// test can print the same words.

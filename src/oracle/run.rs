@@ -210,7 +210,11 @@ fn run_once(
     }
     let ended = reports.map(|reports| reports.read(&before, job.log)).unwrap_or_default();
     let confinement = job.confinement.filter(|_| !end.outcome.passed());
-    let obstacle = confinement.and_then(|world| obstacles::in_log(job.log, &end.outcome, world));
+    let is_full = !end.outcome.passed() && obstacles::disk_is_full(job.log, context.place.written);
+    let obstacle = match confinement {
+        _ if is_full => Some(Obstacle::FullDisk),
+        world => world.and_then(|world| obstacles::in_log(job.log, &end.outcome, world)),
+    };
     let reported = if context.settings.trust_exit { 0 } else { ended.failed };
     let mut outcome = believed(end.outcome, obstacle.as_ref(), reported);
     if outcome == Outcome::Passed
@@ -243,9 +247,9 @@ fn target_that_make_left(log: &Path) -> Option<String> {
 fn believed(end: Outcome, obstacle: Option<&Obstacle>, reported: u64) -> Outcome {
     match (end, obstacle) {
         (Outcome::Failed { code: CANNOT_TELL }, _) => Outcome::CannotTell,
-        // The command may have failed only because a write was refused. If it could not start, that
-        // cannot be the reason.
-        (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. }))
+        // The command may have failed only because a write was refused, or the disk was full. If it
+        // could not start, that cannot be the reason.
+        (failed @ Outcome::Failed { .. }, Some(Obstacle::Write { .. } | Obstacle::FullDisk))
             if !failed.could_not_start() =>
         {
             Outcome::CannotTell

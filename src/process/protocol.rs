@@ -64,6 +64,10 @@ pub struct SupervisorReport {
     pub leaky: bool,
 }
 
+/// If fewer bytes than this are free on the disk, other programs need them. Then a command that has
+/// taken more bytes than this is ended, whatever its limit is.
+pub const RESERVED_SPACE: u64 = 256 << 20;
+
 /// The part of the disk that a command may not exceed, or that it took when the disk was full.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct TooMuch {

@@ -38,7 +38,7 @@ use crate::process::capped::Capped;
 use crate::process::descendants::adopt_orphans;
 use crate::process::interrupt::IgnoredSignals;
 use crate::process::myself;
-use crate::process::protocol::{Limits, SupervisorReport, TooMuch};
+use crate::process::protocol::{Limits, RESERVED_SPACE, SupervisorReport, TooMuch};
 use crate::process::running::{self, Role};
 use crate::process::supervised_tree::{SupervisedTree, TreeEvent, TreePhase};
 use crate::process::world_spec::{DiskLimit, RESTRICT_VERB, WorldMessage};
@@ -341,10 +341,6 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// the time.
 const SHARE: u32 = 20;
 
-/// If fewer bytes than this are free on the disk, other programs need them. Then a command that has
-/// taken more bytes than this is ended, whatever its limit is.
-const RESERVE: u64 = 256 << 20;
-
 /// If the disk has room for fewer files than this, a command that has made at least as many files
 /// is ended. On a small disk, the number is a fifth of all files that the disk can have. This is
 /// needed because empty files take no space.
@@ -366,7 +362,9 @@ fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
     if bytes > limit.bytes {
         return Some(TooMuch { bytes: limit.bytes, files: None });
     }
-    if bytes > RESERVE && tree::free_space(&limit.dir).is_ok_and(|free| free < RESERVE) {
+    if bytes > RESERVED_SPACE
+        && tree::free_space(&limit.dir).is_ok_and(|free| free < RESERVED_SPACE)
+    {
         return Some(TooMuch { bytes, files: None });
     }
     let is_full = files_are_short(limit).is_some_and(|reserve| files > reserve);

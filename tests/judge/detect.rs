@@ -365,6 +365,16 @@ fn each_kind_of_project_runs_its_own_commands() {
             only(&["test: tox run -e py, from tox.ini"]),
         ),
         (
+            "tox",
+            vec![("tox.ini", "[testenv]\ncommands =\n    py312-tests: pytest \\\n      -x\n")],
+            only(&["test: tox run -e py-tests, from tox.ini"]),
+        ),
+        (
+            "tox",
+            vec![("tox.ini", "[testenv]\ncommands =\n    tests: pytest\n    !lint: make check\n")],
+            only(&["test: tox run -e py, from tox.ini"]),
+        ),
+        (
             "python3",
             vec![("noxfile.py", ""), ("conftest.py", "")],
             only(&["test: python3 -m pytest, from conftest.py"]),

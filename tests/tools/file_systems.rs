@@ -14,6 +14,7 @@ trials! {
     unreadable_directory_is_flagged_and_kept: [UNREADABLE_DIRECTORY];
     names_that_differ_in_case_are_two_files_despite_ignorecase: [CASE_SENSITIVE_DISK];
     run_that_fills_the_disk_fails_and_leaves_other_runs_whole: [TMPFS];
+    full_disk_of_the_cache_is_no_fault_of_a_candidate: [TMPFS];
     landing_and_undo_on_a_full_disk_leave_the_checkout_as_it_was: [TMPFS];
     writes_through_a_shared_map_are_captured: [PYTHON];
     new_worktrees_share_the_blocks_of_big_files_and_no_change: [REFLINKS, FILEFRAG];
@@ -188,6 +189,27 @@ fn run_that_fills_the_disk_fails_and_leaves_other_runs_whole() {
     let read = |name: &str| fs::read_to_string(world.home().join(name)).unwrap();
     assert!(read("before").contains("+old"));
     assert_eq!((read("full"), read("after")), (read("before"), read("before")));
+}
+
+/// The cache is on a file system of eight megabytes, on which the tests of one candidate find no room.
+fn full_disk_of_the_cache_is_no_fault_of_a_candidate() {
+    let world = World::empty("cache");
+    let script = r#"
+        mount -t tmpfs -o size=8m tmpfs cache
+        git init -q -b main repo; cd repo
+        git config frites.sandbox.mode off
+        git config frites.limits.min-free-disk 1
+        echo base > base; git add base; git commit -qm base
+        git frites spawn -q -n 1; echo good > .frites/worktrees/1/c1/base
+        test='grep -q good base || exit 0; head -c 16000000 /dev/zero > out'
+        git frites judge --test "$test" && exit 1
+        echo $?
+    "#;
+    let answer = with_own_mounts(&world, script);
+    assert!(answer.out().contains("undecided"), "{}{}", answer.out(), answer.stderr);
+    assert!(answer.out().ends_with("\n3\n"), "{}{}", answer.out(), answer.stderr);
+    assert!(answer.stderr.contains("; the disk was full"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("make room, for example with `git frites clean --cache`"));
 }
 
 /// On a file system of eight megabytes with room for a part of the landing: first for an apply that

@@ -29,7 +29,7 @@ pub(super) fn why_unverified(
         Some(v) if !judged(v) => format!("this state of {address} was not judged"),
         Some(v) if !has_failed(v) && !doubts.is_empty() => doubts.join("; "),
         Some(v) if v.decision.recommended.as_ref() == Some(name) => v.decision.rationale.clone(),
-        Some(v) if v.terms.settings.tests_nothing && v.entry(name).is_some_and(Entry::passed) => {
+        Some(v) if v.entry(name).is_some_and(|entry| is_built_alone(v, entry)) => {
             format!("{address} was built, but nothing tests the change")
         }
         Some(v) if v.lacks_base() && v.entry(name).is_some_and(Entry::verified) => {
@@ -51,6 +51,11 @@ pub(super) fn why_unverified(
             None => format!("{address} was not judged"),
         },
     }
+}
+
+/// True if a candidate passed, but no test ran.
+fn is_built_alone(verdict: &Verdict, entry: &Entry) -> bool {
+    entry.passed() && (verdict.terms.settings.tests_nothing || entry.ran_no_test())
 }
 
 /// True if a candidate has passed only with the base's build outputs, or only with the tests that it added.

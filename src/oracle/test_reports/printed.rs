@@ -17,7 +17,7 @@ pub const LONGEST_LINE: usize = 4096;
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with its name in reports.
-const RUNNERS: [(&str, Reader); 15] = [
+const RUNNERS: [(&str, Reader); 16] = [
     ("cargo test", libtest),
     ("nextest", nextest),
     ("pytest", pytest),
@@ -33,6 +33,7 @@ const RUNNERS: [(&str, Reader); 15] = [
     ("minitest", minitest),
     ("PHPUnit", phpunit),
     ("ExUnit", exunit),
+    ("tox", tox),
 ];
 
 /// The results in a log; `None` if no known runner printed any.
@@ -314,8 +315,19 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     if report.total == 0 && report.failing.is_empty() && lines.iter().any(unbuilt) {
         report.problem = Some("a package did not build".to_owned());
     }
+    // The report of a project without test files is empty.
+    let is_empty = |line: &String| line.starts_with('?') && line.ends_with("[no test files]");
     let has_results = report.total > 0 || !report.failing.is_empty() || report.problem.is_some();
-    has_results.then_some(report)
+    let is_other = |line: &String| line.starts_with("ok ") || line.starts_with("FAIL");
+    let has_none = lines.iter().any(is_empty) && !lines.iter().any(is_other);
+    (has_results || has_none).then_some(report)
+}
+
+/// tox, if it ran no command: its environment has none. Otherwise the commands report their tests.
+fn tox(lines: &[String]) -> Option<TestReport> {
+    let ends_well = lines.iter().any(|line| line.trim_start().starts_with("congratulations :)"));
+    let has_command = lines.iter().any(|line| line.contains(": commands["));
+    (ends_well && !has_command).then(TestReport::default)
 }
 
 /// True if `sorted` has a subtest of this test.
@@ -832,6 +844,8 @@ mod tests {
         let log = "=== RUN   TestAdd\n--- PASS: TestAdd (0.00s)\n=== RUN   TestNo\n--- SKIP: TestNo (0.00s)\n=== RUN   TestBad\n--- FAIL: TestBad (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (3, 1), &["p.TestBad"], "go test");
         assert_eq!(read_both(log).passing, ["p.TestAdd"]);
+        assert_read("?   \tp\t[no test files]\n", (0, 0), &[], "go test");
+        assert_eq!(read("?   \tp\t[no test files]\nok  \tq\t0.1s\n"), None);
         // A test prints text without a newline.
         let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (2, 0), &["p.TestB"], "go test");
@@ -841,6 +855,13 @@ mod tests {
         let log = "✖  p (2ms)\n\n=== Failed\n=== FAIL: p TestA (0.00s)\n--- FAIL: TestA (0.00s)\n\nDONE 5 tests, 1 skipped, 1 failure in 0.213s\n";
         assert_read(log, (5, 1), &["p.TestA"], "go test");
         assert_eq!(read("ok  \texample.com/b\t0.001s\n"), None);
+    }
+
+    #[test]
+    fn tox_without_a_command_ran_no_test() {
+        let end = "  py: OK (0.63 seconds)\n  congratulations :) (0.70 seconds)\n";
+        assert_read(end, (0, 0), &[], "tox");
+        assert_eq!(read(&format!("py: commands[0]> make check\n{end}")), None);
     }
 
     #[test]

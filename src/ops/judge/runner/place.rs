@@ -181,10 +181,15 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// If a command could not write to a directory, or could not see a hidden file, prints a hint
-    /// how to allow that. Prints only one hint per path.
+    /// If a command could not write to a directory or to a full disk, or could not see a hidden file,
+    /// prints a hint how to change that. Prints only one hint per path.
     fn hint_at_obstacle(&self, result: &StageResult) {
+        let cache = self.checkouts.dir.display().to_string();
         let (path, hint) = match &result.obstacle {
+            Some(Obstacle::FullDisk) => {
+                let room = "make room, for example with `git frites clean --cache`";
+                (&cache, format!("the disk of '{cache}' is full: {room}"))
+            }
             Some(Obstacle::Write { directory }) => {
                 let who = match self.world() {
                     WorldKind::Landlock => "Landlock",
