@@ -178,7 +178,7 @@ fn tests(
         let judge = terms.judge_command(&run.run, " --cross");
         return Err(Error::no(text).hint(format!("judge them: `{judge}`")));
     };
-    let found = cross_score::that_tell_apart(verdict, one, &other);
+    let found = cross_score::differing_tests(verdict, one, &other);
     let code = if args.exit_code && !found.is_empty() { exit::NO } else { exit::OK };
     if args.json {
         let mut all = Vec::new();

@@ -12,9 +12,9 @@ use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
 
-/// Sets the score of every entry that has cross results, from the other candidates' tests.
-///
-/// A candidate's own tests do not count, and neither do unknown results.
+/// Sets the score of every entry that has results of the candidates' tests on each other
+/// (`Entry::cross`). The score depends only on tests of other candidates, and unknown results are
+/// left out.
 pub fn set_scores(entries: &mut [Entry]) {
     let scores: Vec<Option<f64>> = entries.iter().map(|entry| score(entry, entries)).collect();
     for (entry, score) in entries.iter_mut().zip(scores) {
@@ -29,7 +29,8 @@ fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
     mean(others.filter_map(|author| share(of, author)).collect()).map(rounded)
 }
 
-/// The share of an author's tests that a candidate passes; `None` if no test that counts has a known result.
+/// The share of an author's tests that a candidate passes. It is taken only of the tests that count
+/// and whose result on the candidate is known. `None` if there is no such test.
 fn share(of: &Entry, author: &Entry) -> Option<f64> {
     let tests = counting_tests(author);
     let cells: Vec<Cell> = tests.map(|test| test.cell(&of.candidate)).collect();
@@ -38,14 +39,14 @@ fn share(of: &Entry, author: &Entry) -> Option<f64> {
     (known > 0).then(|| passed as f64 / known as f64)
 }
 
-/// True if two entries are one candidate, or have one tree.
+/// True if two entries are the same candidate, or have the same tree.
 fn is_same(one: &Entry, other: &Entry) -> bool {
     one.candidate == other.candidate || one.judged().is_some() && one.judged() == other.judged()
 }
 
-/// The name under which a candidate is listed in the results of tests. If several candidates have the same
-/// tree, only the first of them is judged, and only its name is listed.
-fn judged_as<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
+/// The name under which a candidate is listed in the results of tests. If several candidates that
+/// passed have the same tree, tests run only on the first of them, and only its name is listed.
+fn listed_name<'e>(of: &'e Entry, entries: &'e [Entry]) -> &'e Name {
     let first = entries.iter().find(|entry| entry.passed() && is_same(entry, of));
     &first.unwrap_or(of).candidate
 }
@@ -66,8 +67,8 @@ pub fn valid_authors(entries: &[Entry]) -> usize {
 }
 
 /// The score that is used in place of an unknown one: the mean of the known scores. `None` if no
-/// score is known. It does not depend on the results of a candidate's commands. These may be
-/// claims, i.e. results with the base's build outputs, and may be refuted later.
+/// score is known. It does not depend on the results of the candidate's own commands, because these
+/// may be claims, which a later judging can refute.
 pub fn neutral_score(entries: &[Entry]) -> Option<f64> {
     mean(entries.iter().filter_map(|entry| entry.cross.as_ref()?.score).collect())
 }
@@ -77,31 +78,31 @@ pub fn all_tests(entries: &[Entry]) -> impl Iterator<Item = (&Name, &CrossTest)>
     entries.iter().flat_map(|entry| tests_of(entry).map(|test| (&entry.candidate, test)))
 }
 
-/// The tests that one of two candidates passes and the other fails. Each item is the name of the test, its
-/// author (`None` for the base), and true if the candidate `one` passes it.
-pub fn that_tell_apart<'v>(
+/// The tests that one of two candidates passes and the other fails. Each item has the name of the
+/// test, its author (`None` for the base), and a flag: true if the candidate `one` passes the test.
+pub fn differing_tests<'v>(
     verdict: &'v Verdict,
     one: &Name,
     other: &Name,
 ) -> Vec<(&'v str, Option<&'v Name>, bool)> {
     let base = verdict.baseline.as_ref().and_then(|base| base.results.report());
     let of_base = base.into_iter().flat_map(|report| report.passing.iter().chain(&report.failing));
-    // A candidate's record names only those of the base's tests that fail.
-    let ends = [one, other].map(|name| {
+    // A candidate's record names the base's tests that fail on it, but not those that pass.
+    let results = [one, other].map(|name| {
         let entry = verdict.entry(name);
         (entry.and_then(|e| e.results.failing_tests()), entry.is_some_and(Entry::passed))
     });
-    let end = |test: &String, (failing, passed): (Option<&[String]>, bool)| match failing {
+    let passes = |test: &String, (failing, passed): (Option<&[String]>, bool)| match failing {
         Some(failing) if failing.contains(test) => Some(false),
         Some(_) => Some(true),
         None => passed.then_some(true),
     };
     let of_base = of_base.filter_map(|test| {
-        let [one, other] = ends.map(|ends| end(test, ends));
+        let [one, other] = results.map(|results| passes(test, results));
         (one? != other?).then_some((test.as_str(), None, one?))
     });
     let names = [one, other].map(|name| {
-        verdict.entry(name).map_or(name, |entry| judged_as(entry, &verdict.candidates))
+        verdict.entry(name).map_or(name, |entry| listed_name(entry, &verdict.candidates))
     });
     let of_authors = all_tests(&verdict.candidates).filter_map(|(author, test)| {
         let cells = names.map(|name| test.cell(name));
@@ -115,10 +116,10 @@ pub fn that_tell_apart<'v>(
     of_base.chain(of_authors).collect()
 }
 
-/// A line for each finding about the tests of a candidate.
-pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
+/// The findings about the tests of a candidate. Each finding is one line.
+pub fn findings(of: &Entry, entries: &[Entry]) -> Vec<String> {
     let judged = entries.iter().filter(|entry| entry.cross.is_some());
-    let judged: BTreeSet<&Name> = judged.map(|entry| judged_as(entry, entries)).collect();
+    let judged: BTreeSet<&Name> = judged.map(|entry| listed_name(entry, entries)).collect();
     let author = &of.candidate;
     let Some(cross) = &of.cross else { return Vec::new() };
     let names = |names: &[Name]| names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
@@ -142,29 +143,33 @@ pub fn lines(of: &Entry, entries: &[Entry]) -> Vec<String> {
         };
         let unknown = judged.iter().filter(|name| test.cell(name) == Cell::Unknown);
         let unknown: Vec<Name> = unknown.map(|name| (*name).clone()).collect();
-        let ends = [(passes, &test.passes), (fails, &test.fails), ("not run on", &unknown)];
-        for (word, list) in ends.into_iter().filter(|(_, list)| !list.is_empty()) {
+        let results = [(passes, &test.passes), (fails, &test.fails), ("not run on", &unknown)];
+        for (word, list) in results.into_iter().filter(|(_, list)| !list.is_empty()) {
             text.push_str(&format!("; {word} {}", names(list)));
         }
         if !test.passes.contains(author) {
-            text.push_str(&format!("; not counted: its author fails {it}"));
+            text.push_str(&format!("; not counted: {author} fails {it}"));
         } else if test.is_lonely(author) {
-            text.push_str(&format!("; not counted: only its author passes {it}"));
+            text.push_str(&format!("; not counted: only {author} passes {it}"));
         }
         text
     };
     let inner = cross.inseparable.iter();
-    let inner = inner.map(|path| format!("{author} adds tests in {path}, which cannot be moved"));
-    inner.chain(with_equal_ends(&cross.tests).into_iter().map(line)).collect()
+    let inner = inner.map(|path| {
+        format!(
+            "{author} adds tests in the source file {path}; they cannot be run on other candidates"
+        )
+    });
+    inner.chain(with_equal_results(&cross.tests).into_iter().map(line)).collect()
 }
 
-/// Groups of tests that ended in the same way everywhere: the first test of each group, with the names of
-/// all.
-fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
+/// Groups the tests that have the same result on every candidate and on the base. Returns the first
+/// test of each group, and the names of all tests in the group.
+fn with_equal_results(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
     let mut groups: Vec<(&CrossTest, Vec<String>)> = Vec::new();
     for test in tests {
-        let ends = |test: &CrossTest| CrossTest { name: String::new(), ..test.clone() };
-        match groups.iter_mut().find(|(first, _)| ends(first) == ends(test)) {
+        let nameless = |test: &CrossTest| CrossTest { name: String::new(), ..test.clone() };
+        match groups.iter_mut().find(|(first, _)| nameless(first) == nameless(test)) {
             Some((_, names)) => names.push(test.name.clone()),
             None => groups.push((test, vec![test.name.clone()])),
         }
@@ -172,37 +177,42 @@ fn with_equal_ends(tests: &[CrossTest]) -> Vec<(&CrossTest, Vec<String>)> {
     groups
 }
 
-/// Remarks on a candidate for a table: the other candidates' tests that it fails, and its own tests that
-/// count for no other candidate.
+/// Remarks on a candidate for a table. With more than two authors, they name two kinds of tests:
+///
+/// * the other candidates' tests that count and that the candidate fails;
+/// * the candidate's own tests that do not count, because no other candidate passes them.
+///
+/// With fewer authors, they name all the other candidates' tests that the candidate fails.
 pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     let authors = entries.iter().filter(|author| tests_of(author).next().is_some());
-    // If only two authors contradict each other, it is not known which one is right.
+    // If there are only two authors, and each fails the other's test, nobody knows which one is
+    // right.
     let shows_lonely = authors.count() > 2;
     let mut words = Vec::new();
     for author in entries.iter().filter(|author| !is_same(author, of)) {
         let failed: Vec<&CrossTest> = tests_of(author)
-            .filter(|test| test.fails.contains(judged_as(of, entries)))
+            .filter(|test| test.fails.contains(listed_name(of, entries)))
             .filter(|test| test.counts(&author.candidate) || !shows_lonely)
             .collect();
-        let failed = first_of(&failed);
+        let failed = first_in_words(&failed);
         words.extend(failed.map(|tests| format!("fails {}'s test {tests}", author.candidate)));
     }
     let lonely: Vec<&CrossTest> =
         tests_of(of).filter(|test| shows_lonely && test.is_lonely(&of.candidate)).collect();
-    words.extend(first_of(&lonely).map(|tests| format!("only its author passes {tests}")));
+    words.extend(first_in_words(&lonely).map(|tests| format!("only its author passes {tests}")));
     words
 }
 
-/// The first author with tests that fail on the base, pass on the author, and fail on this
-/// candidate. Also returns the names of these tests. They may show that the candidate leaves out a
-/// part of the change, even if no third candidate passes them.
+/// Another candidate that passed, and its tests that it passes itself and that fail both on the base
+/// and on the candidate `of`. If several candidates have such tests, the first one is returned. The
+/// tests may show that `of` leaves out a part of the change, even if no third candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
-    let name = judged_as(of, entries);
+    let name = listed_name(of, entries);
     let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));
     let mut proofs = authors.map(|author| {
         let tests = tests_of(author).filter(|test| {
-            let ends = [&author.candidate, name].map(|candidate| test.cell(candidate));
-            test.base == Cell::Fail && ends == [Cell::Pass, Cell::Fail]
+            let cells = [&author.candidate, name].map(|candidate| test.cell(candidate));
+            test.base == Cell::Fail && cells == [Cell::Pass, Cell::Fail]
         });
         (&author.candidate, tests.map(|test| test.name.clone()).collect::<Vec<_>>())
     });
@@ -210,7 +220,7 @@ pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, 
 }
 
 /// The name of the first of some tests, and how many more there are.
-fn first_of(tests: &[&CrossTest]) -> Option<String> {
+fn first_in_words(tests: &[&CrossTest]) -> Option<String> {
     let (first, rest) = tests.split_first()?;
     Some(format!("{}{}", first.name, and_more(rest.len())))
 }
@@ -227,18 +237,24 @@ mod tests {
     use crate::model::rank::Rank;
     use crate::model::ranking::Rules;
 
-    /// Candidates that passed. Each has a number of lines, and its tests. A test is a text with one
-    /// letter for each candidate: `p` for a pass, `f` for a failure, `.` if its end is unknown.
+    /// Candidates that passed. Each item has the count of changed lines and the candidate's tests. A
+    /// test is a string with one letter for each candidate: `p` if the candidate passes the test,
+    /// `f` if it fails, `.` if the result is unknown.
     fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
         let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
-        let those = |ends: &str, wanted: char| {
-            ends.chars().enumerate().filter(|(_, c)| *c == wanted).map(|(at, _)| name(at)).collect()
+        let those = |cells: &str, wanted: char| {
+            cells
+                .chars()
+                .enumerate()
+                .filter(|(_, c)| *c == wanted)
+                .map(|(at, _)| name(at))
+                .collect()
         };
-        let test = |ends: &&str| CrossTest {
-            name: (*ends).to_owned(),
+        let test = |cells: &&str| CrossTest {
+            name: (*cells).to_owned(),
             base: Cell::Fail,
-            passes: those(ends, 'p'),
-            fails: those(ends, 'f'),
+            passes: those(cells, 'p'),
+            fails: those(cells, 'f'),
         };
         let entry = |(at, (lines, tests)): (usize, &(u64, &[&str]))| Entry {
             candidate: name(at),
@@ -268,8 +284,8 @@ mod tests {
     #[test]
     fn the_definition_worked_out_by_hand() {
         let entries = candidates(&[(9, &["ppf", "ppp"]), (5, &["fpp"]), (1, &[])]);
-        // c1 fails c2's only test. c2 passes both tests of c1. c3 passes one of c1's two tests, and c2's:
-        // (1/2 + 1) / 2.
+        // c1 fails c2's only test. c2 passes both tests of c1. c3 passes one of c1's two tests, and the
+        // test of c2: (1/2 + 1) / 2.
         assert_eq!(scores(&entries), [Some(0.0), Some(1.0), Some(0.75)]);
         assert_eq!((valid_authors(&entries), neutral_score(&entries)), (2, Some(1.75 / 3.0)));
         assert_eq!(winner(&entries, Rank::Cross), "c2");
@@ -282,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn tests_with_equal_ends_are_one_line() {
+    fn tests_with_equal_results_are_one_line() {
         let many = ["pf.", "pf.", "pf.", "pf.", "pp."];
         let entries = candidates(&[(1, &many), (1, &[]), (1, &[])]);
         assert_eq!(
-            lines(&entries[0], &entries),
+            findings(&entries[0], &entries),
             [
                 "c1's 4 tests pf., pf., pf. and 1 more are proofs: they fail on the base; pass on c1; \
-                 fail on c2; not run on c3; not counted: only its author passes them",
+                 fail on c2; not run on c3; not counted: only c1 passes them",
                 "c1's test pp. is a proof: it fails on the base; passes on c1, c2; not run on c3",
             ]
         );
@@ -297,9 +313,9 @@ mod tests {
 
     #[test]
     fn test_that_its_own_author_fails_does_not_count() {
-        // c1 is right, but fails a test of c2's that c2 fails itself.
+        // c2 wrote a test that c2 fails itself. c1 loses no points for this test.
         let entries = candidates(&[(5, &["pp."]), (1, &["fff", "fpp"]), (1, &["ppp"])]);
-        assert_eq!(scores(&entries)[0], Some(0.5), "one test of c2's counts, and c3's");
+        assert_eq!(scores(&entries)[0], Some(0.5), "one test of c2 counts, and the test of c3");
         let poisoned = candidates(&[(5, &[]), (6, &["ffp"]), (7, &[])]);
         assert_eq!(
             (scores(&poisoned), winner(&poisoned, Rank::Cross)),
@@ -315,7 +331,8 @@ mod tests {
         assert_eq!(winner(&entries, Rank::Cross), "c1");
         assert_eq!(remarks(&entries[2], &entries), ["only its author passes ffp"]);
         assert!(remarks(&entries[0], &entries).is_empty());
-        // If two authors contradict each other, nothing is decided, and both results are shown.
+        // If two authors contradict each other, their tests do not affect the ranking, and both
+        // results are shown.
         let two = candidates(&[(2, &["pf"]), (1, &["fp"])]);
         assert_eq!((scores(&two), winner(&two, Rank::Cross)), (vec![None; 2], "c2".into()));
         assert_eq!(remarks(&two[0], &two), ["fails c2's test fp"]);
@@ -329,13 +346,18 @@ mod tests {
         assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
-        assert_eq!(order, ["c2", "c4", "c1", "c3"], "it counts as the mean of the others");
-        // The same holds while results are missing. Otherwise a claim that was not confirmed could win.
+        assert_eq!(
+            order,
+            ["c2", "c4", "c1", "c3"],
+            "an unknown score counts as the mean of the known scores"
+        );
+        // Missing results of commands do not change the neutral score. Otherwise an unconfirmed
+        // claim could win.
         let mut open = entries.clone();
         open[1].results.0.clear();
         assert_eq!(neutral_score(&open), neutral_score(&entries));
-        // c1 passes the only test with a known result. If the unknown result counted as a failure, c2 would
-        // win.
+        // c1 passes the only test whose result on c1 is known. If the unknown result counted as a
+        // failure, c2 would win.
         let entries = candidates(&[(1, &[]), (2, &["ppp"]), (3, &[".pp"])]);
         assert_eq!(
             (scores(&entries), winner(&entries, Rank::Cross)),
@@ -345,13 +367,14 @@ mod tests {
 
     #[test]
     fn each_author_has_one_voice() {
-        // c1 wrote ten tests that c2 fails and c3 passes; c3 and c4 one each that c2 passes.
+        // c1 wrote ten tests that c2 fails and c3 passes. c3 and c4 each wrote one test that c2
+        // passes.
         let many = ["pfp."; 10];
         let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
-        // If the number of tests counted, c2 would have 2 of 12.
+        // If all tests had the same weight, c2 would have the score 2/12.
         assert_eq!(scores(&entries)[1], Some(0.666666667));
-        // Four candidates wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong tests. By the
-        // number of tests, c1 would win with 20 of 24.
+        // Four candidates wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong tests. If
+        // all tests had the same weight, c1 would win with 20/24.
         let many = ["pffffp"; 20];
         let good = ["fppppf"];
         let entries =
@@ -361,13 +384,13 @@ mod tests {
     }
 
     proptest! {
-        /// If no test counts, the tests of others change nothing.
+        /// If no test counts, the tests do not affect the ranking.
         #[test]
         fn without_a_valid_test_the_smallest_wins(
             lines in prop::collection::vec(1u64..5, 3..6),
-            ends in prop::collection::vec("[f.]{6}", 6),
+            cells in prop::collection::vec("[f.]{6}", 6),
         ) {
-            let tests: Vec<[&str; 1]> = ends.iter().map(|ends| [&**ends]).collect();
+            let tests: Vec<[&str; 1]> = cells.iter().map(|cells| [&**cells]).collect();
             let all: Vec<(u64, &[&str])> =
                 lines.iter().zip(&tests).map(|(lines, tests)| (*lines, &tests[..])).collect();
             let entries = candidates(&all);
@@ -376,10 +399,10 @@ mod tests {
 
         #[test]
         fn score_is_between_0_and_1_and_own_tests_never_count(
-            ends in prop::collection::vec(prop::collection::vec("[pf.]{4}", 0..4), 4),
+            cells in prop::collection::vec(prop::collection::vec("[pf.]{4}", 0..4), 4),
         ) {
             let tests: Vec<Vec<&str>> =
-                ends.iter().map(|ends| ends.iter().map(|e| &**e).collect()).collect();
+                cells.iter().map(|tests| tests.iter().map(|test| &**test).collect()).collect();
             let all: Vec<(u64, &[&str])> = tests.iter().map(|tests| (1, &tests[..])).collect();
             let entries = candidates(&all);
             for (at, score) in scores(&entries).into_iter().enumerate() {

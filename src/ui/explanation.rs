@@ -82,7 +82,7 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
         ));
     }
     lines.extend(entry.proof.as_ref().map(|proof| format!("{name} {}", proof.in_words())));
-    lines.extend(cross_score::lines(entry, &verdict.candidates));
+    lines.extend(cross_score::findings(entry, &verdict.candidates));
     let Some(base) = &verdict.baseline else { return lines };
     if let Some(comparison) = Comparison::of(base, entry) {
         for (what, tests) in comparison.kinds() {
