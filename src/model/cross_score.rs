@@ -203,9 +203,9 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     words
 }
 
-/// Another candidate that passed, and its tests that it passes itself and that fail both on the base
-/// and on the candidate `of`. If several candidates have such tests, the first one is returned. The
-/// tests may show that `of` leaves out a part of the change, even if no third candidate passes them.
+/// The first other candidate that passed and has tests of this kind: it passes them itself, but
+/// they fail on the base and on the candidate `of`. Also returns the names of these tests. They may
+/// show that `of` leaves out a part of the change, even if no third candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
     let name = listed_name(of, entries);
     let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));
@@ -237,8 +237,8 @@ mod tests {
     use crate::model::rank::Rank;
     use crate::model::ranking::Rules;
 
-    /// Candidates that passed. Each item has the count of changed lines and the candidate's tests. A
-    /// test is a string with one letter for each candidate: `p` if the candidate passes the test,
+    /// Candidates that passed. Each item has the count of changed lines and the candidate's tests.
+    /// A test is a string with one letter for each candidate: `p` if the candidate passes the test,
     /// `f` if it fails, `.` if the result is unknown.
     fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
         let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
@@ -284,8 +284,8 @@ mod tests {
     #[test]
     fn the_definition_worked_out_by_hand() {
         let entries = candidates(&[(9, &["ppf", "ppp"]), (5, &["fpp"]), (1, &[])]);
-        // c1 fails c2's only test. c2 passes both tests of c1. c3 passes one of c1's two tests, and the
-        // test of c2: (1/2 + 1) / 2.
+        // c1 fails c2's only test. c2 passes both tests of c1. c3 passes one of c1's two tests, and
+        // the test of c2: (1/2 + 1) / 2.
         assert_eq!(scores(&entries), [Some(0.0), Some(1.0), Some(0.75)]);
         assert_eq!((valid_authors(&entries), neutral_score(&entries)), (2, Some(1.75 / 3.0)));
         assert_eq!(winner(&entries, Rank::Cross), "c2");
@@ -373,7 +373,7 @@ mod tests {
         let entries = candidates(&[(9, &many), (1, &[]), (9, &["fppp"]), (9, &["fppp"])]);
         // If all tests had the same weight, c2 would have the score 2/12.
         assert_eq!(scores(&entries)[1], Some(0.666666667));
-        // Four candidates wrote good tests, which c1 and c6 fail, and c6 wrote twenty wrong tests. If
+        // Four candidates wrote good tests, which c1 and c6 fail. c6 wrote twenty wrong tests. If
         // all tests had the same weight, c1 would win with 20/24.
         let many = ["pffffp"; 20];
         let good = ["fppppf"];

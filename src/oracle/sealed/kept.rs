@@ -1,5 +1,5 @@
-//! Layers of bases that are kept in the cache directory for later git-frites commands, up to a
-//! total size.
+//! Kept layers: layers of bases that are stored in the cache directory for later git-frites
+//! commands, up to a total size.
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -65,7 +65,7 @@ pub struct LayerStart {
     /// True if these are the base's own layers.
     pub is_own: bool,
     pub layer: BaseLayer,
-    /// Keeps other processes from removing the layers.
+    /// Prevents other processes from removing the layers.
     pub lock: Lock,
 }
 
@@ -75,9 +75,11 @@ impl KeptLayer {
         self.root.join(self.name.to_string())
     }
 
-    /// The layers from which the base at `commit` would start: its own layers if they are kept.
-    /// Otherwise, with `warm`, the layers of its nearest ancestor with kept layers, if they have
-    /// outputs. Layers that were changed in one of the `distrusted` spans of time are not used.
+    /// Finds kept layers that the base at `commit` can use: its own layers. If they are not kept
+    /// and `warm` is true, finds the layers of the nearest ancestor that has kept layers; these are
+    /// used only if they have outputs.
+    ///
+    /// Layers that were changed in a `distrusted` span of time (when attempts ran) are not used.
     pub fn start(
         &self,
         repo: &Repo,
@@ -103,9 +105,9 @@ impl KeptLayer {
         self.dir().with_extension(LOCK)
     }
 
-    /// The layers, and a lock that keeps other processes from removing them. `None` if the layers
-    /// do not exist or another process is changing them. Also `None` if they were changed in one of
-    /// these spans of time.
+    /// The layers, and a lock that prevents other processes from removing them. `None` if the
+    /// layers do not exist or another process is changing them. Also `None` if they were changed in a
+    /// `distrusted` span of time.
     fn open_unchanged(&self, distrusted: &[TimeSpan]) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);
@@ -135,9 +137,9 @@ impl KeptLayer {
         fs::write(&file, tree::disk_usage(layer.dir()).to_string()).could_not("write", &file)
     }
 
-    /// Moves layers to this place, unless another process uses the layers that are there. Then
-    /// removes the least recently used layers, until the layers of all repositories take at most
-    /// `limit` bytes.
+    /// Moves layers to this place, and replaces the layers that are there. But if another process
+    /// uses those, moves nothing. In both cases, also removes the least recently used layers, until
+    /// the layers of all repositories take at most `limit` bytes.
     pub fn publish(&self, layer: &BaseLayer, limit: u64) -> Result<()> {
         if let Some(_lock) = lock::attempt(&self.lock())? {
             tree::delete_tree(&self.dir()).could_not("keep layers in", &self.root)?;
@@ -151,9 +153,10 @@ impl KeptLayer {
     }
 }
 
-/// The kept layers of a commit's tree, or else of its nearest ancestor with kept layers. Their
-/// [`LayerName::conditions`] do not matter. If a tree has several, takes the ones that were used
-/// last. Layers that were changed in one of these spans of time are not used.
+/// The kept layers of a commit. If it has none, those of the nearest ancestor that has kept layers.
+///
+/// The [`LayerName::conditions`] do not matter. If a tree has several kept layers, takes the ones
+/// that were used last. Layers that were changed in a `distrusted` span of time are not used.
 pub fn of_nearest(
     root: &Path,
     repo: &Repo,
@@ -174,8 +177,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// The nearest commit (`commit` itself or an ancestor) whose tree has layers with a name for which
-/// `will_do` returns true. Returns the commit and its tree.
+/// Finds the nearest commit, from `commit` itself, whose tree has layers with a suitable name.
+/// `will_do` returns true for such a name. Returns the commit and its tree.
 fn nearest(
     root: &Path,
     repo: &Repo,

@@ -50,8 +50,8 @@ const KEYS_AND_TOKENS: &str = "
     ~/.netrc ~/.git-credentials ~/.config/git/credentials ~/.pypirc ~/.cargo/credentials.toml
     ~/.cargo/credentials ~/.gem/credentials ~/.config/containers/auth.json";
 
-/// The settings of npm, whose credentials are hidden unless `sandbox.hide` names other paths. The
-/// file itself is shown, because installing needs the registries in it.
+/// The settings file of npm. Unless `sandbox.hide` names other paths, the file is shown without its
+/// credentials. It is not hidden, because npm needs the registries in it.
 const NPM_SETTINGS: &str = "~/.npmrc";
 
 /// In `sandbox.hide`, a path after this mark is shown, although it is hidden by default.
@@ -59,7 +59,7 @@ const SHOWN: char = '!';
 
 /// The hidden paths, and the paths of files that are shown without credentials. `configured` is
 /// `sandbox.hide`. `logins` are the user's files into which git-frites writes tokens of attempts.
-/// They are hidden even if `configured` does not name them, unless it names them after [`SHOWN`].
+/// These files are always hidden, except those that `configured` names after [`SHOWN`].
 pub fn hidden_and_cut(configured: Option<Vec<String>>, logins: Vec<String>) -> [Vec<String>; 2] {
     let is_default = configured.as_ref().is_none_or(|entries| {
         !entries.is_empty() && entries.iter().all(|entry| entry.starts_with(SHOWN))
@@ -100,9 +100,11 @@ const SESSIONS: &str = "/run/user";
 /// The variables that name a socket of the user's session.
 const SOCKET_VARIABLES: [&str; 2] = ["SSH_AUTH_SOCK", "GPG_AGENT_INFO"];
 
-/// The surroundings of judge checkouts of a repository. `home` is the user's checkout, `cache` is
-/// the repository's directory in the cache, and `worktrees` are the directories that have the
-/// worktrees of attempts.
+/// The paths of the machine that the worlds of a repository replace.
+///
+/// * `home`: the user's checkout.
+/// * `cache`: the repository's directory in the cache.
+/// * `worktrees`: the directories that have the worktrees of attempts.
 pub fn of(
     repo: &Repo,
     home: Option<&Path>,
@@ -138,7 +140,7 @@ pub fn of(
         let path = expand(entry, user_home.as_deref(), Some(&checkout));
         if let Some(reason) = why_not_hidden(entry, path.as_deref(), &checkout) {
             return Err(Error::fatal(format!("sandbox.hide: '{entry}' {reason}"))
-                .hint("write the whole paths that commands must not see: `git config --edit`"));
+                .hint("write full paths, and none that contains the checkout: `git config --edit`"));
         }
         hidden.extend(path);
     }
@@ -170,7 +172,7 @@ pub fn of(
 /// The reason why a path of `sandbox.hide` cannot be hidden; `None` if it can.
 fn why_not_hidden(entry: &str, path: Option<&Path>, checkout: &Path) -> Option<&'static str> {
     if entry.strip_prefix('~').is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
-        return Some("begins with the name of a user, whose home is not looked up");
+        return Some("names a user's home directory, but only `~` and `~/` can be resolved");
     }
     let is_above = path.is_some_and(|path| checkout.starts_with(nearest_real(path)));
     is_above.then_some("contains the checkout, which commands have to see")

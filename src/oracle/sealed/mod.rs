@@ -1,5 +1,17 @@
-//! Checkouts in sealed worlds. In each world, one tree is at the path of the user's own checkout,
-//! above the layers of the run's base. Everything that commands write is discarded in the end.
+//! Checkouts in sealed worlds. In each world, one tree is at the path of the user's own checkout.
+//!
+//! * A warm tree is in an overlay over the layers of the base. If an overlay layer cannot express
+//!   the differences between the base and the tree, the tree is in a plain directory.
+//! * A cold tree is in a plain directory ([`Warmth`]).
+//!
+//! The commands' writes go to a room ([`CheckoutRoom`]): a temporary directory that is deleted
+//! together with the world. But two kinds of files stay:
+//!
+//! * files that the base's commands wrote: they are moved into the base's layers;
+//! * files at the paths of `sandbox.write`: these paths are not in the room.
+//!
+//! Layers are *kept* if they are stored in the cache directory for later git-frites commands
+//! ([`kept`]). The *user's directories* are the home directory and the directories of tools.
 pub mod kept;
 pub mod machine_paths;
 mod npm_settings;
@@ -42,14 +54,14 @@ use crate::process::world_spec::{DiskLimit, WorldSpec};
 use crate::store::Store;
 use crate::world::user_directories::make_room;
 
-/// Files with credentials that package managers read, and that are hidden by default.
-const OF_PACKAGES: [&str; 2] = ["~/.netrc", "~/.pypirc"];
+/// Files with credentials of package managers. They are hidden by default.
+const PACKAGE_CREDENTIALS: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 
 /// Makes the checkouts in sealed worlds for one base, in one process.
 pub struct SealedCheckouts<'a> {
     store: &'a Store,
     /// The user's checkout, from which submodules are taken.
-    home: Option<PathBuf>,
+    user_checkout: Option<PathBuf>,
     seeds: Seeds,
     base: Oid,
     /// This repository's directory in the cache.
@@ -60,17 +72,16 @@ pub struct SealedCheckouts<'a> {
     /// The commands that download the base's dependencies, if there is no setup command for that.
     downloads: Vec<OracleCommand>,
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
-    /// The place where the base's layers are kept for later git-frites commands; unset if they are
-    /// not kept.
+    /// The place where the base's layers are kept; unset if they are not kept.
     kept: OnceLock<KeptLayer>,
-    /// The layers of an ancestor from which the base's layers start; unset if there are none.
+    /// The layers of an ancestor from which the base's layers are made; unset if there are none.
     ancestor: OnceLock<LayerStart>,
-    /// True if attempts could have changed the layers, which are then not kept.
-    is_doubtful: AtomicBool,
-    /// True while attempts run.
+    /// True if attempts could have changed the layers. Then the layers are not kept.
+    layers_are_doubtful: AtomicBool,
+    /// True if this process judges while attempts run. Then the layers are not kept.
     is_beside_attempts: bool,
-    /// True while attempts run that can write to files in the home directory that the oracle's
-    /// commands read.
+    /// True if this process judges while attempts run, and these attempts can write to files in
+    /// the home directory that the oracle's commands read.
     attempts_reach_home: bool,
 }
 
@@ -78,42 +89,43 @@ pub struct SealedCheckouts<'a> {
 #[derive(Debug)]
 pub struct BaseInUse {
     layer: BaseLayer,
-    /// A digest of the stat data of everything in the layers; set once the base's commands have
-    /// ended.
+    /// A digest of the stat data of everything in the layers. It is set when the base's commands
+    /// have ended.
     stamp: OnceLock<String>,
-    /// The place to which the layers are moved once this process no longer uses them, and the limit
+    /// The place to which the layers are moved when this process no longer uses them, and the limit
     /// in bytes for all kept layers. Unset if the layers are not kept.
     keep_at: OnceLock<(KeptLayer, u64)>,
-    /// Keeps other processes from removing the layers.
+    /// Prevents other processes from removing the layers.
     guard: LayerGuard,
 }
 
-/// The lock that keeps the directory of layers from being removed.
+/// The lock that prevents other processes from removing the directory of layers.
 #[derive(Debug)]
 enum LayerGuard {
-    /// The layers are in a room of this process, and are deleted together with the room.
+    /// The layers are in a room of this process, and are deleted together with the room. But if
+    /// they are to be kept, they are moved out of the room first.
     Room { _room: CheckoutRoom },
-    /// The layers are kept for later git-frites commands, and this process has locked them.
+    /// The layers are kept, and this process has locked them.
     Kept { _lock: Lock },
 }
 
 /// Which layers of the base a judged tree gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warmth {
-    /// Only the files that the base's setup left in the home directory, e.g. downloads. The tree is
-    /// in a plain directory, where tools cannot have trouble with an overlay.
+    /// Only the files that the base's setup left in the user's directories, e.g. downloads. The
+    /// tree is in a plain directory, where tools cannot have trouble with an overlay.
     Cold,
-    /// All layers of the base, with all outputs that it has left in the checkout and in the home
-    /// directory.
+    /// All layers of the base: all files that its commands left in the checkout and in the user's
+    /// directories.
     Warm,
 }
 
 /// A tree that is checked out in a room.
-struct LaidTree {
+struct CheckedOut {
     /// The layers of the checkout's overlay, the topmost first; empty if the tree is in a plain
     /// directory.
     layers: Vec<PathBuf>,
-    /// True if the layers have outputs of the base.
+    /// True if the checkout's layers have files that the base's commands wrote.
     has_outputs: bool,
     /// The reason why the tree is incomplete; `None` if it is complete.
     problem: Option<String>,
@@ -128,10 +140,10 @@ pub struct SealedCheckout {
     /// The world without its mounts, which are different for each stage.
     spec: WorldSpec,
     network: Network,
-    /// The commands that download dependencies which the tree needs and which are not in the world
-    /// yet.
+    /// The commands that download the dependencies of the tree that the world lacks.
     pub downloads: Vec<OracleCommand>,
-    /// True if the commands see outputs of the base, in the checkout or in the home directory.
+    /// True if the commands see files that the base's commands wrote, in the checkout or in the
+    /// user's directories. Files of the setup command are not counted.
     pub has_outputs: bool,
     /// True if the checkout is an overlay, in which a directory of the base cannot be renamed
     /// (GIT-FACTS, "Worlds").
@@ -144,10 +156,10 @@ pub struct SealedCheckout {
 
 impl<'a> SealedCheckouts<'a> {
     /// Prepares to make checkouts for a base and its candidates, which the commands in `oracle`
-    /// judge. The checkouts get these seeds, and the submodules of the user's checkout at `home`.
+    /// judge. The checkouts get these seeds, and the submodules of the user's checkout.
     pub fn open(
         store: &'a Store,
-        home: Option<&Path>,
+        user_checkout: Option<&Path>,
         (base, seeds): (Oid, Seeds),
         options: SandboxOptions,
         oracle: &[OracleCommand],
@@ -157,11 +169,11 @@ impl<'a> SealedCheckouts<'a> {
         pool::note_repository(repo, &dir)?;
         let runs = store.runs()?;
         let worktrees = runs.iter().map(|run| store.worktrees(run.worktree_root.as_deref()));
-        let surroundings = machine_paths::of(repo, home, &dir, worktrees, &options)?;
+        let surroundings = machine_paths::of(repo, user_checkout, &dir, worktrees, &options)?;
         let downloads = downloads::of_base(repo, &base, oracle)?;
         Ok(SealedCheckouts {
             store,
-            home: home.map(Path::to_owned),
+            user_checkout: user_checkout.map(Path::to_owned),
             seeds,
             base,
             dir,
@@ -171,23 +183,24 @@ impl<'a> SealedCheckouts<'a> {
             base_layer: Mutex::default(),
             kept: OnceLock::new(),
             ancestor: OnceLock::new(),
-            is_doubtful: AtomicBool::default(),
+            layers_are_doubtful: AtomicBool::default(),
             is_beside_attempts: false,
             attempts_reach_home: false,
         })
     }
 
-    /// From now on, keeps no layers for later git-frites commands, because attempts run. With
-    /// `reach_home`, these attempts can write to files in the home directory that the oracle's
-    /// commands read. Such files can name the server from which downloads come, so downloads are
-    /// not kept even for this process.
-    pub fn work_beside_attempts(&mut self, reach_home: bool) {
+    /// Notes that attempts run from now on. So layers are not kept.
+    ///
+    /// With `reach_home`, these attempts can write to files in the home directory that the oracle's
+    /// commands read. Such a file can name the server for downloads. So even this process uses
+    /// downloads only for the tree for which they were made.
+    pub fn note_running_attempts(&mut self, reach_home: bool) {
         (self.is_beside_attempts, self.attempts_reach_home) = (true, reach_home);
     }
 
-    /// Checks out the tree of a commit in a world of its own. If the disk is full, a command that
-    /// has ended may have filled it. So this waits until the rooms of such commands are gone, and
-    /// tries once more.
+    /// Checks out the tree of a commit in a world of its own. If the disk is full, files in rooms
+    /// that are no longer used may have filled it. So this function waits until such rooms are
+    /// deleted, and tries once more.
     pub fn acquire(&self, commit: &Oid, warmth: Warmth) -> Result<SealedCheckout> {
         match self.make(commit, warmth) {
             Err(e) if e.cause == Cause::StorageFull => {
@@ -217,7 +230,7 @@ impl<'a> SealedCheckouts<'a> {
             Warmth::Warm => self.over_base(commit, &room)?,
             Warmth::Cold => None,
         };
-        let LaidTree { layers, has_outputs, problem } = match over_base {
+        let CheckedOut { layers, has_outputs, problem } = match over_base {
             Some(laid) => laid,
             None => self.check_out(commit, &room)?,
         };
@@ -264,10 +277,11 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// The commands that download dependencies which a tree needs and which are not in its world
-    /// yet. If the base's layers have no downloads, the base and cold trees need all commands.
-    /// Otherwise a tree needs the commands for those dependencies that differ from the base's. If
-    /// the base's downloads have failed, other trees get no commands.
+    /// The commands that download the dependencies of a tree that its world lacks:
+    ///
+    /// * If the base's downloads have failed: all commands for the base, and none for other trees.
+    /// * If the base's layers have no downloads yet: all commands for the base and for cold trees.
+    /// * Otherwise: the commands for the dependencies in which the tree differs from the base.
     fn missing_downloads(
         &self,
         commit: &Oid,
@@ -287,8 +301,8 @@ impl<'a> SealedCheckouts<'a> {
         downloads::that_differ(repo, &self.downloads, [&first?.tree, &second?.tree])
     }
 
-    /// A tree in a plain directory, without layers of the base.
-    fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<LaidTree> {
+    /// Checks a tree out into a plain directory, without the base's layers of the checkout.
+    fn check_out(&self, commit: &Oid, room: &WorldRoom) -> Result<CheckedOut> {
         let directory = room.checkout();
         fan_out::check_out(
             self.store.repo(),
@@ -297,13 +311,13 @@ impl<'a> SealedCheckouts<'a> {
             &room.index(),
             FileTimes::Current,
         )?;
-        let problem = self.complete(commit, &directory)?;
-        Ok(LaidTree { layers: Vec::new(), has_outputs: false, problem })
+        let problem = self.add_submodules_and_seeds(commit, &directory)?;
+        Ok(CheckedOut { layers: Vec::new(), has_outputs: false, problem })
     }
 
-    /// The layers of a tree, with the base's checkout at the bottom. `None` if the tree's
-    /// differences from the base cannot be a layer above the base's files.
-    fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<LaidTree>> {
+    /// Makes the layers of a tree, with the base's checkout at the bottom. `None` if an overlay
+    /// layer cannot express the differences between the base and the tree.
+    fn over_base(&self, commit: &Oid, room: &WorldRoom) -> Result<Option<CheckedOut>> {
         let layer = self.base_in_use()?.layer.clone();
         let mut layers = layer.all_outputs();
         let has_outputs = !layers.is_empty();
@@ -318,15 +332,15 @@ impl<'a> SealedCheckouts<'a> {
             }
             layers.insert(0, into);
         }
-        Ok(Some(LaidTree { layers, has_outputs, problem: None }))
+        Ok(Some(CheckedOut { layers, has_outputs, problem: None }))
     }
 
-    /// Keeps the base's layers under this name for later git-frites commands. If layers of this
-    /// name are kept already, uses them, unless they were changed in one of these spans of time.
+    /// From now on, the base's layers are kept under this name. If kept layers of this name exist,
+    /// uses them, unless they were changed in a `distrusted` span of time: when attempts ran.
     ///
-    /// If there are none and `warm` is true, the base starts from the layers of its nearest
-    /// ancestor that has kept layers.
-    pub fn use_kept(&self, name: LayerName, distrusted: &[TimeSpan], warm: bool) -> Result<()> {
+    /// If there are no such layers and `warm` is true, the base's layers are made from those of the
+    /// nearest ancestor that has kept layers.
+    pub fn use_and_keep(&self, name: LayerName, distrusted: &[TimeSpan], warm: bool) -> Result<()> {
         let kept = KeptLayer { root: self.dir.join(LAYERS), name };
         match kept.start(self.store.repo(), &self.base, distrusted, warm)? {
             Some(LayerStart { is_own: true, layer, lock, .. }) => {
@@ -340,47 +354,49 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Uses the layers that an earlier judging in this process made while attempts ran, if they
-    /// have not changed since. Keeps them for later git-frites commands, unless they were changed
-    /// in one of the `distrusted` spans of time.
+    /// Uses the layers that an earlier judging in this process made while attempts ran. But does
+    /// nothing if the layers have changed since the base's commands ended. If a file in them was
+    /// written in a `distrusted` span of time, the layers are used, but not kept.
     pub fn adopt(&self, base: Arc<BaseInUse>, distrusted: &[TimeSpan]) -> Result<()> {
-        let is_whole = base.stamp.get() == Some(&base.layer.stamp()?);
-        if is_whole && matches!(base.guard, LayerGuard::Room { .. }) {
+        let is_unchanged = base.stamp.get() == Some(&base.layer.stamp()?);
+        if is_unchanged && matches!(base.guard, LayerGuard::Room { .. }) {
             let is_doubtful = !base.layer.is_unchanged_in(distrusted);
-            self.is_doubtful.store(is_doubtful, Ordering::Relaxed);
+            self.layers_are_doubtful.store(is_doubtful, Ordering::Relaxed);
             *self.base_layer.lock() = Some(base);
         }
         Ok(())
     }
 
-    /// The base's layers that this process uses; `None` if they do not exist yet.
-    pub fn layer_in_use(&self) -> Option<Arc<BaseInUse>> {
+    /// The base's layers, together with the lock that prevents their removal. `None` if they do not
+    /// exist yet.
+    pub fn layers_in_use(&self) -> Option<Arc<BaseInUse>> {
         self.base_layer.lock().clone()
     }
 
     /// Makes layers for later checkouts from the files that the base's commands left in this
-    /// checkout and in the home directory. Does nothing if such layers exist.
+    /// checkout and in the user's directories. If layers exist, they are not changed, with one
+    /// exception: kept layers without files of the user's directories get these files.
     pub fn keep_outputs(&self, checkout: &SealedCheckout, end: BaseEnd) -> Result<()> {
         // Downloads are used for all trees, even cold ones, so attempts must not have been able to
         // influence them.
         let takes_home = !self.surroundings.of_the_user.is_empty() && !self.attempts_reach_home;
-        let home = takes_home.then_some(&checkout.room);
-        match (checkout.is_overlay, home, self.layer_in_use()) {
-            (true, ..) => self.take_outputs(&checkout.room.checkout(), home, end),
+        let room = takes_home.then_some(&checkout.room);
+        match (checkout.is_overlay, room, self.layers_in_use()) {
+            (true, ..) => self.take_outputs(&checkout.room.checkout(), room, end),
             (false, Some(room), Some(base)) => self.take_home_late(&base, room, end),
             _ => Ok(()),
         }
     }
 
-    /// Moves the outputs in `checkout` into the base's layers. If the files in the home directory
-    /// are taken as well, `home` is the room with their layers.
-    fn take_outputs(&self, checkout: &Path, home: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
+    /// Moves the outputs in `checkout` into the base's layers. If `room` is given, also moves the
+    /// files of the user's directories that are in this room.
+    fn take_outputs(&self, checkout: &Path, room: Option<&WorldRoom>, end: BaseEnd) -> Result<()> {
         let base = self.base_in_use()?;
         if base.layer.outputs().is_some() {
-            return home.map_or(Ok(()), |room| self.take_home_late(&base, room, end));
+            return room.map_or(Ok(()), |room| self.take_home_late(&base, room, end));
         }
         base.layer.take_outputs(checkout)?;
-        if let Some(room) = home {
+        if let Some(room) = room {
             base.layer.take_home(&room.fetched(), &room.home(), end)?;
         }
         base.layer.note_end(end)?;
@@ -388,24 +404,25 @@ impl<'a> SealedCheckouts<'a> {
         Ok(())
     }
 
-    /// Adds the files in the home directory to kept layers without them. Such layers were made
-    /// while attempts ran.
+    /// If kept layers have no files of the user's directories, adds these files. Kept layers lack
+    /// them if they were made while attempts ran, or if a download failed.
     fn take_home_late(&self, base: &BaseInUse, room: &WorldRoom, end: BaseEnd) -> Result<()> {
-        let is_kept = matches!(base.guard, LayerGuard::Kept { .. });
-        if !is_kept || base.layer.has_home() {
+        let are_kept = matches!(base.guard, LayerGuard::Kept { .. });
+        if !are_kept || base.layer.has_home() {
             return Ok(());
         }
         base.layer.take_home(&room.fetched(), &room.home(), end)?;
         KeptLayer::note_size(&base.layer)
     }
 
-    /// The files of package managers that commands cannot see, or see only without credentials, in
-    /// the words of `sandbox.hide`.
+    /// The existing files with credentials of package managers that are hidden from commands, or
+    /// shown without the credentials. Each is spelled as in `sandbox.hide`.
     pub fn hidden_credentials(&self) -> Vec<String> {
         let options = &self.options;
         let is_there =
             |name: &&String| !machine_paths::named(std::slice::from_ref(*name), None).is_empty();
-        let hidden = options.hide.iter().filter(|name| OF_PACKAGES.contains(&name.as_str()));
+        let hidden =
+            options.hide.iter().filter(|name| PACKAGE_CREDENTIALS.contains(&name.as_str()));
         let mut found: Vec<String> = hidden.filter(is_there).cloned().collect();
         if self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path)) {
             found.extend_from_slice(&options.cut);
@@ -413,12 +430,12 @@ impl<'a> SealedCheckouts<'a> {
         found
     }
 
-    /// The base's layers; `None` if they do not exist yet.
+    /// The base's layers, without the lock; `None` if they do not exist yet.
     pub fn layers(&self) -> Option<BaseLayer> {
-        self.layer_in_use().map(|base| base.layer.clone())
+        self.layers_in_use().map(|base| base.layer.clone())
     }
 
-    /// Forgets the base's layers, so that no later judging uses them.
+    /// Forgets the base's layers and removes the kept ones, so that no later judging uses them.
     pub fn forget_layers(&self) -> Result<()> {
         if let Some(base) = self.base_layer.lock().take()
             && matches!(base.guard, LayerGuard::Room { .. })
@@ -438,7 +455,7 @@ impl<'a> SealedCheckouts<'a> {
         let layer = BaseLayer::at(room.dir.join("base"));
         if !self.start_from_ancestor(&layer)? {
             layer.check_out(self.store.repo(), &self.base)?;
-            self.complete(&self.base, &layer.sources())?;
+            self.add_submodules_and_seeds(&self.base, &layer.sources())?;
         }
         let guard = LayerGuard::Room { _room: room };
         let base = Arc::new(BaseInUse::new(layer, guard));
@@ -456,9 +473,13 @@ impl<'a> SealedCheckouts<'a> {
 
     /// Adds submodules and seeds to a commit's tracked files. If a submodule cannot be added,
     /// returns the reason.
-    fn complete(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
-        let exported =
-            pool::export_submodules(self.store.repo(), self.home.as_deref(), commit, sources);
+    fn add_submodules_and_seeds(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
+        let exported = pool::export_submodules(
+            self.store.repo(),
+            self.user_checkout.as_deref(),
+            commit,
+            sources,
+        );
         let problem = exported.err().map(|e| e.message);
         self.seeds.place(sources).map(|_| problem)
     }
@@ -494,9 +515,9 @@ impl<'a> SealedCheckouts<'a> {
     }
 }
 
-/// Copies the files that list refs to the upper layer of a git directory, without our refs. A file
-/// that does not exist is written as an empty file, because a git can pack refs while commands run.
-/// Lists that git has not finished become empty.
+/// Copies the lists of refs (`packed-refs` and `info/refs`) into the upper layer of a git
+/// directory. Leaves out our refs. A list that does not exist is written as an empty file, because
+/// a git process can pack refs while commands run. The files of unfinished lists become empty, too.
 fn copy_lists_of_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
     fs::create_dir_all(upper.join("info"))?;
     for name in ["packed-refs", "info/refs"] {
@@ -504,7 +525,8 @@ fn copy_lists_of_refs(git_dir: &Path, upper: &Path) -> io::Result<()> {
         fs::write(upper.join(name), without_our_refs(&list))?;
     }
     fs::write(upper.join(CHANGING), "")?;
-    // git writes `info/refs` under such a name first, and a killed git leaves it.
+    // git first writes `info/refs` to a file whose name begins with `refs_`. If git is killed, this
+    // file stays.
     for entry in fs::read_dir(git_dir.join("info")).into_iter().flatten().flatten() {
         if entry.file_name().as_bytes().starts_with(b"refs_") {
             fs::write(upper.join("info").join(entry.file_name()), "")?;
@@ -532,7 +554,8 @@ fn without_our_refs(list: &[u8]) -> Vec<u8> {
 
 impl Drop for SealedCheckouts<'_> {
     fn drop(&mut self) {
-        let is_doubtful = self.is_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
+        let is_doubtful =
+            self.layers_are_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
         if let (false, Some(kept), Some(base)) =
             (is_doubtful, self.kept.get(), self.base_layer.lock().take())
         {
@@ -551,7 +574,7 @@ impl Drop for BaseInUse {
     fn drop(&mut self) {
         if let Some((kept, limit)) = self.keep_at.get()
             && matches!(self.guard, LayerGuard::Room { .. })
-            // Even layers with empty outputs are kept, because the next judging then need not check
+            // Layers are kept even if their outputs are empty. Then the next judging need not check
             // out the base.
             && self.layer.outputs().is_some()
             && let Err(error) = kept.publish(&self.layer, *limit)
@@ -568,13 +591,13 @@ impl SealedCheckout {
         &self.spec.dir
     }
 
-    /// The directory where the commands' writes to the checkout really go.
-    pub fn written(&self) -> PathBuf {
+    /// The directory outside of the world that gets the commands' writes to the checkout.
+    pub fn writes_dir(&self) -> PathBuf {
         self.room.checkout()
     }
 
-    /// The world in which the command of a stage runs. Later stages see the files that the setup
-    /// left.
+    /// The world in which the command of a stage runs. The stages after the setup see the files
+    /// that the setup left.
     pub fn world(&self, stage: Stage) -> WorldSpec {
         let network = match self.network {
             Network::On => true,
@@ -588,8 +611,8 @@ impl SealedCheckout {
     /// The tracked files that commands have changed, sorted.
     pub fn changed(&self, repo: &Repo) -> Result<Vec<TreePath>> {
         match self.is_overlay {
-            true => self.index.changed_over(&repo.git(), &self.written()),
-            false => self.index.changed_in(&repo.git(), &self.written()),
+            true => self.index.changed_over(&repo.git(), &self.writes_dir()),
+            false => self.index.changed_in(&repo.git(), &self.writes_dir()),
         }
     }
 }

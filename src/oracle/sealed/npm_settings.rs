@@ -26,7 +26,7 @@ fn without_credentials(text: &str) -> String {
 }
 
 /// True for a line that may show a credential:
-/// * a setting that is a credential;
+/// * a setting whose name belongs to a credential or a login;
 /// * a setting of one registry (`//host/:name`);
 /// * a setting with a variable in its value, because the variable may contain a token;
 /// * a comment.

@@ -40,7 +40,8 @@ impl Surroundings {
     }
 }
 
-/// The room of one world. Its directories get everything that the world's commands write.
+/// The room of one world: a temporary directory. Its subdirectories get everything that the world's
+/// commands write, except at the paths in [`Surroundings::writable`].
 #[derive(Clone, Debug)]
 pub struct WorldRoom(pub PathBuf);
 
@@ -122,8 +123,8 @@ pub struct Layers {
 
 /// The mounts of the world in this room, for the command of one stage.
 ///
-/// The setup command writes to upper layers of its own. So git-frites can tell its downloads from
-/// the files that the other commands leave.
+/// The setup command writes to upper layers of its own. So git-frites can separate the files of the
+/// setup, e.g. downloads, from those of the other commands.
 pub fn mounts(
     surroundings: &Surroundings,
     layers: Layers,

@@ -19,7 +19,7 @@ impl OracleRunner<'_> {
     pub fn judge_base_ahead(&self, cancel: &Cancel, on_end: OnEnd<'_>) -> Result<()> {
         self.adopt_base_layer()?;
         self.judge_base(cancel, on_end)?;
-        if let Some(layer) = self.layered.as_ref().and_then(SealedCheckouts::layer_in_use) {
+        if let Some(layer) = self.layered.as_ref().and_then(SealedCheckouts::layers_in_use) {
             self.ledger.keep_base_layer(Some(layer));
         }
         Ok(())

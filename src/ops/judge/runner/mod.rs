@@ -118,7 +118,7 @@ impl<'a> OracleRunner<'a> {
             let base = JudgedTree::of(&session.repo, *run.root())?;
             let cache = &runner.ledger.cache;
             let name = cache.layer_name(&base)?;
-            layered.use_kept(name, &cache.distrusted, runner.warmth() == Warmth::Warm)?;
+            layered.use_and_keep(name, &cache.distrusted, runner.warmth() == Warmth::Warm)?;
         }
         Ok(runner)
     }
@@ -211,7 +211,7 @@ impl<'a> OracleRunner<'a> {
         if let Some(layered) = &mut self.layered {
             let guard = guard::choose(self.session)?;
             let access = guard.as_ref().map_or_else(guard::unguarded, Guard::access);
-            layered.work_beside_attempts(!access.is_apart());
+            layered.note_running_attempts(!access.is_apart());
         }
         Ok(self)
     }

@@ -142,7 +142,7 @@ impl OracleRunner<'_> {
                 self.execute(&place(dir, &confinement, &changed), report, share, cancel)
             }
             LaidTree::Sealed(checkout, commit) => {
-                let written = checkout.written();
+                let written = checkout.writes_dir();
                 let confinement = |stage| Some(Confinement::Sealed(checkout.world(stage)));
                 let changed = || checkout.changed(&self.session.repo);
                 let downloads = Downloads {
