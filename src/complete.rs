@@ -17,7 +17,7 @@ use crate::agents;
 use crate::config::{self, Config};
 use crate::git::repo::Repo;
 use crate::git::worktree;
-use crate::model::address::{Address, TASK};
+use crate::model::address::{Address, TASK_PREFIX};
 use crate::model::count::count;
 use crate::model::name::{Name, matching_names};
 use crate::model::refname::RefName;
@@ -206,8 +206,8 @@ pub fn address(scope: Scope) -> ArgValueCompleter {
 /// its run, too.
 fn addresses(scope: Scope, typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
-    if typed.starts_with(TASK) {
-        return Some(begun(runs.tasks(TASK), typed));
+    if typed.starts_with(TASK_PREFIX) {
+        return Some(begun(runs.tasks(TASK_PREFIX), typed));
     }
     if scope == Scope::Run {
         return Some(runs.offer(typed));
@@ -239,7 +239,7 @@ pub fn pairs(typed: &str) -> Option<Offers> {
 
 /// Candidates with their runs, and the tasks of candidates.
 pub fn pairs_and_tasks(typed: &str) -> Option<Offers> {
-    if typed.starts_with(TASK) { addresses(Scope::Candidate, typed) } else { pairs(typed) }
+    if typed.starts_with(TASK_PREFIX) { addresses(Scope::Candidate, typed) } else { pairs(typed) }
 }
 
 /// Runs and their parts: candidates and `RUN/@base`.

@@ -8,7 +8,7 @@ use clap::builder::ValueParserFactory;
 
 use crate::config::value::{Setting, SynthesisMode, parse_duration};
 use crate::error::{Error, Result};
-use crate::model::address::{Address, InvalidAddress, is_task};
+use crate::model::address::{Address, InvalidAddress, is_task_id};
 use crate::model::layout::RECORDS;
 use crate::model::name::{BASE, InvalidName, Name, RULE};
 use crate::model::part::Part;
@@ -101,8 +101,8 @@ pub fn address(text: &str) -> Result<Address> {
 
 /// A task's id, which `status` shows in one line.
 pub fn task(text: &str) -> Result<String> {
-    if !is_task(text) {
-        return Err(Error::usage("a task's id has 1 to 200 characters in one line")
+    if !is_task_id(text) {
+        return Err(Error::usage("a task's id is a line of 1 to 200 characters, not blank and without control characters")
             .hint("write the task's id, such as GH-17"));
     }
     Ok(text.to_owned())

@@ -8,38 +8,41 @@ use crate::model::name::{InvalidName, Name};
 /// A parsed address, not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A word without a slash: a run, or else a candidate of the newest run.
+    /// A word without a slash. The first of these that exists: the run of this name, the candidate
+    /// of this name in the newest run, the run whose name the word abbreviates.
     Word {
-        /// The name of a run or of a candidate. A run's name may be abbreviated, unless it is a
-        /// number.
+        /// The name of a run or of a candidate. A run's name may be abbreviated, except if it is a
+        /// number, or if the command removes or undoes something.
         word: Name,
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
     /// `RUN/CAND`.
     Pair {
-        /// The name of the run. It may be abbreviated, unless it is a number.
+        /// The name of the run. It may be abbreviated, with the same exceptions as a word.
         run: Name,
         /// The candidate, in full.
         candidate: Name,
         /// The iteration, if one was given.
         iteration: Option<u32>,
     },
-    /// `task:ID`, or `task:ID@ITERATION`: the run or candidate that is bound to this task. An id may contain
-    /// an `@`. Only the recorded bindings show whether a number after the last `@` belongs to the id.
+    /// `task:ID`, or `task:ID@ITERATION`: the run or candidate that is bound to this task. An id
+    /// may end in `@2`. Only the records of runs show whether `@2` is a part of the id or an
+    /// iteration.
     Task(String),
 }
 
 /// The beginning of an address that names a task.
-pub const TASK: &str = "task:";
+pub const TASK_PREFIX: &str = "task:";
 
 /// The maximum length of a task's id, in characters.
-const LONGEST_TASK: usize = 200;
+const LONGEST_TASK_ID: usize = 200;
 
-/// True if the text may be a task's id: 1 to 200 characters in one line.
-pub fn is_task(text: &str) -> bool {
+/// True if the text can be a task's id: 1 to 200 characters in one line. It is not blank, and has
+/// no control characters.
+pub fn is_task_id(text: &str) -> bool {
     !text.trim().is_empty()
-        && text.chars().count() <= LONGEST_TASK
+        && text.chars().count() <= LONGEST_TASK_ID
         && !text.chars().any(char::is_control)
 }
 
@@ -55,8 +58,8 @@ impl FromStr for Address {
     type Err = InvalidAddress;
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
-        if let Some(id) = text.strip_prefix(TASK) {
-            return is_task(id)
+        if let Some(id) = text.strip_prefix(TASK_PREFIX) {
+            return is_task_id(id)
                 .then(|| Address::Task(id.to_owned()))
                 .ok_or_else(|| InvalidAddress::Task(text.escape_debug().to_string()));
         }
@@ -83,10 +86,12 @@ pub enum InvalidAddress {
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// The text after the `@` is not an iteration.
-    #[error("'{0}' does not end in an iteration: a number from 1 after the `@`")]
+    #[error("'{0}' does not end in an iteration: after the `@`, write 1 or a higher number")]
     Iteration(String),
     /// The text after `task:` is not a task's id.
-    #[error("'{0}' names no task: an id has 1 to 200 characters in one line")]
+    #[error(
+        "'{0}' is no valid task: an id is a line of 1 to 200 characters, not blank and without control characters"
+    )]
     Task(String),
 }
 
@@ -101,7 +106,7 @@ impl fmt::Display for Address {
                 write!(f, "{run}/{candidate}")?;
                 iteration
             }
-            Address::Task(id) => return write!(f, "{TASK}{id}"),
+            Address::Task(id) => return write!(f, "{TASK_PREFIX}{id}"),
         };
         iteration.map_or(Ok(()), |n| write!(f, "@{n}"))
     }
@@ -130,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn task_is_one_line_of_at_most_200_characters() {
-        assert!(is_task(&"é".repeat(200)));
+    fn task_id_is_one_line_of_at_most_200_characters() {
+        assert!(is_task_id(&"é".repeat(200)));
         for bad in ["", " ", "two\nlines", &"é".repeat(201)] {
-            assert!(!is_task(bad), "{bad}");
+            assert!(!is_task_id(bad), "{bad}");
         }
     }
 

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedBoard {
-    /// The id of the process that works on the run. Once that process has ended, the other fields are out of
-    /// date.
+    /// The id of the process that works on the run. When that process has ended, the other fields
+    /// are out of date.
     pub process: u32,
-    /// One row for each candidate, and one for the base.
+    /// One row for each candidate that the process works on. The base has no row.
     pub rows: Vec<Row>,
-    /// The number of candidates that have ended, in words.
+    /// How many candidates are done, in words, e.g. `judging: 2 of 5 done`.
     pub summary: String,
-    /// The work that the verdict waits for, apart from the attempts.
+    /// The judging that the verdict still waits for, in words, e.g. `2 to judge, 1 to confirm`.
     pub missing: String,
 }
 
@@ -25,11 +25,11 @@ pub struct SharedBoard {
 pub enum Standing {
     /// One of the candidate's commands runs.
     Running,
-    /// The candidate ended badly: its command or a stage failed.
+    /// The work on the candidate ended badly: its command or a stage failed.
     Bad,
-    /// The candidate ended, and a person should look at it.
+    /// The work on the candidate ended, and a person should look at the candidate.
     Caution,
-    /// The candidate ended well.
+    /// The work on the candidate ended well.
     Good,
     /// None of the candidate's commands has started.
     Waiting,
@@ -54,18 +54,19 @@ impl Standing {
 pub struct Row {
     /// `RUN/CAND`.
     pub address: String,
-    /// How it stands.
+    /// Whether it works, waits or is done.
     pub standing: Standing,
-    /// True if the candidate would win by the results so far.
+    /// True if the candidate would win if no further result came.
     pub leads: bool,
-    /// The stage that runs, or how the candidate ended.
+    /// The stage that runs, or how the work on the candidate ended.
     pub doing: String,
-    /// The time that the stage has taken so far, or that all stages took.
+    /// Of a running candidate: the time that its stage has taken so far. Of a candidate that is
+    /// done: the time that all its commands took.
     pub elapsed: Option<Duration>,
     /// Lines added and deleted so far.
     pub size: Option<(u64, u64)>,
-    /// The last line that its command printed. It is not written to `board.json`, because other processes
-    /// read it in the log.
+    /// The last line that the candidate's command printed. It is not written to `board.json`,
+    /// because other processes read it in the log.
     #[serde(skip)]
     pub last_line: Option<String>,
 }
@@ -82,8 +83,9 @@ impl Row {
     }
 }
 
-/// The rows for a terminal with room for `room` of them: first the running candidates, then those that ended,
-/// then those that wait. If there is not enough room, the last rows are folded into one line of words.
+/// The rows that fit into `room` lines of a terminal: first the running candidates, then those that
+/// are done, then those that wait. If there are more rows, one line of words stands for the last
+/// rows: it counts them.
 pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
     rows.sort_by_key(|row| match row.standing {
         Standing::Running => 0,
@@ -109,8 +111,12 @@ pub fn fold(mut rows: Vec<Row>, room: usize) -> (Vec<Row>, Option<String>) {
     (rows, Some(format!("{} more: {}", rest.len(), counts.join(", "))))
 }
 
-/// The time that is still needed if each tree takes `each`, and `jobs` run at once. `running` has the
-/// elapsed times of the running trees, and `waiting` is the number of trees that have not started.
+/// The time that is still needed to judge some trees.
+///
+/// * `each`: the time that one tree takes.
+/// * `jobs`: the number of trees that are judged at the same time.
+/// * `running`: the time that each tree in work has taken so far.
+/// * `waiting`: the number of trees whose judging has not begun.
 pub fn remaining(each: Duration, jobs: usize, running: &[Duration], waiting: usize) -> Duration {
     let left = running.iter().map(|elapsed| each.saturating_sub(*elapsed));
     let longest = left.clone().max().unwrap_or_default();
@@ -171,7 +177,7 @@ mod tests {
         let s = Duration::from_secs;
         assert_eq!(remaining(s(60), 2, &[s(30), s(10)], 2), s(100), "(30 + 50 + 120) / 2");
         assert_eq!(remaining(s(60), 4, &[s(30), s(10)], 0), s(50));
-        assert_eq!(remaining(s(60), 1, &[s(90)], 1), s(60), "one takes longer than expected");
+        assert_eq!(remaining(s(60), 1, &[s(90)], 1), s(60), "a tree takes longer than expected");
         assert_eq!(remaining(s(60), 0, &[], 0), s(0));
     }
 }

@@ -13,13 +13,14 @@ pub enum Rank {
     /// The fewest changed lines, then the fewest files
     #[default]
     BlastRadius,
-    /// The best overlap with the other attempts, then the fewest lines
+    /// The largest overlap with the changes of other attempts, then the fewest lines
     Agreement,
-    /// The share of the other candidates' tests that pass, then the fewest lines
+    /// The largest share of the other candidates' tests that the candidate passes (the mean of the
+    /// shares by author), then the fewest lines
     Cross,
-    /// One of the other three: cross, with --cross, if tests of at least two candidates count;
-    /// else agreement, if several agents or commands made the candidates, or if there is no
-    /// command to run; else blast-radius
+    /// cross if --cross is given and at least two candidates have tests that count. Otherwise
+    /// agreement if several agents or commands made the candidates, or if there is no command to
+    /// run. Otherwise blast-radius
     Auto,
 }
 

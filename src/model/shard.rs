@@ -1,4 +1,5 @@
-//! The share of a run's parts that one job of an engine (Slurm, GitLab, Kubernetes) judges.
+//! The share of a run that one job judges. A run's *parts* are the distinct trees to judge
+//! (`git frites shard`). An *engine* starts the jobs: Slurm, GitLab or Kubernetes.
 use std::str::FromStr;
 
 /// A share as a user types it.
@@ -6,24 +7,25 @@ use std::str::FromStr;
 pub enum Shard {
     /// `K/N`: every N-th part from the K-th.
     Fixed(Share),
-    /// `auto`: variables of the engine give the number of the share and the number of shares.
+    /// `auto`: environment variables of the engine give K and N.
     Auto,
-    /// `auto/N`: a variable of the engine gives the number of the share.
+    /// `auto/N`: an environment variable of the engine gives K.
     AutoOf(u32),
 }
 
-/// Every `of`-th part from the `number`-th. The first part has the number 1.
+/// The parts `number`, `number + of`, `number + 2 * of` and so on. The first part of a run has the
+/// number 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The position of its first part, from 1.
+    /// The number of the share, from 1. The first part of the share has the same number.
     pub number: u32,
-    /// The number of shares.
+    /// The count of shares.
     pub of: u32,
 }
 
-/// The rule, as shown to a user who broke it.
-pub const SHARD_RULE: &str = "a share is K/N with K from 1 to N, or auto in a Slurm array or a GitLab job, or auto/N in an \
-     indexed job of Kubernetes";
+/// How a share is written. The error for an invalid share shows this.
+pub const SHARD_RULE: &str = "a share is K/N, with K from 1 to N; in a Slurm array or a GitLab job, it can be auto; in an indexed \
+     Kubernetes job, it can be auto/N";
 
 impl Share {
     fn new(number: u32, of: u32) -> Option<Share> {
@@ -65,7 +67,9 @@ impl Shard {
                 let from_first =
                     number("SLURM_ARRAY_TASK_ID")?.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
                 let step = number("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
-                // If the numbers have gaps, the place of a number is not known.
+                // The numbers of a regular array differ by multiples of the step. Otherwise, the
+                // position of a number is unknown. But Slurm gives the step 1 for a list such as
+                // `1,3,7`: then only a position beyond the count is noticed.
                 if from_first % step != 0 {
                     return None;
                 }

@@ -101,7 +101,7 @@ fn task_is_an_address_of_every_command() {
     for verb in ["diff", "judge", "apply", "clean", "path", "status", "capture"] {
         let answer = world.frites([verb, "task:absent"]);
         answer.refuses(128, "nothing is bound to the task 'absent'");
-        world.frites([verb, "task:"]).refuses(2, "names no task");
+        world.frites([verb, "task:"]).refuses(2, "is no valid task");
     }
     world.assert_clean();
 }
