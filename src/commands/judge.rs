@@ -74,7 +74,7 @@ fn render_parts(session: &Session, run: &Run, parts: &[PartOutcome], args: &Judg
         let is_open = |e: &Entry| e.skipped() || e.is_contradicted();
         if entries().any(is_open) { exit::UNVERIFIED } else { exit::NO }
     } else if !entries().any(Entry::verified)
-        || parts.iter().any(|part| !part.terms.settings.allow_verification())
+        || parts.iter().any(|part| !part.terms.settings.can_verify())
     {
         exit::UNVERIFIED
     } else {

@@ -1,6 +1,6 @@
 //! The terms of a judging: the commands, the settings and the seeds. They describe completely how a
-//! tree was judged. Records hold them, output shows them, and outcomes are found and compared by
-//! them.
+//! tree was judged. Records contain the terms, and output shows them. The ledger finds outcomes by
+//! their terms. Only outcomes with the same terms are compared.
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,14 +20,14 @@ use crate::model::world::WorldKind;
 pub struct Terms {
     /// A digest of the seeds; `None` if nothing ran.
     pub seeds: Option<String>,
+    /// In records, the key of this field is `terms`.
     #[serde(rename = "terms")]
     pub settings: JudgeSettings,
     /// The commands, in order; empty if there are none to run.
     pub oracle: Vec<OracleCommand>,
 }
 
-/// The settings of a judging, and the facts that make its results less trustworthy. Records call
-/// them `terms`.
+/// The settings of a judging, and the reasons to doubt its results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct JudgeSettings {
@@ -36,15 +36,16 @@ pub struct JudgeSettings {
     /// True if each candidate's tests were also run on the other candidates.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cross: bool,
-    /// The largest size of a synthesis, as a multiple of the size of the candidates that it drew on; 1.5 if
-    /// no ceiling is recorded.
+    /// `synthesis.ceiling`: a synthesis (a candidate that was made from other candidates, its
+    /// originals) can win only if its size is at most this multiple of the combined size of its
+    /// originals that passed. `None` means 1.5.
     pub ceiling: Option<f64>,
     /// Paths that were restored to the base's version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
     /// Which candidates were judged a second time, with the base's tests and commands.
     pub base_tests: BaseTests,
-    /// The patterns of `oracle.source`, for files that are declared to be source, or not to be.
+    /// The patterns of `oracle.source`. They declare which files are source and which are not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source: Vec<String>,
     #[serde(flatten)]
@@ -57,7 +58,7 @@ pub struct JudgeSettings {
     /// results.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_place: bool,
-    /// Reasons to doubt the results: events while the commands ran, and what attempts may have done before.
+    /// The reasons to doubt the results.
     #[serde(flatten)]
     pub doubts: Doubts,
     /// True if the commands were detected, and none of them is a test: then a pass shows nothing
@@ -72,10 +73,10 @@ pub struct JudgeSettings {
 pub struct CommandSettings {
     /// The kind of world in which the commands ran, i.e. how they were confined.
     pub world: WorldKind,
-    /// The number of further attempts after a failure.
+    /// If a command fails, it is run again up to this many times.
     #[serde(skip_serializing_if = "is_default")]
     pub retries: u32,
-    /// True if a pass after a failure counted as a failure.
+    /// True if a command that passed only in a retry counted as failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refuse_flaky: bool,
     /// True if an exit code of 0 counted, whatever the tests' report says.
@@ -86,17 +87,20 @@ pub struct CommandSettings {
     pub junit: Option<String>,
 }
 
-/// The reasons why results say less than they seem to.
+/// The reasons to doubt results: passes with such a reason are not verified.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct Doubts {
-    /// True if git's configuration or an `info/` file changed, and commands ended after that.
-    /// Candidates were then judged under different conditions, and one may have made another fail
-    /// or pass. Records call this `disturbed`.
+    /// True if something outside of the checkouts changed between commands of the oracle, and can
+    /// have affected them: git's configuration, a file in `info/`, `.frites.toml`, or a file above
+    /// the judge checkouts. Then candidates were judged under different conditions, and one may
+    /// have made another fail or pass.
+    ///
+    /// In records, the key of this field is `disturbed`.
     #[serde(rename = "disturbed", skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
-    /// Seeds that lead back to a checkout of the repository: commands may have used that checkout's files in
-    /// place of the judged files.
+    /// Seeds that lead back to a checkout of the repository. With them, commands may have used
+    /// files of that checkout in place of the judged files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leads_back: Vec<String>,
     /// Paths that the run's attempts could write to and that the commands could read.
@@ -105,7 +109,7 @@ pub struct Doubts {
 }
 
 impl Doubts {
-    /// Adds the doubts about other results.
+    /// Adds the reasons to doubt other results.
     pub fn add(&mut self, more: &Doubts) {
         self.tainted |= more.tainted;
         for (all, more) in [
@@ -122,15 +126,15 @@ impl Doubts {
 }
 
 /// The hint for seeds that lead back to a checkout.
-pub const LEADS_BACK_HINT: &str = "let `spawn.setup` make the environment in each checkout, such \
-                                   as with `uv sync`, and take it out of the seeds";
+pub const LEADS_BACK_HINT: &str = "take the seed out of `seed.copy` or `seed.link`; let \
+                                   `spawn.setup` make its files in each checkout, e.g. with `uv sync`";
 
 /// The hint for paths that the commands can read and attempts may write.
-pub const ATTEMPTS_WRITE_HINT: &str = "look at what attempts wrote there, because it stays; then take the path out of `spawn.write`, or \
-     out of the seeds, and spawn again";
+pub const ATTEMPTS_WRITE_HINT: &str = "check the files that attempts wrote there: they stay, and later runs trust them; then take the path \
+     out of `spawn.write` or out of the seeds, and spawn again";
 
-/// The terms that the results on a tree depend on. The other terms only choose the trees, or decide over the
-/// results.
+/// The terms that the results on a tree depend on. The other terms affect only which trees are
+/// judged, and how the verdict is decided from the results.
 #[derive(Serialize)]
 pub struct ResultTerms<'t> {
     oracle: Vec<(Stage, &'t CommandLine)>,
@@ -148,8 +152,8 @@ impl Terms {
         }
     }
 
-    /// A digest of the terms that results depend on. Two results on one tree can stand for each other if
-    /// they have the same digest.
+    /// A digest of the terms that results depend on. If two results on the same tree have the same
+    /// digest, either can be used in place of the other.
     pub fn id(&self) -> String {
         let text = serde_json::to_vec(&self.of_results()).unwrap_or_default();
         HEXLOWER.encode(&Sha256::digest(text))
@@ -164,8 +168,9 @@ impl Terms {
     }
 
     /// The command that judges a run on these terms, with the options `more`. It repeats the terms
-    /// that options may have named, because nothing else records them. These are retries, protected
-    /// paths, and the commands that came from options. Commands that `more` replaces are left out.
+    /// that options may have set, because the next judging would not take them from the record.
+    /// These are retries, protected paths, and the commands that came from options. But commands
+    /// that `more` replaces are left out.
     pub fn judge_command(&self, run: &Name, more: &str) -> String {
         let named = |c: &&OracleCommand| c.source.starts_with("--") && !more.contains(&c.source);
         let named = as_options(self.oracle.iter().filter(named));
@@ -180,9 +185,11 @@ impl Terms {
     }
 
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause
-    /// about these terms. Differences in the ranking, the doubts and the way of counting lines do
-    /// not matter: the decision takes them into account, or records them. Seeds matter if both are
-    /// known.
+    /// about these terms. These terms are compared: the world, the commands, the settings of
+    /// [`JudgeSettings::by_key`], and the seeds if both are known.
+    ///
+    /// The other terms, e.g. the ranking, the doubts and the way of counting lines, are not
+    /// compared. They do not change the result of a command, or the verdict records them as doubts.
     pub fn first_difference(&self, ours: &Terms) -> Option<String> {
         self.different_world(ours)
             .or_else(|| self.different_command(ours))
@@ -190,14 +197,14 @@ impl Terms {
             .or_else(|| {
                 let differ =
                     self.seeds.is_some() && ours.seeds.is_some() && self.seeds != ours.seeds;
-                differ.then(|| "its seeds differ from this side's".into())
+                differ.then(|| "its seeds differ from the seeds here".into())
             })
     }
 
     fn different_world(&self, ours: &Terms) -> Option<String> {
-        let [theirs, here] = [self, ours].map(|terms| terms.settings.commands.world.in_words());
-        let differ = format!("its commands ran {theirs}, and those of other outcomes {here}");
-        (theirs != here).then_some(differ)
+        let [theirs, ours] = [self, ours].map(|terms| terms.settings.commands.world.in_words());
+        let differ = format!("its commands ran {theirs}, but those of other outcomes ran {ours}");
+        (theirs != ours).then_some(differ)
     }
 
     fn different_command(&self, ours: &Terms) -> Option<String> {
@@ -224,18 +231,19 @@ impl Terms {
 }
 
 impl JudgeSettings {
-    /// True if a pass with these settings shows that the tree passes.
-    pub fn allow_verification(&self) -> bool {
+    /// True if a pass with these settings can be verified: a command tests the change, and there is
+    /// no reason to doubt the results.
+    pub fn can_verify(&self) -> bool {
         !self.tests_nothing && self.doubts_in_words().is_empty()
     }
 
-    /// The reasons why results say less than they seem to, each as a clause.
+    /// The reasons to doubt the results, each as a clause.
     pub fn doubts_in_words(&self) -> Vec<String> {
         let Doubts { tainted, leads_back, attempts_write } = &self.doubts;
         let mut words = Vec::new();
         if self.in_place {
-            let why = "where other files in the worktrees may have affected it";
-            words.push(format!("the run was judged in place, {why}"));
+            let why = "other files there may have affected the results";
+            words.push(format!("the run was judged in the worktrees, and {why}"));
         }
         words.extend(
             leads_back
@@ -247,19 +255,21 @@ impl JudgeSettings {
             format!("the commands can read {path}, which attempts may write")
         }));
         if *tainted {
-            let what = "git's configuration or files above the checkouts";
-            words.push(format!("{what} changed while the checks ran"));
+            let what = "git's settings, `.frites.toml` or files above the checkouts";
+            words.push(format!("{what} changed while the oracle's commands ran"));
         }
         words
     }
 
-    /// True if a pass counts only once it was compared with the base's results (`ops/judge/overruled.rs`).
+    /// True if a pass does not count until it has been compared with the base's results
+    /// (`ops/judge/overruled.rs`).
     pub fn needs_base(&self) -> bool {
         !self.in_place && self.base_tests != BaseTests::Never
     }
 
-    /// The settings that matter to a verdict, by their keys, each with its value as git's configuration has
-    /// it. This list is used to show them, to compare them, and to name them in hints.
+    /// The settings that matter to a verdict. Each has its key, and its value as it is written for
+    /// `git -c KEY=VALUE`. This list is used to show the settings, to compare them, and to name
+    /// them in hints.
     fn by_key(&self) -> [(&'static str, String); 7] {
         let CommandSettings { world: _, retries, refuse_flaky, trust_exit, junit } = &self.commands;
         [
@@ -273,15 +283,15 @@ impl JudgeSettings {
         ]
     }
 
-    /// The settings that differ from `ours`: their keys, their values here, and their values in
-    /// `ours`. If the candidates were judged in place, nothing could be put back. Then settings
-    /// about putting back do not count as a difference.
+    /// The settings that differ from `ours`. Each item has the key, the value in `self`, and the
+    /// value in `ours`. If the candidates were judged in place, no file of the base was put back.
+    /// So the settings that choose the files to put back are not compared.
     fn differences(&self, ours: &JudgeSettings) -> Vec<(&'static str, String, String)> {
         let puts_back = ["oracle.protect", "oracle.base-tests", "oracle.source"];
         let pairs = self.by_key().into_iter().zip(ours.by_key());
-        let mut all: Vec<_> = pairs.map(|((key, here), (_, other))| (key, here, other)).collect();
-        all.retain(|(key, here, other)| {
-            here != other && !(self.in_place && puts_back.contains(key))
+        let mut all: Vec<_> = pairs.map(|((key, theirs), (_, ours))| (key, theirs, ours)).collect();
+        all.retain(|(key, theirs, ours)| {
+            theirs != ours && !(self.in_place && puts_back.contains(key))
         });
         all
     }
@@ -292,15 +302,16 @@ impl JudgeSettings {
         Some(format!("its {key} is {theirs}, and here {ours}"))
     }
 
-    /// For each setting that differs from `ours`, the option of `git` that sets it to its value here, after a
-    /// space.
-    pub fn as_options(&self, ours: &JudgeSettings) -> String {
+    /// The options of `git` that set the settings that differ from `ours` to their values in
+    /// `self`: ` -c KEY=VALUE` for each. Each option begins with a space.
+    pub fn as_git_options(&self, ours: &JudgeSettings) -> String {
         let differences = self.differences(ours).into_iter();
         let pairs = differences.map(|(key, theirs, _)| format!("frites.{key}={theirs}"));
         pairs.map(|pair| format!(" -c {}", shell_word(&pair))).collect()
     }
 
-    /// The settings that differ from the default, such as `oracle.retries = 2`; `None` if there are none.
+    /// The settings that differ from the default, in words, e.g. `oracle.retries = 2`. `None` if
+    /// there are none.
     pub fn in_words(&self) -> Option<String> {
         let changed =
             self.differences(&JudgeSettings { in_place: self.in_place, ..Default::default() });
@@ -310,7 +321,7 @@ impl JudgeSettings {
     }
 }
 
-/// A value as git's configuration has it.
+/// A value as it is written for `git -c KEY=VALUE`.
 fn as_value(value: impl Serialize) -> String {
     match toml::Value::try_from(value) {
         Ok(toml::Value::String(text)) => text,
@@ -385,14 +396,17 @@ mod tests {
     #[test]
     fn settings_are_shown_and_given_as_options_by_their_keys() {
         let mut settings = JudgeSettings::default();
-        assert_eq!((settings.in_words(), settings.as_options(&settings)), (None, String::new()));
+        assert_eq!(
+            (settings.in_words(), settings.as_git_options(&settings)),
+            (None, String::new())
+        );
         settings.protect = vec!["a b".into(), "c".into()];
         settings.commands.retries = 2;
         let words = "oracle.protect = [\"a b\", \"c\"], oracle.retries = 2";
         assert_eq!(settings.in_words().as_deref(), Some(words));
         let ours = JudgeSettings { protect: settings.protect.clone(), ..JudgeSettings::default() };
-        assert_eq!(settings.as_options(&ours), " -c frites.oracle.retries=2");
-        let options = ours.as_options(&JudgeSettings::default());
+        assert_eq!(settings.as_git_options(&ours), " -c frites.oracle.retries=2");
+        let options = ours.as_git_options(&JudgeSettings::default());
         assert_eq!(options, " -c 'frites.oracle.protect=[\"a b\", \"c\"]'");
     }
 

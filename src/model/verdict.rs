@@ -511,7 +511,7 @@ impl Verdict {
     /// True if the recommended candidate passed in a clean checkout, and nothing else could have influenced
     /// the results.
     pub fn verified(&self) -> bool {
-        self.decision.decision.verified() && self.terms.settings.allow_verification()
+        self.decision.decision.verified() && self.terms.settings.can_verify()
     }
 
     /// True if passes do not count yet, because the base has no results with which they could be compared.
@@ -523,7 +523,7 @@ impl Verdict {
 
     /// True if exactly this tree passed, and the pass counts as verified.
     pub fn tree_passed(&self, tree: &Oid) -> bool {
-        self.terms.settings.allow_verification()
+        self.terms.settings.can_verify()
             && !self.lacks_base()
             && self.candidates.iter().any(|entry| {
                 entry.judged() == Some(tree) && entry.verified() && !entry.ran_no_test()

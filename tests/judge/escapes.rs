@@ -78,8 +78,8 @@ fn change_planted_while_judging_is_named_and_unverifies_the_run() {
         );
         assert_eq!((&event["judging"], &event["count"]), (&true.into(), &3.into()));
         assert_eq!(event["candidate"], if jobs == "1" { "c1".into() } else { Value::Null });
-        world.frites(["apply"]).refuses(1, "changed while the checks ran");
-        world.frites(["apply", "1/c2"]).refuses(1, "changed while the checks ran");
+        world.frites(["apply"]).refuses(1, "changed while the oracle's commands ran");
+        world.frites(["apply", "1/c2"]).refuses(1, "changed while the oracle's commands ran");
         let again = world.frites(["judge", "--replay"]).expect(3).stderr;
         assert!(again.contains("is not verified"), "{again}");
 
@@ -253,7 +253,7 @@ fn judging_a_single_candidate_is_watched() {
         answer.stderr
     );
     world.frites(["judge", "--replay", "--test", &test]).expect(3);
-    world.frites(["apply"]).refuses(1, "changed while the checks ran");
+    world.frites(["apply"]).refuses(1, "changed while the oracle's commands ran");
     // By itself it can have bent nothing but its own outcome.
     world.git(["config", "--unset", "alias.x"]);
     let answer = judge(&["--candidate", "c1"]).expect(0);

@@ -412,7 +412,7 @@ fn judge_in_place_is_never_verified() {
         world.frites(["judge", "--in-place", "-q", "--test", "test -e built"]).expect(3).out(),
         ""
     );
-    let why = "nothing verified to land: the run was judged in place, where other files";
+    let why = "nothing verified to land: the run was judged in the worktrees, and other files";
     let refused = world.frites(["apply"]).refuses(1, why);
     assert!(refused.stderr.contains("judge with `git frites judge 1 --test 'test -e built'`"));
     let json = world.frites(["judge", "--replay", "--json"]).expect(3).json();

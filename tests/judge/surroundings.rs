@@ -56,7 +56,8 @@ fn file_above_the_checkouts_is_named_removed_and_unverifies_the_verdict() {
                 (&true.into(), &false.into())
             );
             assert_eq!(verdict["candidates"][1]["results"][0]["outcome"], "passed", "{verdict}");
-            let refused = world.frites(["apply"]).refuses(1, "changed while the checks ran");
+            let refused =
+                world.frites(["apply"]).refuses(1, "changed while the oracle's commands ran");
             assert!(refused.stderr.contains("above the checkouts"), "{}", refused.stderr);
             world.frites(["judge", "--test", "test -e README"]).expect(0);
             world.assert_clean();

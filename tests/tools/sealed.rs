@@ -425,7 +425,7 @@ fn outcomes_of_different_worlds_are_never_mixed() {
     world.frites(replay).refuses(
         128,
         "1/c2 was judged on other terms than those given here: its commands ran unconfined, in the open \
-         world, and those of other outcomes in sealed worlds",
+         world, but those of other outcomes ran in sealed worlds",
     );
     // The deciding side may insist on a world, too.
     world.set_env("FRITES_SANDBOX_MODE", "landlock");
