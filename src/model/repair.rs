@@ -15,12 +15,12 @@ use crate::model::verdict::{Baseline, Entry, Verdict};
 /// The maximum number of tests of one kind, and of undone changes, that a prompt names.
 const MOST_NAMED: usize = 30;
 
-/// The end of a round of repair. It is displayed as a clause without its subject.
+/// The end of a round of repair. It is displayed as a clause about the round, without the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepairEnd {
     /// The candidate passes now.
-    #[strum(serialize = "passes now")]
+    #[strum(serialize = "led to a pass")]
     Passed,
     /// The candidate got further than before.
     #[strum(serialize = "got further")]
@@ -29,7 +29,7 @@ pub enum RepairEnd {
     #[strum(serialize = "got no further")]
     NoFurther,
     /// The candidate got less far, so its earlier files were restored.
-    #[strum(serialize = "got worse, and is as it was before")]
+    #[strum(serialize = "made it worse, so its earlier files are restored")]
     Worse,
     /// The round changed nothing.
     #[strum(serialize = "changed nothing")]

@@ -1,6 +1,6 @@
-//! Rounds of repair: the command of a candidate that failed runs again in its own worktree, with the reason
-//! of the failure in its prompt. If a round made the candidate worse, the files from before the round are
-//! restored. The captures of every round stay.
+//! Rounds of repair. If a candidate failed, its command runs again in the candidate's worktree. The
+//! prompt tells why the candidate failed. If a round made the candidate worse, the files from
+//! before the round are restored. The captures of every round stay.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ use crate::ops::spawn::put_back::put_back;
 use crate::process::interrupt;
 use crate::store::candidate::CandidateRef;
 
-/// The number of lines at the end of a log that a prompt contains.
-const LINES: usize = 60;
+/// A prompt contains at most this many lines of a log.
+const LOG_LINES: usize = 60;
 
 /// Longer log lines are cut to this number of characters.
 const LONGEST_LINE: usize = 400;
 
-/// Of each protected file, only this many bytes at its start are compared with log lines.
+/// Only the first bytes of each protected file, up to this number, are compared with log lines.
 const LARGEST_PROTECTED: usize = 1 << 20;
 
 /// The result of all rounds.
@@ -47,16 +47,16 @@ pub struct Repaired {
     pub escaped: Vec<String>,
 }
 
-/// The rounds of a run's candidates. The next round of a candidate begins as soon as the candidate has
-/// certainly failed, even while other attempts still run.
+/// The rounds of a run's candidates. As soon as a failure of a candidate needs no further
+/// confirmation, the candidate's next round can begin, even while other attempts still run.
 pub struct Rounds<'a> {
     session: &'a Session,
     run: &'a Run,
     /// The maximum number of rounds for each candidate.
-    most: u32,
-    /// True if no further round begins once the verdict is verified.
+    max_rounds: u32,
+    /// True if no further round begins after the verdict is verified.
     until_pass: bool,
-    /// No further round begins once this many candidates have passed.
+    /// If this many candidates have passed, no further round begins.
     enough: Option<u32>,
     state: Mutex<RoundsState>,
     cost_limit: CostLimit,
@@ -64,47 +64,50 @@ pub struct Rounds<'a> {
 
 #[derive(Default)]
 struct RoundsState {
-    open: Vec<StartedRound>,
+    /// The rounds that have begun and are not judged yet.
+    running: Vec<StartedRound>,
     ended: Vec<RepairRound>,
 }
 
 impl<'a> Rounds<'a> {
-    /// Gives each candidate of a run at most `most` rounds. If `until_pass` is true, no further round begins
-    /// once the verdict is verified. If `enough` is given, none begins once that many candidates have passed.
+    /// Gives each candidate of a run at most `max_rounds` rounds. If `until_pass` is true, no
+    /// further round begins after the verdict is verified. If `enough` is given, no further round
+    /// begins after that many candidates have passed.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
-        most: u32,
+        max_rounds: u32,
         until_pass: bool,
         enough: Option<u32>,
     ) -> Rounds<'a> {
         let cost_limit = CostLimit::default();
-        Rounds { session, run, most, until_pass, enough, state: Mutex::default(), cost_limit }
+        Rounds { session, run, max_rounds, until_pass, enough, state: Mutex::default(), cost_limit }
     }
 
-    /// True if no candidate gets another round, because the base is broken, the verdict is verified, or
-    /// enough candidates have passed.
+    /// True if no further round begins. This is so if the base is broken, if enough candidates have
+    /// passed, or if `until_pass` is set and the verdict is verified.
     fn are_over(&self, verdict: &Verdict) -> bool {
         verdict.decision.decision == DecisionKind::BrokenBase
             || self.until_pass && verdict.verified()
             || enough_passed(self.enough, &verdict.candidates, verdict.baseline.as_ref())
     }
 
-    /// For each candidate whose round has ended and was judged, compares the results with those from before
-    /// the round. If a round made its candidate worse, takes the round back. Returns true if any round was
-    /// taken back.
+    /// For each candidate whose round has ended and was judged, compares the results with those
+    /// from before the round. If a round made its candidate worse, takes the round back, i.e.
+    /// restores the candidate's files from before the round. Returns true if any round was taken
+    /// back.
     fn end_rounds(&self, state: &mut RoundsState, verdict: &Verdict) -> bool {
         let mut took_back = false;
-        for started in std::mem::take(&mut state.open) {
+        for started in std::mem::take(&mut state.running) {
             let Some(entry) = verdict.entry(&started.before.candidate) else {
-                state.open.push(started);
+                state.running.push(started);
                 continue;
             };
             let end = self.end_of(&started, entry);
             took_back |= end == RepairEnd::Worse;
-            let is_given_up =
-                !matches!(end, RepairEnd::Further | RepairEnd::Passed) && started.round < self.most;
-            let no_more = if is_given_up { "; it gets no further round" } else { "" };
+            let is_given_up = !matches!(end, RepairEnd::Further | RepairEnd::Passed)
+                && started.round < self.max_rounds;
+            let no_more = if is_given_up { "; no further round follows" } else { "" };
             let StartedRound { before: Entry { candidate, .. }, round, .. } = started;
             let run = &self.run.run;
             self.session.ui.note(format!("{run}/{candidate}: round {round} {end}{no_more}"));
@@ -113,8 +116,8 @@ impl<'a> Rounds<'a> {
         took_back
     }
 
-    /// How a round ended, according to the candidate's results `after` the round. If they are worse than
-    /// before, takes the round back.
+    /// How a round ended, according to the candidate's results `after` the round. If they are worse
+    /// than before, takes the round back. If this fails, warns, and returns `NoFurther`.
     fn end_of(&self, started: &StartedRound, after: &Entry) -> RepairEnd {
         let StartedRound { before, record, round, .. } = started;
         let candidate = self.session.store.candidate(self.run, &before.candidate);
@@ -133,24 +136,32 @@ impl<'a> Rounds<'a> {
         match taken_back {
             Ok(()) => end,
             Err(error) => {
-                self.session
-                    .ui
-                    .warn(format!("{candidate}: round {round} is not taken back: {error}"));
+                self.session.ui.warn(format!(
+                    "{candidate}: could not restore the files from before round {round}: {error}"
+                ));
                 RepairEnd::NoFurther
             }
         }
     }
 
-    /// Begins the next round of each candidate that can be repaired, has a command and a worktree,
-    /// and has rounds left.
-    fn begin_rounds(&self, state: &mut RoundsState, verdict: &Verdict) -> Result<Vec<NextAttempt>> {
+    /// Prepares and notes the next round of each candidate that fulfils these conditions:
+    ///
+    /// * It can be repaired, and has a command and a worktree.
+    /// * It has rounds left, and none of its rounds is running.
+    /// * It got further in its last round, if it had one.
+    fn prepare_rounds(
+        &self,
+        state: &mut RoundsState,
+        verdict: &Verdict,
+    ) -> Result<Vec<NextAttempt>> {
         let mut begun = Vec::new();
         for entry in verdict.candidates.iter().filter(|entry| can_be_repaired(entry)) {
             let mut rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
             let round = rounds.clone().count() as u32 + 1;
             let goes_on = rounds.next_back().is_none_or(|last| last.end == RepairEnd::Further);
-            let is_open = state.open.iter().any(|open| open.before.candidate == entry.candidate);
-            if round > self.most || !goes_on || is_open {
+            let mut running = state.running.iter();
+            let is_running = running.any(|round| round.before.candidate == entry.candidate);
+            if round > self.max_rounds || !goes_on || is_running {
                 continue;
             }
             let candidate = self.session.store.candidate(self.run, &entry.candidate);
@@ -165,7 +176,7 @@ impl<'a> Rounds<'a> {
                 command,
                 is_further_round: true,
             });
-            state.open.push(StartedRound {
+            state.running.push(StartedRound {
                 round,
                 before: entry.clone(),
                 record: candidate.record()?,
@@ -177,12 +188,12 @@ impl<'a> Rounds<'a> {
     /// Tells the user which candidates begin a round.
     fn tell(&self, state: &RoundsState, begun: &[NextAttempt], verdict: &Verdict) {
         let mut by_round: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-        for StartedRound { round, before: Entry { candidate, .. }, .. } in &state.open {
+        for StartedRound { round, before: Entry { candidate, .. }, .. } in &state.running {
             if begun.iter().any(|next| next.candidate == *candidate) {
                 by_round.entry(*round).or_default().push(candidate.as_str());
             }
         }
-        let Rounds { run, most: of, .. } = self;
+        let Rounds { run, max_rounds: of, .. } = self;
         let found = repair::passes_in_words(&verdict.candidates);
         let is_all = verdict.candidates.len() == self.run.candidates.len();
         let so_far = if is_all { "" } else { " so far" };
@@ -202,11 +213,11 @@ impl RoundGiver for Rounds<'_> {
         let took_back = self.end_rounds(state, verdict);
         let mut begun = Vec::new();
         if !self.are_over(verdict) {
-            let open = state.open.len();
-            begun = self.begin_rounds(state, verdict)?;
+            let running = state.running.len();
+            begun = self.prepare_rounds(state, verdict)?;
             let effect = "so no round of repair begins";
             if !begun.is_empty() && self.cost_limit.is_reached(self.session, self.run, effect)? {
-                state.open.truncate(open);
+                state.running.truncate(running);
                 begun.clear();
             }
         }
@@ -216,8 +227,9 @@ impl RoundGiver for Rounds<'_> {
 }
 
 /// Repairs the candidates that failed, round by round, until each of them passes, makes no more progress, or
-/// has had all its rounds. `judge` judges the run again. Its argument is true if commands of the rounds
-/// changed something outside of the worktrees on which outcomes depend.
+/// has had all its rounds. `judge` judges the run again. Its argument is true if a command of a
+/// round changed something outside of the worktrees, e.g. git's configuration, that can affect
+/// outcomes.
 pub fn repair(
     rounds: &Rounds<'_>,
     mut verdict: Verdict,
@@ -227,7 +239,7 @@ pub fn repair(
 ) -> Result<Repaired> {
     let Rounds { session, run, .. } = *rounds;
     let mut escaped = Vec::new();
-    while rounds.most > 0 && interrupt::signal().is_none() {
+    while rounds.max_rounds > 0 && interrupt::signal().is_none() {
         let next = {
             let _lock = session.store.lock_run(&run.run)?;
             rounds.next(&verdict)?
@@ -257,7 +269,7 @@ pub fn repair(
         (*round, run.candidates.iter().position(|name| name == candidate))
     });
     let repaired = Repaired { verdict, rounds: ended, escaped };
-    if rounds.most > 0 && !rounds.cost_limit.is_told() && interrupt::signal().is_none() {
+    if rounds.max_rounds > 0 && !rounds.cost_limit.is_told() && interrupt::signal().is_none() {
         tell_those_without_rounds(session, run, &repaired);
     }
     Ok(repaired)
@@ -270,7 +282,7 @@ fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
     !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)
 }
 
-/// Tells the user which candidates did not pass and yet had no round, with one line for each reason.
+/// Tells the user which candidates did not pass but had no round. Prints one line for each reason.
 fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) {
     let had_one =
         |entry: &Entry| repaired.rounds.iter().any(|round| round.candidate == entry.candidate);
@@ -282,12 +294,14 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
             None if repaired.verdict.decision.decision == DecisionKind::BrokenBase => {
                 "the base fails, too".to_owned()
             }
-            None if !run.has_command(&entry.candidate) => "no command made it".to_owned(),
+            None if !run.has_command(&entry.candidate) => {
+                "there is no command to run again".to_owned()
+            }
             None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
-                "no worktree".to_owned()
+                "there is no worktree".to_owned()
             }
             None if repaired.verdict.verified() => "the verdict is verified".to_owned(),
-            None => "enough have passed".to_owned(),
+            None => "enough candidates have passed".to_owned(),
         };
         by_reason.entry(why).or_default().push(entry.candidate.as_str());
     }
@@ -296,7 +310,7 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
     }
 }
 
-/// A round of a candidate that has begun.
+/// A round that has begun.
 struct StartedRound {
     round: u32,
     /// The candidate's results before the round.
@@ -305,8 +319,9 @@ struct StartedRound {
     record: Candidate,
 }
 
-/// The command with a new prompt, which tells why the candidate failed and ends with `more`. If `verdict`
-/// has no failure with a log to show, the command is unchanged.
+/// Returns the command with a new prompt. The prompt tells why the candidate failed, and ends with
+/// `more`, the words of the user. But if `verdict` has no failure with a log to show, returns the
+/// command unchanged.
 fn with_prompt(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -317,7 +332,7 @@ fn with_prompt(
     let Some(entry) = verdict.entry(candidate.name) else { return Ok(command) };
     let Some((result, second)) = repair::log_to_show(entry) else { return Ok(command) };
     let log = candidate.logs().of_judging(entry.iteration, result.stage, second);
-    let mut log = log_excerpt::of(&log, LINES);
+    let mut log = log_excerpt::of(&log, LOG_LINES);
     let root = candidate.run.root();
     leave_out_protected(session, root, verdict, &mut log)?;
     let task = command.prompt.as_ref().map(|prompt| String::from_utf8_lossy(prompt).into_owned());
@@ -327,9 +342,11 @@ fn with_prompt(
     Ok(command)
 }
 
-/// The command of a round that a person asked for (`git frites retry`). Its prompt has three parts:
-/// the prompt of `command`; why the candidate failed, if that is known; and the person's words in
-/// `more`. If `command` has no prompt, `more` takes its place.
+/// The command of a round that a user asked for (`git frites retry`). Its prompt has three parts:
+///
+/// * the prompt of `command`. If `command` has none, `more` is used in its place;
+/// * the reason why the candidate failed, if it is known;
+/// * `more`, the words of the user.
 pub fn by_hand(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -348,7 +365,7 @@ pub fn by_hand(
     match known_failure(session, candidate)? {
         Ok(verdict) => with_prompt(session, candidate, command, &verdict, more_text.as_deref()),
         Err(why) => {
-            session.ui.note(format!("{candidate}: the prompt tells of no failure: {why}"));
+            session.ui.note(format!("{candidate}: the new prompt names no failure: {why}"));
             let Some(more) = more else { return Ok(command) };
             let prompt = [task.trim_ascii_end(), b"\n\n", &more].concat();
             Ok(CandidateCommand { prompt: Some(prompt.into()), ..command })
@@ -356,8 +373,9 @@ pub fn by_hand(
     }
 }
 
-/// The last verdict, if it says why the candidate failed with the files that it has now. Otherwise `Err` with
-/// the reason why no failure is known, e.g. "it passed".
+/// The last verdict, if it has the reason why the candidate failed, and the candidate's files have
+/// not changed since. Otherwise, the inner error has the reason why no failure is known, e.g. "the
+/// candidate passed".
 fn known_failure(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -366,13 +384,13 @@ fn known_failure(
     let captured = session.capture(candidate)?;
     let state = captured.candidate.state;
     if let Some(end) = repair::bad_end(state) {
-        let is_resumed = matches!(state, State::Cancelled | State::Limited)
+        let can_be_resumed = matches!(state, State::Cancelled | State::Limited)
             && candidate.run.has_command(candidate.name);
-        let way = match is_resumed {
+        let way = match can_be_resumed {
             true => format!("; `git frites run --resume {run}` starts it again from the base"),
             false => String::new(),
         };
-        return Ok(Err(format!("it was not judged, because {end}{way}")));
+        return Ok(Err(format!("the candidate was not judged, because {end}{way}")));
     }
     let Some(verdict) = session.store.verdict(run)? else {
         return Ok(Err(format!("run {run} is not judged yet")));
@@ -380,16 +398,16 @@ fn known_failure(
     let entry = verdict.entry(candidate.name);
     let is_same = entry.and_then(|entry| entry.tree) == captured.capture.map(|c| c.tree);
     let why = match entry {
-        _ if !is_same => "it has changed since it was judged",
+        _ if !is_same => "the candidate has changed since it was judged",
         Some(entry) if can_be_repaired(entry) => return Ok(Ok(verdict)),
-        Some(entry) if entry.passed() => "it passed",
-        _ => "no command failed on it",
+        Some(entry) if entry.passed() => "the candidate passed",
+        _ => "no command failed on the candidate",
     };
     Ok(Err(why.to_owned()))
 }
 
-/// Replaces log lines that show text of a protected file, because attempts must not see such text. Cuts long
-/// lines.
+/// Replaces log lines that show text of a protected file, because attempts must not see such text.
+/// Cuts long lines.
 fn leave_out_protected(
     session: &Session,
     root: &Oid,
@@ -407,7 +425,7 @@ fn leave_out_protected(
     Ok(())
 }
 
-/// The texts of the protected files of the base of the first run: judged trees have these.
+/// The texts of the protected files at the commit `root`, from which judged trees get them.
 fn protected_texts(session: &Session, root: &Oid, verdict: &Verdict) -> Result<Vec<String>> {
     let protect = &verdict.terms.settings.protect;
     if protect.is_empty() {

@@ -149,7 +149,7 @@ fn one_of_which_the_bases_tests_cannot_tell_is_skipped() {
     world.frites(["apply", "1/c1"]).refuses(1, "with the base's check.sh, so nothing is verified");
     // Nothing tells the attempt what to repair.
     let retried = world.frites(["retry", "1/c1", "-p", "Repair it", "--", "cat"]).expect(0);
-    let why = "1/c1: the prompt tells of no failure: no command failed on it";
+    let why = "1/c1: the new prompt names no failure: no command failed on the candidate";
     assert!(retried.stderr.contains(why), "{}", retried.stderr);
     world.frites(["judge", "--candidate", "c1"]).expect(3);
     world.assert_clean();

@@ -94,7 +94,7 @@ fn candidates_without_a_round_are_named_with_the_reason() {
     let lines = [
         "run 1: no round of repair for c3: its own command failed (exit 7)\n",
         "run 1: no round of repair for c4: its own command changed nothing\n",
-        "1/c2: round 1 changed nothing; it gets no further round\n",
+        "1/c2: round 1 changed nothing; no further round follows\n",
     ];
     let first = told("2", &[]);
     lines.iter().for_each(|line| assert!(first.contains(line), "{line}:\n{first}"));
@@ -351,11 +351,14 @@ fn repair_by_hand_takes_the_last_verdict_and_more_words() {
     assert!(told().contains("Do it\n\n---\n") && told().ends_with("Mind the order\n"));
     // Nothing is known of this state, and later that it passed: the words are all that is new.
     let why = |answer: Answer| answer.expect(0).stderr.lines().next().unwrap().to_owned();
-    let nothing = "1/c1: the prompt tells of no failure: ";
-    assert_eq!(why(world.frites(again)), format!("{nothing}it has changed since it was judged"));
+    let nothing = "1/c1: the new prompt names no failure: ";
+    assert_eq!(
+        why(world.frites(again)),
+        format!("{nothing}the candidate has changed since it was judged")
+    );
     assert_eq!(told(), "Do it\n\nMind the order");
     world.frites(["judge", "--test", TEST]).expect(0);
-    assert_eq!(why(world.frites(again)), format!("{nothing}it passed"));
+    assert_eq!(why(world.frites(again)), format!("{nothing}the candidate passed"));
     world.assert_clean();
 }
 
@@ -376,8 +379,7 @@ fn repair_of_an_attempt_that_did_not_end_well_leads_to_a_round_as_it_is() {
         "echo one >> work; exit 3",
     ];
     world.frites(words).expect(4);
-    let why =
-        "1/c1: the prompt tells of no failure: it was not judged, because its own command failed";
+    let why = "1/c1: the new prompt names no failure: the candidate was not judged, because its own command failed";
     let answer = world.frites(["retry", "1/c1"]);
     assert!(answer.stderr.lines().any(|line| line == why), "{}", answer.stderr);
     answer.refuses(2, "the same command needs --yes");

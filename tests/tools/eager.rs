@@ -311,7 +311,7 @@ fn a_round_that_makes_it_worse_is_taken_back_while_others_work() {
     assert_eq!(verdict["recommended"], "c2");
     let (before, _) = ended.stderr.split_once("1/c2: succeeded").unwrap();
     assert!(
-        before.contains("1/c1: round 1 got worse, and is as it was before"),
+        before.contains("1/c1: round 1 made it worse, so its earlier files are restored"),
         "{}",
         ended.stderr
     );

@@ -499,7 +499,7 @@ fn a_round_that_is_taken_back_writes_through_no_link() {
     let run = "git frites run -n 1 --rounds 1 --build 'test -e built' --test false";
     let command = format!("{run} -- sh -c '{script}'");
     let answer = with_swapped_directory(&world, ".frites/worktrees/1/c1", &command).expect(3);
-    let line = "1/c1: round 1 is not taken back: git read-tree failed: unable to create";
+    let line = "1/c1: could not restore the files from before round 1: git read-tree failed: unable to create";
     assert!(answer.stderr.contains(line), "{}", answer.stderr);
 }
 

@@ -175,9 +175,9 @@ impl EagerJudge<'_> {
             if !attempts.stop.is_cancelled() && enough_passed(self.enough, &entries, base.as_ref())
             {
                 let run = &self.run.run;
-                self.session
-                    .ui
-                    .note(format!("run {run}: enough have passed; the other attempts end"));
+                self.session.ui.note(format!(
+                    "run {run}: enough candidates have passed; the other attempts end"
+                ));
                 attempts.gate.lock(ENOUGH_PASSED.to_owned());
                 attempts.stop.end_politely();
             }
