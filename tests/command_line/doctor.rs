@@ -75,7 +75,7 @@ fn missing_manual_is_named_with_the_way_to_read_it() {
     let document = doctor(&world).expect(0).json();
     assert_eq!(finding(&document, "manual")["health"], "missing", "{document:#}");
     let told = world.frites(["doctor"]).expect(0).stderr;
-    assert!(told.contains("hint: manual: `git frites man` shows it all the same; "), "{told}");
+    assert!(told.contains("hint: manual: read it with `git frites man`; "), "{told}");
     assert!(world.frites(["-h"]).expect(0).out().contains("`git frites man judge`"));
     for (place, variable) in [("share/man", "PATH"), ("manuals", "MANPATH")] {
         let page = world.home().join(place).join("man1/git-frites.1.gz");

@@ -1,6 +1,10 @@
-//! The layers of an overlay file system in which a tree is judged. They are the files of a base,
-//! the difference to the judged tree, and the files that commands wrote over both (GIT-FACTS,
-//! "Worlds").
+//! The layers of an overlay file system in which a tree is judged (GIT-FACTS, "Worlds"). From the
+//! bottom:
+//!
+//! * the files of the base ([`base`]);
+//! * the files that the commands wrote on an ancestor of the base ([`inherited`]), and on the base;
+//! * the files in which the judged tree differs from the base ([`difference`]);
+//! * the files that commands write when the tree is judged ([`written`]).
 pub mod base;
 pub mod difference;
 pub mod inherited;

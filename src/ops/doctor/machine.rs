@@ -1,5 +1,5 @@
-//! The findings about the machine: git, worlds, control groups, the cache directory, completion,
-//! the manual.
+//! The findings about the machine: git, the cache directory, sealed worlds, reflinks, Landlock,
+//! completion, the manual, and agents.
 use std::env;
 use std::fs;
 use std::io;
@@ -16,9 +16,9 @@ use crate::ops::doctor::{agents, completion};
 use crate::oracle::pool;
 use crate::world::probe;
 
-/// Kernel settings that can deny namespaces to users: the file of the setting, the value that denies them,
-/// and the command that allows them.
-const REFUSING: [(&str, &str, &str); 3] = [
+/// Kernel settings that can deny namespaces to users. Each item has the file of the setting, the
+/// value that denies namespaces, and the command that allows them.
+const DENYING_SETTINGS: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
         "1",
@@ -33,7 +33,7 @@ const REFUSING: [(&str, &str, &str); 3] = [
 ];
 
 /// The first version of Landlock's ABI that also restricts signals.
-const SIGNALS: u32 = 6;
+const ABI_WITH_SIGNALS: u32 = 6;
 
 /// The findings about the machine.
 pub(super) fn findings() -> Result<Vec<Finding>> {
@@ -84,36 +84,37 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let Some(reason) = refusal else {
         return vec![
             Finding::good("namespaces", "commands can be judged in sealed worlds"),
-            Finding::good("overlay", "a user can mount one"),
+            Finding::good("overlay", "a user can mount an overlay"),
         ];
     };
     if reason.contains("overlay") {
         let overlay = Finding::missing("overlay", reason).advise(
-            "a user can mount one since Linux 5.11, unless the cache itself is on an overlay",
+            "Linux 5.11 and newer let a user mount an overlay, unless the cache is on an overlay itself",
         );
-        return vec![Finding::good("namespaces", "a user can make them"), overlay];
+        return vec![Finding::good("namespaces", "a user can make namespaces"), overlay];
     }
     let mut namespaces = Finding::missing("namespaces", reason);
-    for (file, value, command) in REFUSING {
+    for (file, value, command) in DENYING_SETTINGS {
         if fs::read_to_string(file).is_ok_and(|text| text.trim() == value) {
             if file.contains("apparmor")
                 && let Some(profile) = profile()
             {
                 let profile = profile.display();
                 namespaces = namespaces.advise(format!(
-                    "an administrator can allow them to git-frites alone: `sudo cp {profile} \
+                    "an administrator can allow namespaces for git-frites alone: `sudo cp {profile} \
                      /etc/apparmor.d/git-frites && sudo apparmor_parser -r /etc/apparmor.d/git-frites`"
                 ));
             }
-            namespaces =
-                namespaces.advise(format!("an administrator can allow them to all: `{command}`"));
+            namespaces = namespaces.advise(format!(
+                "an administrator can allow namespaces for all programs: `{command}`"
+            ));
         }
     }
     if namespaces.advice.is_empty() {
-        namespaces =
-            namespaces.advise("a container often forbids them; Landlock takes their place");
+        namespaces = namespaces
+            .advise("a container often forbids namespaces; Landlock is then used in their place");
     }
-    vec![namespaces, Finding::missing("overlay", "cannot be tried without namespaces")]
+    vec![namespaces, Finding::missing("overlay", "an overlay cannot be tried without namespaces")]
 }
 
 /// The AppArmor profile that was installed together with the program, if any.
@@ -125,15 +126,15 @@ fn profile() -> Option<PathBuf> {
 
 fn landlock() -> Finding {
     match probe::landlock() {
-        Ok(version) if version >= SIGNALS => {
+        Ok(version) if version >= ABI_WITH_SIGNALS => {
             Finding::good("Landlock", format!("version {version}"))
         }
         Ok(version) => Finding::missing(
             "Landlock",
-            format!("version {version}, which does not keep commands from sending signals"),
+            format!("version {version}, with which commands can send signals to all your processes"),
         ),
         Err(reason) => Finding::missing("Landlock", reason).advise(
-            "Linux 6.2 or newer has it, if `lsm=` on the kernel's command line names landlock",
+            "Linux 6.2 or newer is needed; if the kernel's command line has `lsm=`, it must name landlock",
         ),
     }
 }
@@ -142,8 +143,9 @@ fn landlock() -> Finding {
 pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     match pool::share_blocks(dir) {
         Ok(()) => Finding::good(what, "files can share blocks"),
-        Err(error) => Finding::missing(what, format!("none: {}", describe(&error)))
-            .advise("copies take time and space; btrfs, xfs and APFS make them at once"),
+        Err(error) => Finding::missing(what, format!("none: {}", describe(&error))).advise(
+            "without reflinks, each copy takes time and space; btrfs, xfs and APFS have reflinks",
+        ),
     }
 }
 
@@ -155,7 +157,7 @@ fn manual() -> Finding {
             let file = String::from_utf8_lossy(&found.stdout).trim_end().to_owned();
             Finding::good("manual", format!("'{file}'"))
         }
-        None => Finding::missing("manual", "`man` finds none, so `git frites --help` finds none")
-            .advise("`git frites man` shows it all the same; `make install` in a clone of git-frites puts it there"),
+        None => Finding::missing("manual", "`man` does not find it, so `git frites --help` fails")
+            .advise("read it with `git frites man`; install it with `make install` in a clone of git-frites"),
     }
 }
