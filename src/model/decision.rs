@@ -87,8 +87,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
     }
 }
 
-/// The usable candidates, best first, without rejected syntheses ([`is_rejected_synthesis`]). A synthesis is
-/// an attempt that drew on other attempts.
+/// The usable candidates, best first, without rejected syntheses ([`is_rejected_synthesis`]). A
+/// synthesis is a candidate that was made from other candidates, its originals.
 fn in_ranking(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut usable = ranked(entries, rules);
     usable.retain(|e| !is_rejected_synthesis(e, entries, rules));
@@ -172,7 +172,7 @@ pub fn steps(entries: &[Entry], rules: Rules) -> Vec<String> {
             }
             None if rules.leaves_out_tests(synthesis) => "that leaves out tests".to_owned(),
             None => format!(
-                "of {} lines, {} {} times the {} that it drew on",
+                "of {} lines, {} {} times the {} lines of the candidates that it drew on",
                 synthesis.blast.lines,
                 if fits { "at most" } else { "more than" },
                 rules.ceiling(),
@@ -416,7 +416,10 @@ mod tests {
         let (kind, missing, why) =
             undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 5), synthesis]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Undecided, "b"));
-        assert!(why.ends_with("b has no outcome yet and could still change that"), "{why}");
+        assert!(
+            why.ends_with("b has no outcome yet and could still change the recommendation"),
+            "{why}"
+        );
     }
 
     #[test]
@@ -700,7 +703,7 @@ mod tests {
             synthesis
         };
         let reason = "; synthesis-1 is not preferred: its 305 lines are more than 1.5 times the 11 \
-                      that it drew on";
+                      lines of the candidates that it drew on";
         // Without its ceiling, the synthesis would come first: by its clean pass before two flaky ones, or by
         // the highest agreement.
         for (ends, rank) in [(&flaky, Rank::BlastRadius), (&PASS, Rank::Agreement)] {
@@ -727,13 +730,14 @@ mod tests {
         let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
         let (kind, winner, why) = decided(&entries);
         assert_eq!((kind, winner.as_str()), (DecisionKind::NearMiss, "a"));
-        let reason = "; synthesis-1 is not preferred: none of those that it drew on passed";
+        let reason =
+            "; synthesis-1 is not preferred: none of the candidates that it drew on passed";
         assert!(why.ends_with(reason), "{why}");
         let (kind, _, why) = decided(&[synthesis(4)]);
         assert_eq!(kind, DecisionKind::None);
         assert_eq!(
             why,
-            "no usable candidate: synthesis-1 is a synthesis, and none of those that it drew on \
+            "no usable candidate: synthesis-1 is a synthesis, and none of the candidates that it drew on \
              passed"
         );
     }

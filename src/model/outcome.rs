@@ -24,11 +24,11 @@ pub enum Stage {
     /// `spawn.setup`, or the command that installs what the project's lock file lists.
     #[default]
     Setup,
-    /// Does it build?
+    /// Does the tree build?
     Build,
-    /// Does it satisfy the linter?
+    /// Does the tree satisfy the linter?
     Lint,
-    /// Do its tests pass?
+    /// Do the tests pass?
     Test,
 }
 

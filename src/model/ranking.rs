@@ -23,7 +23,7 @@ pub struct Rules {
     pub tests_nothing: bool,
     /// True if there is no command to run.
     pub runs_nothing: bool,
-    /// True if a pass counts only after it has been compared with the base's results.
+    /// True if a pass does not count until it has been compared with the base's results.
     pub needs_base: bool,
     /// The score of [`Rank::Cross`] for a candidate whose own score is unknown.
     pub neutral: f64,
@@ -91,7 +91,8 @@ impl Rules {
         }
     }
 
-    /// True if `winner` is ranked before `other` only because more attempts made its tree.
+    /// True if `winner` is ranked before `other` only because more attempts made the tree of
+    /// `winner`.
     pub(super) fn differ_only_in_makers(
         &self,
         winner: &Entry,
@@ -127,7 +128,7 @@ impl Rules {
 /// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is better.
 type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
 
-/// The number of attempts that made each tree. It depends only on the trees, not on outcomes.
+/// The number of attempts that made each tree. These numbers do not depend on outcomes.
 pub(super) struct MakerCounts<'a>(BTreeMap<&'a Oid, usize>);
 
 impl<'a> MakerCounts<'a> {
@@ -181,7 +182,7 @@ pub(super) fn ranked(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     usable
 }
 
-/// The number of commands that passed before the first that did not.
+/// The number of commands that passed before the first command that did not pass.
 pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
@@ -191,6 +192,8 @@ pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry>
     ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }
 
+/// True if a synthesis that passes can win: it is in none of the cases of
+/// [`is_rejected_synthesis`]. `drawn` has the originals that count for its ceiling.
 pub(super) fn within_ceiling(synthesis: &Entry, drawn: &[&Entry], rules: Rules) -> bool {
     if synthesis.same_as.is_some()
         || synthesis.own_tests_only_at_best()
@@ -218,8 +221,8 @@ pub(super) fn is_rejected_synthesis(entry: &Entry, entries: &[Entry], rules: Rul
     !entry.drew_on.is_empty() && entry.passed() && !within_ceiling(entry, &passing, rules)
 }
 
-/// The changed lines of those `candidates` that `entry` drew on, in total; `None` if `entry` is not a
-/// synthesis.
+/// The combined size, in changed lines, of the originals of `entry` that are in `candidates`.
+/// `None` if `entry` is not a synthesis.
 pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64> {
     if entry.drew_on.is_empty() {
         return None;
@@ -259,7 +262,7 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
         let originals = passing.iter().filter(|e| e.drew_on.is_empty());
         let best = originals.map(|e| at_best(e)).min();
         needed.extend(open.iter().filter(|e| match &best {
-            // If none passes, the outcomes of all decide which one came closest.
+            // If no candidate passes, the outcomes of all candidates decide which one came closest.
             None => true,
             Some(best) => {
                 let may_rank = e.drew_on.is_empty() || within_ceiling(e, &may_pass, rules);

@@ -87,7 +87,8 @@ impl DecisionInputs<'_> {
         text
     }
 
-    /// The sentence for when every candidate that passed did so only with its own tests or commands.
+    /// The sentence if every candidate that passed did so only with its own tests or commands, or
+    /// was not fully compared with the base.
     fn own_tests(&self, best: &Entry) -> String {
         let Entry { candidate, blast, .. } = best;
         let why = without_own_tests(best);
@@ -116,7 +117,8 @@ impl DecisionInputs<'_> {
         }
     }
 
-    /// The number of candidates that passed, and the names of those that passed only with their own tests.
+    /// The number of candidates that passed, and the names of those among them that passed only
+    /// with their own tests, or were not fully compared with the base.
     fn how_many_passed(&self) -> String {
         let mut text = format!("{} of {} passed", self.passing.len(), self.usable.len());
         for (not_compared, only) in
@@ -161,9 +163,9 @@ impl DecisionInputs<'_> {
                 format!("it {}: {}", how_it_passes(synthesis), without_own_tests(synthesis))
             }
             _ => match combined_lines(synthesis, &all_passing(self.entries)) {
-                None | Some(0) => "none of those that it drew on passed".into(),
+                None | Some(0) => "none of the candidates that it drew on passed".into(),
                 Some(combined) => format!(
-                    "its {} lines are more than {} times the {combined} that it drew on",
+                    "its {} lines are more than {} times the {combined} lines of the candidates that it drew on",
                     blast.lines,
                     self.rules.ceiling()
                 ),
@@ -217,18 +219,18 @@ impl DecisionInputs<'_> {
         };
         if self.missing.is_empty() {
             return format!(
-                "{lead}; the base has no outcome yet, and a pass is compared with that"
+                "{lead}; the base has no outcome yet, and each pass must be compared with it"
             );
         }
         let names: Vec<&str> = self.missing.iter().map(|e| e.candidate.as_str()).collect();
         let have = if names.len() == 1 { "has" } else { "have" };
         // The outcome of an original may matter only because it decides whether a synthesis wins.
         let has_synthesis = self.entries.iter().any(|e| !e.drew_on.is_empty());
-        let may = if has_synthesis { "change that" } else { "win" };
+        let may = if has_synthesis { "change the recommendation" } else { "win" };
         format!("{lead}; {} {have} no outcome yet and could still {may}", and(&names))
     }
 
-    /// The sentence for when no candidate passed, and for some the commands cannot tell whether they are
+    /// The sentence if no candidate passed, and commands could not tell whether some candidates are
     /// right.
     fn only_skipped(&self, best: &Entry) -> String {
         let skipped: Vec<String> =
@@ -366,7 +368,7 @@ impl DecisionInputs<'_> {
         let from: Vec<&str> = winner.drew_on.iter().map(Name::as_str).collect();
         let combined = combined_lines(winner, &all_passing(self.entries)).unwrap_or_default();
         format!(
-            "{} integrates {} and passed {}: {}, within {} times the {combined} lines that it drew on",
+            "{} integrates {} and passed {}: {}, within {} times the {combined} lines of the candidates that it drew on",
             winner.candidate,
             from.join(", "),
             stages(winner),
@@ -375,7 +377,7 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The sentence for when no candidate passed, although the command at which `best` stopped exited 0.
+    /// The sentence if no candidate passed, although the command at which `best` stopped exited 0.
     fn contradicted(&self, best: &Entry, as_if: &str) -> String {
         let lead = match self.usable.len() {
             1 => format!("{} is the one usable candidate, and it", best.candidate),
@@ -389,8 +391,8 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The sentence for when the base fails like the candidates, so that their failures say nothing about the
-    /// candidates.
+    /// The sentence if the base fails in the same way as the candidates. Then their failures say
+    /// nothing about the candidates.
     fn broken_base(&self, closest: &Entry) -> String {
         let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
             return self.near_miss(closest);
@@ -517,7 +519,8 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
     format!("; check {}: it {}{evidence}", winner.candidate, and(&clauses))
 }
 
-/// How a candidate passes that is not verified with the base's tests, as a clause without its subject.
+/// For a candidate that passed but is not verified with the base's tests: the words that say how it
+/// passes, as a clause without its subject.
 pub fn how_it_passes(entry: &Entry) -> String {
     match is_not_compared(entry) {
         true => "passes, but is not compared with the base".to_owned(),
@@ -533,7 +536,7 @@ pub(super) fn leaves_out(entry: &Entry) -> &'static str {
     }
 }
 
-/// True if the candidate was not fully compared with the base, and did not fail in that.
+/// True if the candidate was not fully compared with the base, and did not fail in the comparison.
 pub fn is_not_compared(entry: &Entry) -> bool {
     entry.base_tests.as_ref().is_some_and(BaseTestsResult::is_not_compared)
 }
@@ -571,7 +574,7 @@ pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     Some(format!("judged {times}: {} {are} not known to be source", some_of(files)))
 }
 
-/// The difference of the second judging, in words: `with the base's check.sh`.
+/// The words that say how the second judging differed from the first: `with the base's check.sh`.
 fn what_was_put_back(second: &BaseTestsResult) -> String {
     if let Some(path) = second.failed_beside() {
         return format!("with its source and {path} alone");
@@ -586,7 +589,7 @@ fn what_was_put_back(second: &BaseTestsResult) -> String {
     terms.join(" and ")
 }
 
-/// The advantage of the best candidate by a rule over the others, in words.
+/// The words that say why a candidate is the best one by this rule.
 fn excels(rank: Rank) -> &'static str {
     match rank {
         Rank::Agreement => "covers most of what the others do",
@@ -619,7 +622,10 @@ pub fn why_unusable(e: &Entry) -> String {
         }
         State::Open | State::Succeeded if e.passed() => {
             // This is a synthesis that is not ranked: every other candidate that passed is ranked.
-            format!("{} is a synthesis, and none of those that it drew on passed", e.candidate)
+            format!(
+                "{} is a synthesis, and none of the candidates that it drew on passed",
+                e.candidate
+            )
         }
         State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
         State::Running => format!("{} is still running", e.candidate),
@@ -691,7 +697,7 @@ fn end_in_words(result: &StageResult) -> String {
     }
 }
 
-/// The words for a number of tests of which none failed, although their command failed.
+/// The words for a command that failed although none of its tests failed.
 pub fn no_failure(tests: u64) -> String {
     format!("no failure in {}", count(tests, "test"))
 }

@@ -1,5 +1,6 @@
-//! The share of a run that one job judges. A run's *parts* are the distinct trees to judge
-//! (`git frites shard`). An *engine* starts the jobs: Slurm, GitLab or Kubernetes.
+//! The share of a run that one job judges. A run's *parts* are the base and the candidates;
+//! candidates with the same tree are one part. An *engine* starts the jobs: Slurm, GitLab or
+//! Kubernetes.
 use std::str::FromStr;
 
 /// A share as a user types it.

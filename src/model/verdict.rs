@@ -54,7 +54,7 @@ pub enum DecisionKind {
     /// passed, and for at least one of them a command could not tell whether it is right
     /// ([`Outcome::CannotTell`], exit code 125). The best candidate so far is shown.
     Undecided,
-    /// No usable candidate.
+    /// There is no usable candidate.
     None,
 }
 
@@ -118,7 +118,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Results,
     /// If the results over the base's layers differ from the cold results: the difference and its
-    /// cause, in words. The cold results count.
+    /// cause, in words. The decision uses the cold results.
     pub stale: Option<String>,
     /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
     /// change any file that needs it.
@@ -165,8 +165,8 @@ impl Entry {
         self.problem.is_none() && self.state.usable(self.blast.files)
     }
 
-    /// True if the candidate's files are those of the base, and the attempt ended well or a person works on
-    /// it.
+    /// True if the candidate's files are those of the base, and the attempt ended well or a person
+    /// works on the candidate.
     pub fn changed_nothing(&self) -> bool {
         let is_known = self.problem.is_none() && !self.is_gone() && self.dropped.is_empty();
         let has_ended_well = matches!(self.state, State::Open | State::Succeeded | State::Empty);
@@ -215,8 +215,8 @@ impl Entry {
         self.passed() && second.is_some_and(|second| !second.passed() && !second.is_pending())
     }
 
-    /// True if the candidate passed only with its own tests or commands, or was not run and can pass only
-    /// with these.
+    /// True if the candidate passed only with its own tests or commands. Also true if it was not
+    /// run and can pass only with these.
     pub fn own_tests_only_at_best(&self) -> bool {
         let fails = |second: &BaseTestsResult| second.problem.is_some() || second.failed();
         self.passed_own_tests_only()

@@ -38,7 +38,7 @@ fn synthesis_that_passes_within_the_size_limit_is_recommended() {
     let world = world_with("echo best >> README");
     let answer = run(&world, &[]).expect(0);
     let sentence = "synthesis: synthesis-1 integrates maker-1, maker-2 and passed test: \
-        2 lines in 1 file, within 1.5 times the 3 lines that it drew on";
+        2 lines in 1 file, within 1.5 times the 3 lines of the candidates that it drew on";
     assert!(answer.out().contains(sentence), "{}", answer.out());
     // It began with the best one's files, as changes that are not committed.
     assert_eq!(world.git(["show", "refs/frites/1/synthesis-1:README"]), "hello\ngood\nbest");
@@ -91,7 +91,7 @@ fn other_synthesis_leaves_the_best_attempt_recommended_with_the_reason() {
         ("echo broken >> README", "synthesis-1 is not preferred: it failed test (exit 1)"),
         (
             "seq 20 >> README",
-            "synthesis-1 is not preferred: its 21 lines are more than 1.5 times the 3 that it drew on",
+            "synthesis-1 is not preferred: its 21 lines are more than 1.5 times the 3 lines of the candidates that it drew on",
         ),
         ("true", "synthesis-1 is not preferred: it made the same tree as maker-1"),
         ("echo better >> README; exit 3", "synthesis-1 is not preferred: its command failed"),

@@ -253,9 +253,9 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(choices)
     }
 
-    /// True if the candidate changes tests of the base, or files that decide which commands run, and
-    /// nothing else of those that are put back. New files that can only be `settings` of tools do
-    /// not count.
+    /// True if at least one file is put back, and each is a test of the base or decides which
+    /// commands run. Added tests, and new files that can only be `settings` of tools, are not
+    /// looked at.
     fn is_only_commands(&self, settings: &BTreeSet<&TreePath>) -> bool {
         let left = self.all.iter().filter(|(path, _)| !settings.contains(path));
         let mut left = left.map(|(_, choice)| choice).filter(|choice| !choice.is_added_test());

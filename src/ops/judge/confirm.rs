@@ -51,8 +51,8 @@ pub fn confirm(
     Ok(())
 }
 
-/// The entries with claims that could change the recommendation by these rules once they are
-/// confirmed. Until then, no claim counts.
+/// The entries whose claims could change the recommendation by these rules if they are confirmed.
+/// Claims that are not confirmed decide nothing.
 pub fn open_claims(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open = same_among(entries, &undecided(&without_claims(entries), rules));
     open.retain(|entry| entry.is_claim());

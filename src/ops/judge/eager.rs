@@ -58,7 +58,7 @@ pub struct EagerJudge<'a> {
     terms: Terms,
     /// True if only the base is judged.
     only_base: bool,
-    /// Once this many attempts have passed, the others are ended.
+    /// If this many attempts have passed, the others are ended.
     enough: Option<u32>,
     /// Decides which failed candidates get another round while other attempts are at work.
     rounds: &'a dyn RoundGiver,
@@ -71,7 +71,7 @@ struct EndedAttempts {
     names: Vec<Name>,
     /// The number of attempts whose commands run or are still to run.
     at_work: usize,
-    /// True once all attempts have ended.
+    /// True if all attempts have ended.
     all: bool,
     /// The number of times that the fields above have changed.
     changes: u64,
@@ -88,8 +88,8 @@ impl EndedAttempts {
 impl<'a> RepeatedJudging<'a> {
     /// A judge that works while the attempts in `starting` run. Attempts that are not in `starting` have ended
     /// before, and are judged immediately. `rounds` decides which failed candidates get another round while
-    /// other attempts are at work. Once `enough` attempts have passed, the others are ended. Fails if the
-    /// oracle's commands cannot run as the configuration requires.
+    /// other attempts are at work. As soon as `enough` attempts have passed, the others are ended.
+    /// Fails if the oracle's commands cannot run as the configuration requires.
     pub fn beside(
         &'a self,
         run: &'a Run,
@@ -198,8 +198,8 @@ impl EagerJudge<'_> {
         Ok(())
     }
 
-    /// Begins another round of candidates that have certainly failed, while other attempts are at work.
-    /// Returns true if a round began or was taken back.
+    /// While other attempts are at work, begins another round of each candidate whose failure needs
+    /// no further confirmation. Returns true if a round began or was taken back.
     fn give_rounds(
         &self,
         runner: &OracleRunner<'_>,
@@ -210,7 +210,7 @@ impl EagerJudge<'_> {
         if attempts.stop.is_cancelled() || interrupt::signal().is_some() {
             return Ok(false);
         }
-        // Once no attempt is at work any more, further rounds are decided after the verdict.
+        // If no attempt is at work any more, further rounds are decided after the verdict.
         let Some(hold) = attempts.queue.hold() else { return Ok(false) };
         let ranking = Rules::of(&self.terms);
         let open: Vec<u32> = open_claims(entries, ranking).iter().map(|e| e.index).collect();
@@ -237,7 +237,7 @@ impl EagerJudge<'_> {
     }
 
     /// Waits until the number of changes is not `seen` any more. Returns the attempts that have ended, and
-    /// the number of changes. Returns `None` once all attempts have ended.
+    /// the number of changes. Returns `None` if all attempts have ended.
     fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
         let mut ended = self.ended.lock();
         self.changed.wait_while(&mut ended, |ended| !ended.all && seen == Some(ended.changes));
@@ -258,8 +258,8 @@ impl Beside for EagerJudge<'_> {
     /// Judges until all attempts have ended. An error is only a warning, because the judging that decides
     /// afterwards judges the missing trees.
     ///
-    /// The commands of attempts start once the setup has passed on the base. They do not start if a command
-    /// ends on the base in such a way that no candidate could be judged either.
+    /// The commands of attempts start as soon as the setup has passed on the base. But they do not
+    /// start if a command ends on the base in such a way that no candidate could be judged either.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {
         match self.terms.oracle.first().map(|command| command.stage) {
             None => return,

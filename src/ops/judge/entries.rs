@@ -34,8 +34,8 @@ use crate::process;
 use crate::store::candidate::CandidateRef;
 
 /// Fails if a capture that the run's verdict, terms or outcomes list does not exist here. Without it, the
-/// candidate would seem unchanged, and another one would win. A candidate with a worktree here is all right,
-/// because it is captured again.
+/// candidate would seem unchanged, and another one would win. A candidate with a worktree here
+/// needs no old capture, because it is captured again.
 pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     let store = &session.store;
     let mut missing: Vec<CandidateRef<'_>> = Vec::new();

@@ -20,7 +20,7 @@ use crate::oracle::{self, ResolvedOracle};
 /// options leave open.
 #[derive(Clone, Debug, Default)]
 pub struct JudgeOptions {
-    /// The commands that flags name. An empty one leaves its stage out.
+    /// The commands that flags name. If a command is empty, its stage is left out.
     pub flags: Vec<OracleCommand>,
     /// The number of candidates that are judged at the same time; 0 means 1.
     pub jobs: usize,

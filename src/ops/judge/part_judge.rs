@@ -87,8 +87,9 @@ pub fn judge_some(
         && judge.terms.settings.needs_base()
         && let Some(PartOutcome { terms, round, .. }) = parts.first().cloned()
     {
-        // A pass counts only once it was compared with the base's results. The stored outcomes stay as they are,
-        // because the base's results may change before a decision, which compares them again.
+        // A pass does not count until it has been compared with the base's results. The stored
+        // outcomes stay as they are, because the base's results may change before a decision, which
+        // compares them again.
         let baseline = judge.baseline(&terms, round)?;
         for entry in parts.iter_mut().filter_map(|part| part.candidate.as_mut()) {
             let entry = slice::from_mut(entry);

@@ -133,8 +133,8 @@ impl PlannedOracle {
 }
 
 impl OraclePlan {
-    /// The plan for judging a run, or, without a run, candidates from this base. In a chain of runs, `base` is
-    /// that of the first run.
+    /// The plan for judging a run, or, without a run, candidates from this base. If the run
+    /// continues another run, `base` is the base of the first run.
     pub fn new(
         session: &Session,
         base: &Oid,

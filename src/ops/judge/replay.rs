@@ -374,14 +374,14 @@ impl OwnTerms {
         let differs = terms.without_setup().first_difference(&named.without_setup());
         let mut more = options.protect.iter().filter(|path| !terms.settings.protect.contains(path));
         let differs =
-            differs.or_else(|| Some(format!("'{}' is no protected path of it", more.next()?)));
+            differs.or_else(|| Some(format!("'{}' is no protected path of the run", more.next()?)));
         match differs {
             None => Ok(OwnTerms { terms, unsettled: None }),
             Some(difference) => Err(Error::fatal(format!(
                 "run {run} was opened on other terms than these options name: {difference}"
             ))
             .hint("leave the options out: the terms are those of `git frites shard open`")
-            .hint(format!("or open it again on other terms: `git frites shard open {run}`"))),
+            .hint(format!("or open the run again on other terms: `git frites shard open {run}`"))),
         }
     }
 

@@ -37,7 +37,7 @@ struct WatchState {
     /// then judged under the same, changed conditions, so they can be compared, but their outcomes must not
     /// be cached.
     base_made_changes: bool,
-    /// True once an oracle command may have run after a change that affects outcomes.
+    /// True if an oracle command may have run after a change that affects outcomes.
     tainted: bool,
     /// The trees whose outcomes were cached.
     cached: Vec<JudgedTree>,

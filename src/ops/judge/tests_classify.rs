@@ -18,9 +18,9 @@ use crate::ops::judge::changed_file::changed_file;
 /// and writes a line for each to `$CLASSIFY_LINES`. The line has, in this order:
 /// * the revision, the number of its changed files, and the number of test files among them;
 /// * how the revision is judged, and the number of files that are not kept;
-/// * the paths of those of these files that are neither source nor tests;
-/// * the paths of those that decide which commands run;
-/// * the paths of those that cannot be put back by themselves.
+/// * of the files that are not kept, the paths of those that are neither source nor tests;
+/// * of the files that are not kept, the paths of those that decide which commands run;
+/// * of the files that are not kept, the paths of those that cannot be put back by themselves.
 #[test]
 #[ignore = "it needs a repository of another project: eval/classify.sh"]
 fn commits_of_another_project_are_classified() {
