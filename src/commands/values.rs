@@ -102,7 +102,7 @@ pub fn address(text: &str) -> Result<Address> {
 /// A task's id, which `status` shows in one line.
 pub fn task(text: &str) -> Result<String> {
     if !is_task_id(text) {
-        return Err(Error::usage("a task's id is a line of 1 to 200 characters, not blank and without control characters")
+        return Err(Error::usage("a task's id is 1 to 200 printable characters, not only blanks")
             .hint("write the task's id, such as GH-17"));
     }
     Ok(text.to_owned())

@@ -89,9 +89,7 @@ pub enum InvalidAddress {
     #[error("'{0}' does not end in an iteration: after the `@`, write 1 or a higher number")]
     Iteration(String),
     /// The text after `task:` is not a task's id.
-    #[error(
-        "'{0}' is no valid task: an id is a line of 1 to 200 characters, not blank and without control characters"
-    )]
+    #[error("'{0}' is no valid task: an id is 1 to 200 printable characters, not only blanks")]
     Task(String),
 }
 

@@ -155,11 +155,7 @@ pub fn findings(of: &Entry, entries: &[Entry]) -> Vec<String> {
         text
     };
     let inner = cross.inseparable.iter();
-    let inner = inner.map(|path| {
-        format!(
-            "{author} adds tests in the source file {path}; they cannot be run on other candidates"
-        )
-    });
+    let inner = inner.map(|path| format!("{author}'s tests in {path} run on no other candidate"));
     inner.chain(with_equal_results(&cross.tests).into_iter().map(line)).collect()
 }
 
@@ -242,13 +238,8 @@ mod tests {
     /// `f` if it fails, `.` if the result is unknown.
     fn candidates(all: &[(u64, &[&str])]) -> Vec<Entry> {
         let name = |at: usize| -> Name { format!("c{}", at + 1).parse().expect("a valid name") };
-        let those = |cells: &str, wanted: char| {
-            cells
-                .chars()
-                .enumerate()
-                .filter(|(_, c)| *c == wanted)
-                .map(|(at, _)| name(at))
-                .collect()
+        let those = |row: &str, wanted: char| {
+            row.chars().enumerate().filter(|(_, c)| *c == wanted).map(|(at, _)| name(at)).collect()
         };
         let test = |cells: &&str| CrossTest {
             name: (*cells).to_owned(),
@@ -346,11 +337,7 @@ mod tests {
         assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });
         let order: Vec<&str> = decision.ranking.iter().map(Name::as_str).collect();
-        assert_eq!(
-            order,
-            ["c2", "c4", "c1", "c3"],
-            "an unknown score counts as the mean of the known scores"
-        );
+        assert_eq!(order, ["c2", "c4", "c1", "c3"], "unknown counts as the known mean");
         // Missing results of commands do not change the neutral score. Otherwise an unconfirmed
         // claim could win.
         let mut open = entries.clone();

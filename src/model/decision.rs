@@ -416,10 +416,7 @@ mod tests {
         let (kind, missing, why) =
             undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 5), synthesis]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Undecided, "b"));
-        assert!(
-            why.ends_with("b has no outcome yet and could still change the recommendation"),
-            "{why}"
-        );
+        assert!(why.ends_with("yet and could still change the recommendation"), "{why}");
     }
 
     #[test]
@@ -730,15 +727,13 @@ mod tests {
         let entries = [entry("a", 1, 5, 1, &FAIL_TEST), synthesis(4)];
         let (kind, winner, why) = decided(&entries);
         assert_eq!((kind, winner.as_str()), (DecisionKind::NearMiss, "a"));
-        let reason =
-            "; synthesis-1 is not preferred: none of the candidates that it drew on passed";
+        let reason = "synthesis-1 is not preferred: none of the candidates that it drew on passed";
         assert!(why.ends_with(reason), "{why}");
         let (kind, _, why) = decided(&[synthesis(4)]);
         assert_eq!(kind, DecisionKind::None);
         assert_eq!(
             why,
-            "no usable candidate: synthesis-1 is a synthesis, and none of the candidates that it drew on \
-             passed"
+            "no usable candidate: synthesis-1 is a synthesis of candidates that did not pass"
         );
     }
 

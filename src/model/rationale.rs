@@ -622,10 +622,7 @@ pub fn why_unusable(e: &Entry) -> String {
         }
         State::Open | State::Succeeded if e.passed() => {
             // This is a synthesis that is not ranked: every other candidate that passed is ranked.
-            format!(
-                "{} is a synthesis, and none of the candidates that it drew on passed",
-                e.candidate
-            )
+            format!("{} is a synthesis of candidates that did not pass", e.candidate)
         }
         State::Open | State::Succeeded => format!("{} changed nothing", e.candidate),
         State::Running => format!("{} is still running", e.candidate),

@@ -304,7 +304,7 @@ impl JudgeSettings {
 
     /// The options of `git` that set the settings that differ from `ours` to their values in
     /// `self`: ` -c KEY=VALUE` for each. Each option begins with a space.
-    pub fn as_git_options(&self, ours: &JudgeSettings) -> String {
+    pub fn git_options(&self, ours: &JudgeSettings) -> String {
         let differences = self.differences(ours).into_iter();
         let pairs = differences.map(|(key, theirs, _)| format!("frites.{key}={theirs}"));
         pairs.map(|pair| format!(" -c {}", shell_word(&pair))).collect()
@@ -396,17 +396,14 @@ mod tests {
     #[test]
     fn settings_are_shown_and_given_as_options_by_their_keys() {
         let mut settings = JudgeSettings::default();
-        assert_eq!(
-            (settings.in_words(), settings.as_git_options(&settings)),
-            (None, String::new())
-        );
+        assert_eq!((settings.in_words(), settings.git_options(&settings)), (None, String::new()));
         settings.protect = vec!["a b".into(), "c".into()];
         settings.commands.retries = 2;
         let words = "oracle.protect = [\"a b\", \"c\"], oracle.retries = 2";
         assert_eq!(settings.in_words().as_deref(), Some(words));
         let ours = JudgeSettings { protect: settings.protect.clone(), ..JudgeSettings::default() };
-        assert_eq!(settings.as_git_options(&ours), " -c frites.oracle.retries=2");
-        let options = ours.as_git_options(&JudgeSettings::default());
+        assert_eq!(settings.git_options(&ours), " -c frites.oracle.retries=2");
+        let options = ours.git_options(&JudgeSettings::default());
         assert_eq!(options, " -c 'frites.oracle.protect=[\"a b\", \"c\"]'");
     }
 

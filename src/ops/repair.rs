@@ -53,7 +53,7 @@ pub struct Rounds<'a> {
     session: &'a Session,
     run: &'a Run,
     /// The maximum number of rounds for each candidate.
-    max_rounds: u32,
+    max: u32,
     /// True if no further round begins after the verdict is verified.
     until_pass: bool,
     /// If this many candidates have passed, no further round begins.
@@ -70,18 +70,18 @@ struct RoundsState {
 }
 
 impl<'a> Rounds<'a> {
-    /// Gives each candidate of a run at most `max_rounds` rounds. If `until_pass` is true, no
+    /// Gives each candidate of a run at most `max` rounds. If `until_pass` is true, no
     /// further round begins after the verdict is verified. If `enough` is given, no further round
     /// begins after that many candidates have passed.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
-        max_rounds: u32,
+        max: u32,
         until_pass: bool,
         enough: Option<u32>,
     ) -> Rounds<'a> {
         let cost_limit = CostLimit::default();
-        Rounds { session, run, max_rounds, until_pass, enough, state: Mutex::default(), cost_limit }
+        Rounds { session, run, max, until_pass, enough, state: Mutex::default(), cost_limit }
     }
 
     /// True if no further round begins. This is so if the base is broken, if enough candidates have
@@ -105,8 +105,8 @@ impl<'a> Rounds<'a> {
             };
             let end = self.end_of(&started, entry);
             took_back |= end == RepairEnd::Worse;
-            let is_given_up = !matches!(end, RepairEnd::Further | RepairEnd::Passed)
-                && started.round < self.max_rounds;
+            let is_given_up =
+                !matches!(end, RepairEnd::Further | RepairEnd::Passed) && started.round < self.max;
             let no_more = if is_given_up { "; no further round follows" } else { "" };
             let StartedRound { before: Entry { candidate, .. }, round, .. } = started;
             let run = &self.run.run;
@@ -149,19 +149,14 @@ impl<'a> Rounds<'a> {
     /// * It can be repaired, and has a command and a worktree.
     /// * It has rounds left, and none of its rounds is running.
     /// * It got further in its last round, if it had one.
-    fn prepare_rounds(
-        &self,
-        state: &mut RoundsState,
-        verdict: &Verdict,
-    ) -> Result<Vec<NextAttempt>> {
+    fn prepare(&self, state: &mut RoundsState, verdict: &Verdict) -> Result<Vec<NextAttempt>> {
         let mut begun = Vec::new();
         for entry in verdict.candidates.iter().filter(|entry| can_be_repaired(entry)) {
             let mut rounds = state.ended.iter().filter(|round| round.candidate == entry.candidate);
             let round = rounds.clone().count() as u32 + 1;
             let goes_on = rounds.next_back().is_none_or(|last| last.end == RepairEnd::Further);
-            let mut running = state.running.iter();
-            let is_running = running.any(|round| round.before.candidate == entry.candidate);
-            if round > self.max_rounds || !goes_on || is_running {
+            let is_running = state.running.iter().any(|r| r.before.candidate == entry.candidate);
+            if round > self.max || !goes_on || is_running {
                 continue;
             }
             let candidate = self.session.store.candidate(self.run, &entry.candidate);
@@ -193,7 +188,7 @@ impl<'a> Rounds<'a> {
                 by_round.entry(*round).or_default().push(candidate.as_str());
             }
         }
-        let Rounds { run, max_rounds: of, .. } = self;
+        let Rounds { run, max: of, .. } = self;
         let found = repair::passes_in_words(&verdict.candidates);
         let is_all = verdict.candidates.len() == self.run.candidates.len();
         let so_far = if is_all { "" } else { " so far" };
@@ -214,7 +209,7 @@ impl RoundGiver for Rounds<'_> {
         let mut begun = Vec::new();
         if !self.are_over(verdict) {
             let running = state.running.len();
-            begun = self.prepare_rounds(state, verdict)?;
+            begun = self.prepare(state, verdict)?;
             let effect = "so no round of repair begins";
             if !begun.is_empty() && self.cost_limit.is_reached(self.session, self.run, effect)? {
                 state.running.truncate(running);
@@ -239,7 +234,7 @@ pub fn repair(
 ) -> Result<Repaired> {
     let Rounds { session, run, .. } = *rounds;
     let mut escaped = Vec::new();
-    while rounds.max_rounds > 0 && interrupt::signal().is_none() {
+    while rounds.max > 0 && interrupt::signal().is_none() {
         let next = {
             let _lock = session.store.lock_run(&run.run)?;
             rounds.next(&verdict)?
@@ -269,7 +264,7 @@ pub fn repair(
         (*round, run.candidates.iter().position(|name| name == candidate))
     });
     let repaired = Repaired { verdict, rounds: ended, escaped };
-    if rounds.max_rounds > 0 && !rounds.cost_limit.is_told() && interrupt::signal().is_none() {
+    if rounds.max > 0 && !rounds.cost_limit.is_told() && interrupt::signal().is_none() {
         tell_those_without_rounds(session, run, &repaired);
     }
     Ok(repaired)
@@ -294,11 +289,9 @@ fn tell_those_without_rounds(session: &Session, run: &Run, repaired: &Repaired) 
             None if repaired.verdict.decision.decision == DecisionKind::BrokenBase => {
                 "the base fails, too".to_owned()
             }
-            None if !run.has_command(&entry.candidate) => {
-                "there is no command to run again".to_owned()
-            }
+            None if !run.has_command(&entry.candidate) => "no command to run again".to_owned(),
             None if !session.store.candidate(run, &entry.candidate).worktree().is_dir() => {
-                "there is no worktree".to_owned()
+                "no worktree".to_owned()
             }
             None if repaired.verdict.verified() => "the verdict is verified".to_owned(),
             None => "enough candidates have passed".to_owned(),

@@ -67,7 +67,7 @@ fn task_is_bound_rebound_shown_and_cleared() {
     );
     assert_eq!(world.belongings(), before);
     world.frites(["task", "1", "x", "--clear"]).expect(2);
-    world.frites(["task", "1", " "]).refuses(2, "1 to 200 characters");
+    world.frites(["task", "1", " "]).refuses(2, "1 to 200 printable characters");
     world.frites(["task", "1/c3", "x"]).refuses(128, "run 1 has no candidate 'c3'");
     world.assert_clean();
 }

@@ -175,8 +175,8 @@ fn chain_of_parents_is_limited() {
     for (arguments, code, words) in [
         (["--from", "1"], 2, "--from takes a candidate, and '1' is a run"),
         (["--from", "1/c9"], 128, "run 1 has no candidate 'c9'"),
-        (["--task", "two\nlines"], 2, "--task: a task's id is a line of 1 to 200 characters"),
-        (["--task", " "], 2, "--task: a task's id is a line of 1 to 200 characters"),
+        (["--task", "two\nlines"], 2, "--task: a task's id is 1 to 200 printable characters"),
+        (["--task", " "], 2, "--task: a task's id is 1 to 200 printable characters"),
     ] {
         world.frites([&["spawn"], &arguments[..]].concat()).refuses(code, words);
     }

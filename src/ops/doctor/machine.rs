@@ -105,9 +105,8 @@ fn worlds(refusal: Option<String>) -> Vec<Finding> {
                      /etc/apparmor.d/git-frites && sudo apparmor_parser -r /etc/apparmor.d/git-frites`"
                 ));
             }
-            namespaces = namespaces.advise(format!(
-                "an administrator can allow namespaces for all programs: `{command}`"
-            ));
+            namespaces = namespaces
+                .advise(format!("an administrator can allow all namespaces: `{command}`"));
         }
     }
     if namespaces.advice.is_empty() {
@@ -143,9 +142,8 @@ fn landlock() -> Finding {
 pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     match pool::share_blocks(dir) {
         Ok(()) => Finding::good(what, "files can share blocks"),
-        Err(error) => Finding::missing(what, format!("none: {}", describe(&error))).advise(
-            "without reflinks, each copy takes time and space; btrfs, xfs and APFS have reflinks",
-        ),
+        Err(error) => Finding::missing(what, format!("none: {}", describe(&error)))
+            .advise("without them, copies take time and space; btrfs, xfs and APFS have reflinks"),
     }
 }
 

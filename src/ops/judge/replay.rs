@@ -420,7 +420,7 @@ impl OwnTerms {
             None => Ok(()),
             Some(difference) => Err(refusal(&difference).hint(format!(
                 "or decide on its terms: `git{} frites judge --replay {}{}`",
-                theirs.settings.as_git_options(&self.terms.settings),
+                theirs.settings.git_options(&self.terms.settings),
                 run.run,
                 as_options(theirs.without_setup().oracle.iter())
             ))),

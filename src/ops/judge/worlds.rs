@@ -51,9 +51,8 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
         session.ui.note(format!("commands run unconfined: {reasons}"));
         return Ok(WorldKind::Open);
     }
-    Err(Error::fatal(reasons).hint(
-        "see git-frites-sandbox(7), or judge without such a world: set `sandbox.mode` to auto",
-    ))
+    Err(Error::fatal(reasons)
+        .hint("see git-frites-sandbox(7), or accept any world: set `sandbox.mode` to auto"))
 }
 
 /// The reason why no sealed world can be made on this system; `None` if one can.

@@ -139,9 +139,8 @@ pub fn of(
     for entry in &options.hide {
         let path = expand(entry, user_home.as_deref(), Some(&checkout));
         if let Some(reason) = why_not_hidden(entry, path.as_deref(), &checkout) {
-            return Err(Error::fatal(format!("sandbox.hide: '{entry}' {reason}")).hint(
-                "write full paths, and none that contains the checkout: `git config --edit`",
-            ));
+            return Err(Error::fatal(format!("sandbox.hide: '{entry}' {reason}"))
+                .hint("write full paths that do not contain the checkout: `git config --edit`"));
         }
         hidden.extend(path);
     }

@@ -55,13 +55,13 @@ use crate::store::Store;
 use crate::world::user_directories::make_room;
 
 /// Files with credentials of package managers. They are hidden by default.
-const PACKAGE_CREDENTIALS: [&str; 2] = ["~/.netrc", "~/.pypirc"];
+const PACKAGE_LOGINS: [&str; 2] = ["~/.netrc", "~/.pypirc"];
 
 /// Makes the checkouts in sealed worlds for one base, in one process.
 pub struct SealedCheckouts<'a> {
     store: &'a Store,
     /// The user's checkout, from which submodules are taken.
-    user_checkout: Option<PathBuf>,
+    checkout: Option<PathBuf>,
     seeds: Seeds,
     base: Oid,
     /// This repository's directory in the cache.
@@ -77,7 +77,7 @@ pub struct SealedCheckouts<'a> {
     /// The layers of an ancestor from which the base's layers are made; unset if there are none.
     ancestor: OnceLock<LayerStart>,
     /// True if attempts could have changed the layers. Then the layers are not kept.
-    layers_are_doubtful: AtomicBool,
+    are_doubtful: AtomicBool,
     /// True if this process judges while attempts run. Then the layers are not kept.
     is_beside_attempts: bool,
     /// True if this process judges while attempts run, and these attempts can write to files in
@@ -159,7 +159,7 @@ impl<'a> SealedCheckouts<'a> {
     /// judge. The checkouts get these seeds, and the submodules of the user's checkout.
     pub fn open(
         store: &'a Store,
-        user_checkout: Option<&Path>,
+        checkout: Option<&Path>,
         (base, seeds): (Oid, Seeds),
         options: SandboxOptions,
         oracle: &[OracleCommand],
@@ -169,11 +169,11 @@ impl<'a> SealedCheckouts<'a> {
         pool::note_repository(repo, &dir)?;
         let runs = store.runs()?;
         let worktrees = runs.iter().map(|run| store.worktrees(run.worktree_root.as_deref()));
-        let surroundings = machine_paths::of(repo, user_checkout, &dir, worktrees, &options)?;
+        let surroundings = machine_paths::of(repo, checkout, &dir, worktrees, &options)?;
         let downloads = downloads::of_base(repo, &base, oracle)?;
         Ok(SealedCheckouts {
             store,
-            user_checkout: user_checkout.map(Path::to_owned),
+            checkout: checkout.map(Path::to_owned),
             seeds,
             base,
             dir,
@@ -183,7 +183,7 @@ impl<'a> SealedCheckouts<'a> {
             base_layer: Mutex::default(),
             kept: OnceLock::new(),
             ancestor: OnceLock::new(),
-            layers_are_doubtful: AtomicBool::default(),
+            are_doubtful: AtomicBool::default(),
             is_beside_attempts: false,
             attempts_reach_home: false,
         })
@@ -361,7 +361,7 @@ impl<'a> SealedCheckouts<'a> {
         let is_unchanged = base.stamp.get() == Some(&base.layer.stamp()?);
         if is_unchanged && matches!(base.guard, LayerGuard::Room { .. }) {
             let is_doubtful = !base.layer.is_unchanged_in(distrusted);
-            self.layers_are_doubtful.store(is_doubtful, Ordering::Relaxed);
+            self.are_doubtful.store(is_doubtful, Ordering::Relaxed);
             *self.base_layer.lock() = Some(base);
         }
         Ok(())
@@ -421,8 +421,7 @@ impl<'a> SealedCheckouts<'a> {
         let options = &self.options;
         let is_there =
             |name: &&String| !machine_paths::named(std::slice::from_ref(*name), None).is_empty();
-        let hidden =
-            options.hide.iter().filter(|name| PACKAGE_CREDENTIALS.contains(&name.as_str()));
+        let hidden = options.hide.iter().filter(|name| PACKAGE_LOGINS.contains(&name.as_str()));
         let mut found: Vec<String> = hidden.filter(is_there).cloned().collect();
         if self.surroundings.cut.iter().any(|path| npm_settings::has_credentials(path)) {
             found.extend_from_slice(&options.cut);
@@ -474,12 +473,8 @@ impl<'a> SealedCheckouts<'a> {
     /// Adds submodules and seeds to a commit's tracked files. If a submodule cannot be added,
     /// returns the reason.
     fn add_submodules_and_seeds(&self, commit: &Oid, sources: &Path) -> Result<Option<String>> {
-        let exported = pool::export_submodules(
-            self.store.repo(),
-            self.user_checkout.as_deref(),
-            commit,
-            sources,
-        );
+        let exported =
+            pool::export_submodules(self.store.repo(), self.checkout.as_deref(), commit, sources);
         let problem = exported.err().map(|e| e.message);
         self.seeds.place(sources).map(|_| problem)
     }
@@ -554,8 +549,7 @@ fn without_our_refs(list: &[u8]) -> Vec<u8> {
 
 impl Drop for SealedCheckouts<'_> {
     fn drop(&mut self) {
-        let is_doubtful =
-            self.layers_are_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
+        let is_doubtful = self.are_doubtful.load(Ordering::Relaxed) || self.is_beside_attempts;
         if let (false, Some(kept), Some(base)) =
             (is_doubtful, self.kept.get(), self.base_layer.lock().take())
         {
