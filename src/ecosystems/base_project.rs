@@ -11,6 +11,7 @@ use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
@@ -22,6 +23,7 @@ use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
 use crate::ecosystems::native;
+use crate::ecosystems::nested;
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
@@ -62,6 +64,8 @@ pub struct BaseProject<'t> {
     compared: BTreeSet<String>,
     declared: DeclaredSource,
     commands: Vec<String>,
+    /// The ecosystem whose project in the root is all that the commands test, if that is known.
+    only_tested: Option<&'static Ecosystem>,
     /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
@@ -72,6 +76,8 @@ pub struct BaseProject<'t> {
     /// The source files examined so far, by path. The value is true if the file is part of the
     /// product.
     products: Mutex<BTreeMap<String, bool>>,
+    /// The modules examined so far, by path. The value is true if only tests compile the module.
+    for_tests: Mutex<BTreeMap<String, bool>>,
 }
 
 impl<'t> BaseProject<'t> {
@@ -94,11 +100,13 @@ impl<'t> BaseProject<'t> {
             compared,
             declared: DeclaredSource::of(source)?,
             commands: lines_of(oracle),
+            only_tested: nested::only_tested(oracle),
             markers: OnceLock::new(),
             code: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),
+            for_tests: Mutex::default(),
         })
     }
 
@@ -120,6 +128,33 @@ impl<'t> BaseProject<'t> {
         }
         let seeds = once(found, || Seeds::find(self.repo, patterns, &self.commit))?;
         Ok(seeds.hold(&new))
+    }
+
+    /// The manifest of the nested project of a changed file, if the test commands do not enter that
+    /// project and nothing outside of it names its directory.
+    pub fn untested_project(&self, path: &str) -> Result<Option<String>> {
+        let Some(tested) = self.only_tested else { return Ok(None) };
+        let files = &self.code()?.files;
+        let Some(manifest) = nested::manifest_above(path, files.iter().map(String::as_str)) else {
+            return Ok(None);
+        };
+        let directory = directory_of(manifest);
+        let root = self.text("Cargo.toml");
+        if nested::belongs_to_root(tested, path, manifest, &root, files.contains("go.work")) {
+            return Ok(None);
+        }
+        let name = file_name(directory);
+        let words = [format!("{name}/"), format!("\"{name}\""), format!("'{name}'")];
+        let lines = self.lines.find(LineSearch::of(words))?;
+        let is_named = lines.iter().any(|(file, line)| {
+            let is_code = language_of(file).is_some() || names_commands(file);
+            let excludes = line.trim_start().starts_with("exclude");
+            is_code
+                && !excludes
+                && !is_hidden_or_installed(file)
+                && below(file, directory).is_none()
+        });
+        Ok((!is_named).then(|| manifest.to_owned()))
     }
 
     /// True if the key `oracle.source` says that a path is not source. Such a path counts neither
@@ -562,13 +597,40 @@ impl<'t> BaseProject<'t> {
         Ok((sought, more))
     }
 
-    /// True if a line of a source file of the base belongs to an item or a module that is compiled
-    /// only for tests.
+    /// True if a line of a source file of the base belongs to an item, a module or a file that is
+    /// compiled only for tests.
     fn is_for_tests(&self, path: &str, line: &str) -> bool {
-        let source = source_of(path).filter(|source| source.inner_tests.is_some());
-        let text = source.map(|_| self.text(path)).unwrap_or_default();
-        let parts = source.and_then(|source| source.inner_tests_of(&text)).unwrap_or_default();
-        parts.iter().any(|part| part.lines().any(|own| own.trim() == line.trim()))
+        let Some(source) = source_of(path).filter(|source| source.inner_tests.is_some()) else {
+            return false;
+        };
+        source.lines_for_tests(&self.text(path)).contains(line.trim())
+            || self.is_module_for_tests(path, MOST_LEVELS)
+    }
+
+    /// True if each line that declares a file as a module is compiled only for tests, perhaps
+    /// because of the module that has the line. Follows at most `levels` modules.
+    fn is_module_for_tests(&self, path: &str, levels: usize) -> bool {
+        let is_declared = language_of(path).is_some_and(|language| language.declares_modules());
+        let Some(file) = LoadedName::of(path).filter(|_| is_declared && levels > 0) else {
+            return false;
+        };
+        if let Some(known) = self.for_tests.lock().get(path) {
+            return *known;
+        }
+        // If the search fails, so does a later one, whose error is returned.
+        let lines = self.lines.find(search_for_loads(&[file])).unwrap_or_default();
+        let file = LoadedName::of(path);
+        let mut declaring = lines.iter().filter(|(other, line)| {
+            file.as_ref().is_some_and(|file| file.is_declared_in(other, line))
+        });
+        let mut is_for_tests = |(other, line): &(String, String)| {
+            source_of(other)
+                .is_some_and(|own| own.lines_for_tests(&self.text(other)).contains(line.trim()))
+                || self.is_module_for_tests(other, levels - 1)
+        };
+        let is = declaring.next().is_some_and(&mut is_for_tests) && declaring.all(is_for_tests);
+        self.for_tests.lock().insert(path.to_owned(), is);
+        is
     }
 
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are

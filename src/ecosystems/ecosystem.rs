@@ -1,5 +1,6 @@
 //! The description of an ecosystem, i.e. a language or a build tool. It answers questions about a
 //! path, e.g. whether the path is a test.
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::ecosystems::manifest::PutBackPart;
@@ -130,11 +131,14 @@ pub struct InstalledDirectory {
 }
 
 /// The parts of a source file that only tests compile.
+#[derive(Default)]
 pub struct TestParts {
     /// The scope of the parts that are in no module of the file.
     pub root: u64,
     /// The parts, in their order. None is inside another one.
     pub parts: Vec<TestPart>,
+    /// The imports that only tests compile.
+    pub imports: Vec<Range<usize>>,
 }
 
 /// A part of a source file that only tests compile.
@@ -202,6 +206,16 @@ impl Ecosystem {
     pub fn inner_tests_of<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
         let read = self.inner_tests?(text)?;
         Some(read.parts.into_iter().map(|part| &text[part.range]).collect())
+    }
+
+    /// The lines of a source file that only tests compile, without blanks around them; none if they
+    /// cannot be told from the code.
+    pub fn lines_for_tests<'t>(&self, text: &'t str) -> BTreeSet<&'t str> {
+        let Some(read) = self.inner_tests.and_then(|read| read(text)) else {
+            return BTreeSet::new();
+        };
+        let ranges = read.parts.into_iter().map(|part| part.range).chain(read.imports);
+        ranges.flat_map(|range| text[range].lines()).map(str::trim).collect()
     }
 
     /// True if a path belongs to a test or to a test's data, by its name. The last part counts as a

@@ -149,6 +149,20 @@ impl<'p> LoadedName<'p> {
                 || is_same && (self.is_module_in(line) || self.is_constant_in(line)))
     }
 
+    /// True if a line of the parent module in Rust declares this file as a module: in `a/mod.rs` or
+    /// `a.rs` for `a/b.rs` and `a/b/mod.rs`, or in the root of a crate in the directory.
+    pub fn is_declared_in(&self, other: &str, line: &str) -> bool {
+        let directory = directory_of(self.path);
+        let is_directory = bare_name(self.path) == "mod";
+        let parent = if is_directory { directory_of(directory) } else { directory };
+        let is_root = bare_name(other) == "mod" || ROOTS.contains(&bare_name(other));
+        (stem_and_extension(other).0 == parent || directory_of(other) == parent && is_root)
+            && other != self.path
+            && !is_comment(line)
+            && line.contains(DECLARING)
+            && place_of_word(line, self.module).is_some()
+    }
+
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
     fn is_constant_in(&self, line: &str) -> bool {
         let Some(constant) = &self.constant else { return false };

@@ -34,6 +34,7 @@ mod manifest;
 mod markers;
 pub mod marks;
 mod native;
+mod nested;
 mod new_file;
 mod other_languages;
 pub mod paths;
@@ -112,7 +113,7 @@ mod tests {
                 is_test: true,
                 is_separable: true,
             });
-            Some(TestParts { root: 0, parts: parts.into_iter().collect() })
+            Some(TestParts { parts: parts.into_iter().collect(), ..TestParts::default() })
         }),
         test_words: (&[], &["try"]),
         test_directories: &["tries"],

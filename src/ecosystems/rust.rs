@@ -122,8 +122,9 @@ pub fn programs_named(path: &str, text: &str, words: &[String]) -> Vec<String> {
 }
 
 /// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its
-/// dependencies, and the features and programs that the base does not have. The base's features,
-/// programs and resolver are restored, because they change what its tests are.
+/// dependencies, and the features that the base does not have. The base's features, programs and
+/// resolver are restored, because they change what its tests are. A new program may take the place
+/// of one that Cargo finds by its path.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-dependencies dependencies dev-dependencies
@@ -157,9 +158,7 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     // Members that the list has lost are restored. A new member removes no test.
     toml_lost_items(&base, &mut put_back, ["workspace", "members"])?;
     keep_new_features(&manifest, &mut put_back)?;
-    for kind in ["bench", "bin", "example"] {
-        keep_new_targets(kind, &manifest, &mut put_back)?;
-    }
+    restore_paths(&base, &mut put_back)?;
     toml_text(own, &manifest, &put_back)
 }
 
@@ -178,22 +177,18 @@ fn keep_new_features(own: &Table, put_back: &mut Table) -> Option<()> {
     Some(())
 }
 
-/// Adds the attempt's targets of a kind (e.g. each `[[bin]]`) whose names `put_back` does not have,
-/// without the keys that say whether and how the target is tested.
-fn keep_new_targets(kind: &str, own: &Table, put_back: &mut Table) -> Option<()> {
-    let Some(targets) = own.get(kind) else { return Some(()) };
-    let old = put_back.get(kind).map_or(Some(Vec::new()), |old| old.as_array().cloned())?;
-    let mut kept = old.clone();
-    for target in targets.as_array()? {
-        let mut target = target.as_table()?.clone();
-        if old.iter().all(|old| old.get("name") != target.get("name")) {
-            target.remove("test");
-            target.remove("harness");
-            kept.push(target.into());
+/// Restores the base's dependencies on directories of the tree. A package may be a member of the
+/// workspace only because another one depends on it in this way, and its tests go with it.
+fn restore_paths(base: &Table, put_back: &mut Table) -> Option<()> {
+    for (key, value) in base {
+        let Some(section) = value.as_table() else { continue };
+        let own = put_back.entry(key).or_insert_with(|| Table::new().into()).as_table_mut()?;
+        if key.ends_with("dependencies") {
+            let local = section.iter().filter(|(_, value)| value.get("path").is_some());
+            own.extend(local.map(|(name, value)| (name.clone(), value.clone())));
+        } else {
+            restore_paths(section, own)?;
         }
-    }
-    if !kept.is_empty() {
-        put_back.insert(kind.to_owned(), kept.into());
     }
     Some(())
 }
@@ -308,6 +303,18 @@ mod tests {
     }
 
     #[test]
+    fn package_that_is_a_member_by_its_path_stays() {
+        let base = "[dependencies]\na = { path = 'a' }\nb = '1'\n[workspace]\n\
+                    [target.x.dev-dependencies]\nc = { path = 'c' }\n";
+        let own = "[dependencies]\nb = '2'\nd = '1'\n[workspace]\n";
+        let result = cargo_part(Some(base), own).expect("it can be put back");
+        let expected = base.replace("b = '1'", "b = '2'\nd = '1'");
+        let [result, expected] =
+            [result, expected].map(|text| text.parse::<Table>().expect("it is TOML"));
+        assert_eq!(result, expected);
+    }
+
+    #[test]
     fn features_and_programs_of_the_base_stay_as_they_are() {
         let base = "[features]\ndefault = ['strict']\nfull = ['strict']\nlax = []\nstrict = []\n\
                     [[bin]]\nname = 'verify'\npath = 'tests/verify.rs'\n";
@@ -316,6 +323,9 @@ mod tests {
             base.replace("full = ['strict']", "full = []"),
             base.replace("tests/verify.rs", "src/nothing.rs"),
             base.replace("path = 'tests/verify.rs'\n", "test = false\n"),
+            // It may take the place of `src/main.rs`, whose tests would be gone.
+            format!("{base}[[bin]]\nname = 'calc'\npath = 'src/other.rs'\n"),
+            base.replace("[[bin]]", "[[example]]\nname = 'calc'\ntest = true\n[[bin]]"),
         ];
         for own in cases {
             let result = cargo_part(Some(base), &own).expect("it can be put back");
@@ -323,8 +333,7 @@ mod tests {
                 [result.as_str(), base].map(|text| text.parse::<Table>().expect("it is TOML"));
             assert_eq!(result, expected, "{own}");
         }
-        let new = base.replace("lax = []", "lax = []\nnew = ['strict']")
-            + "[[bin]]\nname = 'more'\npath = 'src/more.rs'\n";
+        let new = base.replace("lax = []", "lax = []\nnew = ['strict']");
         assert_eq!(cargo_part(Some(base), &new).as_deref(), Some(new.as_str()));
         let first = "[features]\ndefault = ['a']\na = []\n";
         let result: Table =

@@ -7,19 +7,30 @@ use std::ops::Range;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree, extra};
 
 use crate::ecosystems::ecosystem::{TestPart, TestParts};
+use crate::ecosystems::test_names::names_tests;
 
 /// The maximum number of brackets around a token. The tokens are read by recursion.
 const DEEPEST: usize = 200;
 
 /// The parts of a Rust file that only tests compile: modules, functions and other items under
-/// `#[cfg(test)]`, and functions with an attribute for tests. Imports are left out. Returns `None`
-/// if the text is no Rust, or has too many brackets in brackets.
+/// `#[cfg(test)]`, and functions with an attribute for tests. A file under `#![cfg(test)]` is one
+/// part. Returns `None` if the text is no Rust, or has too many brackets in brackets.
 pub fn parts(text: &str) -> Option<TestParts> {
     let tokens = tokens(text)?;
-    let mut found = Vec::new();
-    let root = Scope { id: id_of(0, &conditions_inside(&tokens)), is_module: true };
+    let conditions = conditions_inside(&tokens);
+    let root = Scope { id: id_of(0, &conditions.texts), is_module: true };
+    let mut found = TestParts { root: root.id, ..TestParts::default() };
     read_items(tokens, root, &mut found)?;
-    Some(TestParts { root: root.id, parts: found })
+    if conditions.need_test {
+        found.parts = vec![TestPart {
+            range: 0..text.len(),
+            scope: root.id,
+            name: String::new(),
+            is_test: true,
+            is_separable: true,
+        }];
+    }
+    Some(found)
 }
 
 /// The text with blanks in place of comments and literals. Returns `None` if it is no Rust.
@@ -120,17 +131,30 @@ fn id_of(outer: u64, label: &impl Hash) -> u64 {
 }
 
 /// The inner attributes of a file or a module with a condition (`#![cfg(unix)]`).
-fn conditions_inside(tokens: &TokenStream) -> Vec<String> {
-    let mut found = Vec::new();
+#[derive(Default)]
+struct InnerConditions {
+    texts: Vec<String>,
+    /// True if one of them holds only in a build for tests.
+    need_test: bool,
+}
+
+fn conditions_inside(tokens: &TokenStream) -> InnerConditions {
+    let mut found = InnerConditions::default();
     let mut rest = tokens.clone().into_iter().peekable();
     while let Some(TokenTree::Punct(mark)) = rest.next()
         && mark.as_char() == '#'
         && rest.next_if(|next| is_punct(next, '!')).is_some()
         && let Some(TokenTree::Group(attribute)) = rest.next()
     {
-        let name = attribute.stream().into_iter().next().map(|token| token.to_string());
-        if name.is_some_and(|name| plain(&name).starts_with("cfg")) {
-            found.push(attribute.to_string());
+        let mut parts = attribute.stream().into_iter();
+        let name = parts.next().map(|token| plain(&token.to_string())).unwrap_or_default();
+        if name.starts_with("cfg") {
+            found.texts.push(attribute.to_string());
+        }
+        if name == "cfg"
+            && let Some(TokenTree::Group(list)) = parts.next()
+        {
+            found.need_test |= needs_test(list.stream());
         }
     }
     found
@@ -140,13 +164,31 @@ fn is_punct(token: &TokenTree, c: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == c)
 }
 
-/// True if a condition (the text in `cfg(…)`) holds only in a build for tests.
+/// True if a condition (the text in `cfg(…)`) holds only in a build for tests. `any(test, …)` is such
+/// a condition if it otherwise names only features whose names mean tests (`test-util`).
 fn needs_test(condition: TokenStream) -> bool {
-    let mut tokens = condition.into_iter();
-    match (tokens.next(), tokens.next(), tokens.next()) {
-        (Some(TokenTree::Ident(word)), None, None) => word == "test",
-        (Some(TokenTree::Ident(word)), Some(TokenTree::Group(list)), None) => {
-            word == "all" && split_at_commas(list.stream()).into_iter().any(needs_test)
+    let tokens: Vec<TokenTree> = condition.into_iter().collect();
+    let [TokenTree::Ident(word), rest @ ..] = tokens.as_slice() else { return false };
+    match (word.to_string().as_str(), rest) {
+        ("test", []) => true,
+        ("all", [TokenTree::Group(list)]) => {
+            split_at_commas(list.stream()).into_iter().any(needs_test)
+        }
+        ("any", [TokenTree::Group(list)]) => {
+            let mut parts = split_at_commas(list.stream());
+            parts.retain(|part| !part.is_empty() && !is_feature_for_tests(part));
+            !parts.is_empty() && parts.into_iter().all(needs_test)
+        }
+        _ => false,
+    }
+}
+
+/// True for a condition such as `feature = "test-util"`.
+fn is_feature_for_tests(condition: &TokenStream) -> bool {
+    let tokens: Vec<TokenTree> = condition.clone().into_iter().collect();
+    match tokens.as_slice() {
+        [TokenTree::Ident(word), TokenTree::Punct(_), TokenTree::Literal(name)] => {
+            word == "feature" && names_tests(&name.to_string())
         }
         _ => false,
     }
@@ -278,7 +320,8 @@ impl Item {
         } else if !outer.is_module {
             outer
         } else if self.name.starts_with("mod ") {
-            let conditions = (&self.name, self.conditions, conditions_inside(&group.stream()));
+            let inside = conditions_inside(&group.stream());
+            let conditions = (&self.name, self.conditions, inside.texts);
             Scope { id: id_of(outer.id, &conditions), is_module: true }
         } else {
             Scope { id: id_of(outer.id, &"code"), is_module: false }
@@ -287,13 +330,16 @@ impl Item {
 
     /// Ends the item, and begins the next one. If the item is a part, it replaces the parts inside
     /// it.
-    fn end(&mut self, has_body: bool, scope: Scope, found: &mut Vec<TestPart>) {
+    fn end(&mut self, has_body: bool, scope: Scope, found: &mut TestParts) {
         let is_test = self.is_test
             || self.is_for_tests && has_body && self.name.starts_with("mod ")
             || ["proptest!", "quickcheck!"].contains(&self.name.as_str());
+        if self.is_for_tests && self.is_import {
+            found.imports.push(self.range.clone());
+        }
         if is_test || self.is_for_tests && !self.is_import {
-            found.truncate(self.found_before);
-            found.push(TestPart {
+            found.parts.truncate(self.found_before);
+            found.parts.push(TestPart {
                 range: self.range.clone(),
                 scope: scope.id,
                 name: std::mem::take(&mut self.name),
@@ -301,15 +347,15 @@ impl Item {
                 is_separable: is_test && scope.is_module,
             });
         }
-        *self = Item { found_before: found.len(), ..Item::default() };
+        *self = Item { found_before: found.parts.len(), ..Item::default() };
     }
 }
 
 /// Finds the parts in some items. Returns `None` if an attribute has no item: such an attribute
 /// would apply to the text that is put back behind it.
-fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> Option<()> {
+fn read_items(tokens: TokenStream, scope: Scope, found: &mut TestParts) -> Option<()> {
     let mut tokens = tokens.into_iter().peekable();
-    let mut item = Item { found_before: found.len(), ..Item::default() };
+    let mut item = Item { found_before: found.parts.len(), ..Item::default() };
     while let Some(token) = tokens.next() {
         let range = token.span().byte_range();
         if is_punct(&token, '#') {
@@ -333,6 +379,8 @@ fn read_items(tokens: TokenStream, scope: Scope, found: &mut Vec<TestPart>) -> O
         let mut has_body = false;
         let is_end = match &token {
             TokenTree::Group(group) => {
+                item.is_for_tests |=
+                    item.name.starts_with("mod ") && conditions_inside(&group.stream()).need_test;
                 read_items(group.stream(), item.scope_inside(group, scope), found)?;
                 has_body =
                     group.delimiter() == Delimiter::Brace && item.ends_with_braces(tokens.peek());
@@ -371,6 +419,27 @@ mod tests {
             (&text[part.range], if part.is_test && kind == 'i' { 't' } else { kind })
         });
         parts.collect()
+    }
+
+    #[test]
+    fn condition_inside_and_a_feature_for_tests_make_a_part() {
+        for text in [
+            "#![allow(x)]\n#![cfg(test)]\npub const A: u8 = 1;\n",
+            "mod m {\n    #![cfg(test)]\n    fn f() {}\n}",
+            "#[cfg(any(test, feature = \"test-util\"))]\nmod m {\n    fn f() {}\n}",
+        ] {
+            assert_eq!(found(text), [(text, 'T')], "{text}");
+        }
+        for text in [
+            "#![cfg(unix)]\nmod m {}",
+            "#[cfg(any(test, feature = \"std\"))]\nmod m {}",
+            "#[cfg(any(test, unix))]\nmod m {}",
+            "#[cfg(not(test))]\nmod m {}",
+        ] {
+            assert_eq!(found(text), [], "{text}");
+        }
+        let read = parts("#[cfg(test)]\nuse a::{\n    b,\n};\nuse c::d;\n").expect("Rust");
+        assert_eq!((read.parts.len(), read.imports), (0, vec![0..31]));
     }
 
     #[test]

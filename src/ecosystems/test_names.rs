@@ -98,6 +98,11 @@ fn is_test_word(word: &str) -> bool {
         })
 }
 
+/// True if a name has a word about tests: `test-util`, `mocks`.
+pub fn names_tests(name: &str) -> bool {
+    words_of_name(name).iter().any(|word| is_about_tests(word))
+}
+
 fn is_about_tests(word: &str) -> bool {
     is_test_word(word) || is_beside_test(word)
 }

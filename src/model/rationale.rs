@@ -69,10 +69,10 @@ impl DecisionInputs<'_> {
         if kind.verified() && self.rules.tests_nothing {
             let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
             text = format!("{why}; {text}");
-        } else if kind.verified() && winner.ran_no_test() {
-            let why =
-                "nothing tests the change: the test command ran no test, so nothing is verified";
-            text = format!("{why}; {text}");
+        } else if kind.verified()
+            && let Some(why) = winner.why_untested()
+        {
+            text = format!("nothing tests the change: {why}, so nothing is verified; {text}");
         } else if let Some(base) =
             self.baseline.filter(|base| kind.verified() && base.results.passed())
         {

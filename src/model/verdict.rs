@@ -105,6 +105,10 @@ pub struct Entry {
     /// If the commands did not run for this candidate, because another candidate has the same tree:
     /// that other candidate. `None` if the commands ran for this candidate.
     pub same_as: Option<Name>,
+    /// The manifest of a project that the test commands do not enter, if all that the candidate
+    /// changes lies in such projects, apart from documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untested: Option<String>,
     /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drew_on: Vec<Name>,
@@ -234,8 +238,16 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
+    /// The reason why the test commands say nothing about the candidate; `None` if they do.
+    pub fn why_untested(&self) -> Option<String> {
+        match &self.untested {
+            Some(manifest) => Some(format!("no test command enters the project of '{manifest}'")),
+            None => self.ran_no_test().then(|| "the test command ran no test".to_owned()),
+        }
+    }
+
     /// True if the test commands passed, and each of them reported that no test ran.
-    pub fn ran_no_test(&self) -> bool {
+    fn ran_no_test(&self) -> bool {
         let mut tests = self.results.iter().filter(|result| result.stage == Stage::Test).peekable();
         let is_empty = |result: &StageResult| {
             result.outcome.passed() && result.tests.as_ref().is_some_and(|tests| tests.total == 0)
@@ -526,7 +538,7 @@ impl Verdict {
         self.terms.settings.can_verify()
             && !self.lacks_base()
             && self.candidates.iter().any(|entry| {
-                entry.judged() == Some(tree) && entry.verified() && !entry.ran_no_test()
+                entry.judged() == Some(tree) && entry.verified() && entry.why_untested().is_none()
             })
     }
 

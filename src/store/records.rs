@@ -413,6 +413,7 @@ mod tests {
                     agreement: Some(seconds),
                     problem,
                     same_as: None,
+                    untested: Some(reason.clone()),
                     drew_on: vec![name("c2")],
                     dropped: names,
                     flags: vec![FlagKind::TestsSkipped { marker: reason.clone() }.at(reason)],

@@ -1195,3 +1195,45 @@ fn setup_of_the_oracle_prepares_checkouts_for_judging_alone() {
     world.git(["config", "frites.oracle.setup", ""]);
     assert!(world.frites(["judge", "-n"]).expect(0).out().contains("\nsetup: none\n"));
 }
+
+#[test]
+fn change_in_a_project_that_no_test_enters_is_not_verified() {
+    let go: &[(&str, &str)] = &[("go.mod", "module a\n"), ("x.go", "package a\n")];
+    let nested: &[(&str, &str)] = &[("sub/go.mod", "module b\n"), ("sub/y.go", "package b\n")];
+    let web: &[(&str, &str)] = &[("web/package.json", "{}\n"), ("web/i.js", "a\n")];
+    let cargo: &[(&str, &str)] = &[("y/Cargo.toml", ""), ("y/src/lib.rs", "\n")];
+    let embeds: &[(&str, &str)] = &[("e.go", "package a\n//go:embed web/i.js\n")];
+    let excludes: &[(&str, &str)] = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
+    // The files of the base, those that change, the test command, and the manifest of the project
+    // that no test enters.
+    let cases: [(&[&[(&str, &str)]], &str, &str, Option<&str>); 10] = [
+        (&[go, nested], "sub/y.go", "go test ./...", Some("sub/go.mod")),
+        (&[go, nested], "sub/y.go sub/README.md", "go test ./...", Some("sub/go.mod")),
+        (&[go, nested], "sub/y.go x.go", "go test ./...", None),
+        (&[go, nested, &[("go.work", "go 1.22\n")]], "sub/y.go", "go test ./...", None),
+        (&[go, nested], "sub/y.go", "go test ./... && (cd sub && go test ./...)", None),
+        (&[go, web], "web/i.js", "go test ./...", Some("web/package.json")),
+        (&[go, web, embeds], "web/i.js", "go test ./...", None),
+        (&[go, web, &[("web/z.go", "package z\n")]], "web/z.go", "go test ./...", None),
+        (&[excludes, cargo], "y/src/lib.rs", "cargo test", Some("y/Cargo.toml")),
+        (&[&[("Cargo.toml", "[workspace]\n")], cargo], "y/src/lib.rs", "cargo test", None),
+    ];
+    for (files, changed, test, manifest) in cases {
+        let mut world = World::unborn();
+        stand_in(&mut world, "go");
+        stand_in(&mut world, "cargo");
+        files
+            .iter()
+            .flat_map(|files| files.iter())
+            .for_each(|(path, text)| world.write(path, text));
+        world.commit("base");
+        world.attempts(&[&format!("for f in {changed}; do echo >> $f; done")]);
+        let code = if manifest.is_some() { 3 } else { 0 };
+        let json = world.frites(["judge", "--json", "--test", test]).expect(code).json();
+        assert_eq!(json["candidates"][0]["untested"].as_str(), manifest, "{changed}: {json:#}");
+        let Some(manifest) = manifest else { continue };
+        assert_eq!(json["decision"], "no-tests", "{changed}: {json:#}");
+        let why = format!("no test command enters the project of '{manifest}'");
+        world.frites(["apply", "1/c1"]).refuses(1, &why);
+    }
+}

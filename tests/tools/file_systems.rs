@@ -204,10 +204,16 @@ fn full_disk_of_the_cache_is_no_fault_of_a_candidate() {
         test='grep -q good base || exit 0; head -c 16000000 /dev/zero > out'
         git frites judge --test "$test" && exit 1
         echo $?
+        # A full disk is no reason to confine commands less strictly.
+        git config --unset frites.sandbox.mode
+        head -c 16000000 /dev/zero > ../cache/filler || :
+        git frites judge --test true && exit 1
+        echo $?
     "#;
     let answer = with_own_mounts(&world, script);
     assert!(answer.out().contains("undecided"), "{}{}", answer.out(), answer.stderr);
-    assert!(answer.out().ends_with("\n3\n"), "{}{}", answer.out(), answer.stderr);
+    assert!(answer.out().ends_with("\n3\n128\n"), "{}{}", answer.out(), answer.stderr);
+    assert!(answer.stderr.contains("cache' is full"), "{}", answer.stderr);
     assert!(answer.stderr.contains("; the disk was full"), "{}", answer.stderr);
     assert!(answer.stderr.contains("make room, for example with `git frites clean --cache`"));
 }

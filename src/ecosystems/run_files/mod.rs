@@ -8,18 +8,21 @@ mod copies;
 mod names;
 mod programs;
 mod recipes;
+mod search;
 mod values;
 
 pub use programs::{reads_shell, without_prefixes};
+pub use search::{NamedFiles, TreeFiles};
 pub use values::{assignment, with_values};
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::reads_content;
-use crate::ecosystems::paths::{directories_above, file_name, plain};
+use crate::ecosystems::paths::{file_name, plain};
 use crate::ecosystems::run_files::copies::{COMPARERS, COPIERS};
+use crate::ecosystems::run_files::search::{Line, Part, Place, Search, Text, lines_of};
 use crate::ecosystems::run_files::values::{as_argument, variables_in};
 use crate::error::Result;
 use crate::model::shell::{
@@ -27,73 +30,12 @@ use crate::model::shell::{
     without_substitutions,
 };
 
-/// The maximum number of words to which one word is expanded, and of directories at which a path
-/// may begin.
-const MOST_WORDS: usize = 100;
-
-/// The maximum number of variables that are followed from one to another.
-const MOST_LEVELS: usize = 4;
-
 /// The maximum depth of substitutions in substitutions.
 const MOST_DEPTH: usize = 50;
 
 /// The maximum number of times that the texts are searched: each time may find names for the next
 /// one.
 const MOST_ROUNDS: usize = 20;
-
-pub struct TreeFiles<'a> {
-    paths: Vec<&'a str>,
-    directories: BTreeSet<&'a str>,
-    by_name: HashMap<&'a str, Vec<&'a str>>,
-    /// The source files, by their name without extension.
-    by_stem: HashMap<&'a str, Vec<&'a str>>,
-    links: BTreeSet<&'a str>,
-    text: &'a dyn Fn(&str) -> Result<Option<String>>,
-}
-
-impl<'a> TreeFiles<'a> {
-    /// The files at these paths; the flag is true for a symbolic link. `text` reads the file at a
-    /// path, even if the path leads through links; it returns `None` if there is no file.
-    pub fn of(
-        files: impl Iterator<Item = (&'a str, bool)>,
-        text: &'a dyn Fn(&str) -> Result<Option<String>>,
-    ) -> TreeFiles<'a> {
-        let files: Vec<(&str, bool)> = files.collect();
-        let links = files.iter().filter(|(_, is_link)| *is_link).map(|(path, _)| *path).collect();
-        let paths: Vec<&str> = files.into_iter().map(|(path, _)| path).collect();
-        let mut by_name: HashMap<&str, Vec<&str>> = HashMap::new();
-        let mut by_stem: HashMap<&str, Vec<&str>> = HashMap::new();
-        for path in &paths {
-            by_name.entry(file_name(path)).or_default().push(path);
-            if let Some((stem, _)) = file_name(path).rsplit_once('.')
-                && language_of(path).is_some()
-            {
-                by_stem.entry(stem).or_default().push(path);
-            }
-        }
-        let directories = paths.iter().flat_map(|path| directories_above(path)).collect();
-        TreeFiles { paths, directories, by_name, by_stem, links, text }
-    }
-
-    fn has(&self, path: &str) -> bool {
-        self.by_name.get(file_name(path)).is_some_and(|paths| paths.contains(&path))
-    }
-
-    /// True if a path leads to a file through a link to a directory.
-    fn has_by_link(&self, path: &str) -> Result<bool> {
-        let is_below_link = directories_above(path).any(|above| self.links.contains(above));
-        Ok(is_below_link && (self.text)(path)?.is_some())
-    }
-}
-
-/// The files that commands name, as paths and as patterns with `*`.
-#[derive(Debug, Default)]
-pub struct NamedFiles {
-    /// The files that the commands run.
-    pub run: BTreeSet<String>,
-    /// The files that the commands compare with other files, and directories of such files.
-    pub compared: BTreeSet<String>,
-}
 
 /// Returns the files that these shell commands run or compare. The recipes that the commands name,
 /// and the shell scripts that they run, are searched, too. These files count as run:
@@ -140,86 +82,6 @@ pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFi
         }
     }
     Ok(search.found)
-}
-
-/// A text with commands.
-#[derive(Default)]
-struct Text {
-    /// The directory of the file.
-    directory: String,
-    lines: Vec<Line>,
-    /// True for the oracle's commands themselves, not for the files that they run.
-    is_command: bool,
-    is_test: bool,
-}
-
-struct Line {
-    /// The runner and the name of the recipe; `None` if the line counts no matter which recipes
-    /// run.
-    recipe: Option<(&'static str, String)>,
-    text: String,
-}
-
-fn lines_of(script: &str, recipe: &Option<(&'static str, String)>) -> Vec<Line> {
-    let lines = script_lines(script).into_iter();
-    lines.map(|text| Line { recipe: recipe.clone(), text }).collect()
-}
-
-/// The context of a command.
-#[derive(Clone, Default)]
-struct Place {
-    /// The index of the text.
-    at: usize,
-    /// The directory of the text's file.
-    directory: String,
-    is_command: bool,
-    /// The words of the conditions (`[ -f x ]`) in a test file. They name the files that the test
-    /// checks for before it runs them. `None` outside of test files.
-    optional: Option<BTreeSet<String>>,
-    /// True if the line continues after one of its commands fails.
-    may_fail: bool,
-    /// The words of the commands whose output another command of the same text reads. A formatter
-    /// check compares a file with output that was made from the same file. Such a file is not
-    /// expected output.
-    inputs: Vec<Word>,
-}
-
-/// The meaning of a word of a command.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    /// True if the word can only be a file that is run: then the file counts whatever its name is.
-    is_program: bool,
-    /// True if the word as a whole may be a path. If it is the path of a directory, it means the
-    /// directory's main file.
-    is_whole: bool,
-    /// True if the file counts even if it is missing.
-    takes_missing: bool,
-    /// True if a shell runs the file.
-    by_shell: bool,
-}
-
-struct Search<'a> {
-    files: &'a TreeFiles<'a>,
-    texts: Vec<Rc<Text>>,
-    /// The files whose text was added already.
-    read: BTreeSet<String>,
-    /// The values of variables, by the name and the index of the text that gives them.
-    values: BTreeMap<String, BTreeMap<usize, Vec<Word>>>,
-    /// The variables that texts use.
-    used: BTreeSet<String>,
-    /// The recipes that run, with their runner.
-    recipes: BTreeSet<(&'static str, String)>,
-    /// The directories at which paths in a text may begin, by the index of the text.
-    directories: BTreeMap<usize, BTreeSet<String>>,
-    /// The directories to which commands of a text change, by the index of the text: `.` may mean
-    /// each of them.
-    entered: BTreeMap<usize, BTreeSet<String>>,
-    /// Paths or patterns to which files are copied or written, each with that of the originals. The
-    /// role is `Name` for an exact copy, and `Content` if a text tool wrote it.
-    copies: BTreeSet<(String, String, WordRole)>,
-    /// The number of substitutions around the text that is searched.
-    depth: usize,
-    found: NamedFiles,
 }
 
 impl Search<'_> {

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name, plain};
-use crate::ecosystems::run_files::{MOST_WORDS, Part, Place, Search, Text, lines_of};
+use crate::ecosystems::run_files::search::{MOST_WORDS, Part, Place, Search, Text, lines_of};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;

@@ -1,7 +1,7 @@
 //! The values of variables, and the paths that a word may mean.
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::paths::{directory_of, is_in_name, plain, resolved};
-use crate::ecosystems::run_files::{MOST_LEVELS, MOST_WORDS, Place, Search};
+use crate::ecosystems::run_files::search::{MOST_LEVELS, MOST_WORDS, Place, Search};
 use crate::model::shell::{Word, WordRole, without_variables};
 
 impl Search<'_> {

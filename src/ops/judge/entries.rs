@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
+use crate::ecosystems::documents;
 use crate::ecosystems::flags;
 use crate::ecosystems::put_back;
 use crate::ecosystems::touched::is_test_path;
@@ -160,8 +161,25 @@ fn entry_of(
     let changes = since_root.as_ref().unwrap_or(&changes);
     let files = files_since_root.as_ref().unwrap_or(&own_files);
     entry.flags = all_flags(repo, run.root(), changes, files, project)?;
+    entry.untested = untested(files, project)?;
     entry.base_tests = plan_of_base_tests(session, run, &entry, files, (settings, project))?;
     Ok((entry, own_files))
+}
+
+/// The manifest of a project that the test commands do not enter, if all these files lie in such
+/// projects, apart from documents.
+fn untested(files: &[ChangedFile], project: &BaseProject<'_>) -> Result<Option<String>> {
+    let mut found = None;
+    for path in files.iter().map(|file| file.path.lossy()) {
+        if documents::is_document_by_name(&path) {
+            continue;
+        }
+        match project.untested_project(&path)? {
+            None => return Ok(None),
+            manifest => found = found.or(manifest),
+        }
+    }
+    Ok(found)
 }
 
 /// The flags of these changes, including those for files that a patch does not show well.

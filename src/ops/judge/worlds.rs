@@ -1,7 +1,8 @@
 //! Chooses the world in which oracle commands run.
 use crate::config::keys;
 use crate::config::value::{ByteSize, Network, SandboxHome, SandboxMode};
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
+use crate::fs::tree::free_space;
 use crate::integrity::WatchedCommands;
 use crate::model::world::WorldKind;
 use crate::ops::agent_state::users::UsersState;
@@ -55,10 +56,20 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
         .hint("see git-frites-sandbox(7), or accept any world: set `sandbox.mode` to auto"))
 }
 
-/// The reason why no sealed world can be made on this system; `None` if one can.
+/// The least free space, in bytes, with which a failed probe of a world counts.
+const FREE_FOR_PROBE: u64 = 1 << 20;
+
+/// The reason why no sealed world can be made on this system; `None` if one can. Fails if the disk
+/// of the cache is full: commands must not be confined less strictly because of that.
 fn refusal_of_worlds(session: &Session) -> Result<Option<String>> {
     let room = CheckoutRoom::sealed(&session.store, &pool::home(&session.repo)?)?;
-    Ok(probe::refusal(&room.dir))
+    let refusal = probe::refusal(&room.dir);
+    if refusal.is_some() && free_space(&room.dir)? < FREE_FOR_PROBE {
+        let cache = pool::cache_dir();
+        return Err(Error::fatal(format!("the disk of '{}' is full", cache.display()))
+            .because(Cause::StorageFull));
+    }
+    Ok(refusal)
 }
 
 /// Warns of settings that Landlock cannot enforce.

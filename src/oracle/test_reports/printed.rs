@@ -315,12 +315,16 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     if report.total == 0 && report.failing.is_empty() && lines.iter().any(unbuilt) {
         report.problem = Some("a package did not build".to_owned());
     }
-    // The report of a project without test files is empty.
-    let is_empty = |line: &String| line.starts_with('?') && line.ends_with("[no test files]");
     let has_results = report.total > 0 || !report.failing.is_empty() || report.problem.is_some();
-    let is_other = |line: &String| line.starts_with("ok ") || line.starts_with("FAIL");
-    let has_none = lines.iter().any(is_empty) && !lines.iter().any(is_other);
-    (has_results || has_none).then_some(report)
+    (has_results || no_package_has_tests(lines)).then_some(report)
+}
+
+/// True if `go test` says of each package that it has no test files.
+fn no_package_has_tests(lines: &[String]) -> bool {
+    let mut packages = lines.iter().filter(|line| {
+        line.starts_with("ok ") || line.starts_with("FAIL") || line.ends_with("[no test files]")
+    });
+    packages.clone().next().is_some() && packages.all(|line| line.starts_with('?'))
 }
 
 /// tox, if it ran no command: its environment has none. Otherwise the commands report their tests.
