@@ -611,9 +611,10 @@ impl<'t> BaseProject<'t> {
     /// because of the module that has the line. Follows at most `levels` modules.
     fn is_module_for_tests(&self, path: &str, levels: usize) -> bool {
         let is_declared = language_of(path).is_some_and(|language| language.declares_modules());
-        let Some(file) = LoadedName::of(path).filter(|_| is_declared && levels > 0) else {
+        if !is_declared || levels == 0 {
             return false;
-        };
+        }
+        let Some(file) = LoadedName::of(path) else { return false };
         if let Some(known) = self.for_tests.lock().get(path) {
             return *known;
         }

@@ -3,12 +3,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::common::sealed::{sealed, stale_project};
-use crate::common::{Answer, World, make_executable, poll, source};
+use crate::common::{Answer, World, make_executable, poll, source, write};
 
 fn schema() -> Value {
     let file = source().join("schema/git-frites.schema.json");
@@ -563,8 +564,8 @@ fn judged_in_every_way(checker: &mut Checker) {
     checker.answer("judge", 1, near(&format!("{report}; ! grep -q bad results"), &[]));
     checker.answer("status", 0, world.frites(["status", "--json"]));
     let once = "echo >> README; test -e \"$HOME/once\" || { touch \"$HOME/once\"; kill -9 $$; }";
-    checker.answer("judge", 0, near(once, &["--retries", "1"]));
-    checker.answer("judge", 0, near("true", &["--cold", "--until-pass", "--rank", "agreement"]));
+    checker.answer("judge", 3, near(once, &["--retries", "1"]));
+    checker.answer("judge", 3, near("true", &["--cold", "--until-pass", "--rank", "agreement"]));
     let in_place = "FRITES_SANDBOX_MODE=auto git-frites judge --json --test true --in-place";
     checker.answer("judge", 3, world.sh(&world.repo, in_place));
     world.frites(["task", "1", "T-5"]).expect(0);
@@ -592,6 +593,25 @@ fn judged_in_every_way(checker: &mut Checker) {
     for event in world.events() {
         checker.check("log", &event);
     }
+    judged_without_a_test(checker);
+}
+
+/// A change in a module that the tests of the root do not enter.
+fn judged_without_a_test(checker: &mut Checker) {
+    let mut world = World::new();
+    for (path, text) in [("go.mod", "module a\n"), ("b/go.mod", "module b\n"), ("b/b.go", "\n")] {
+        world.write(path, text);
+    }
+    world.commit("two modules");
+    let go = world.home().join("bin/go");
+    write(&go, "#!/bin/sh\n");
+    make_executable(&go);
+    let [bin, ours] =
+        [&go, Path::new(env!("CARGO_BIN_EXE_git-frites"))].map(|path| path.parent().unwrap());
+    let path = std::env::var("PATH").unwrap();
+    world.set_env("PATH", format!("{}:{}:{path}", bin.display(), ours.display()));
+    world.attempts(&["echo // >> b/b.go"]);
+    checker.answer("judge", 3, world.frites(["judge", "--json", "--test", "go test ./..."]));
 }
 
 /// Candidates that were judged by each other's tests; two change one line of one test file.

@@ -5,7 +5,7 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::compares;
 use crate::ecosystems::paths::{below, directory_of, file_name, resolved};
 use crate::ecosystems::run_files::names::{is_run_by_name, may_be_shell};
-use crate::ecosystems::run_files::search::{MOST_LEVELS, Part, Place, Search};
+use crate::ecosystems::run_files::search::{MOST_LEVELS, Search, TextContext, WordMeaning};
 use crate::ecosystems::run_files::values::{forms_of, variables_in};
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -24,7 +24,12 @@ impl Search<'_> {
     /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first
     /// directories of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
     /// if it found a file.
-    pub(super) fn copy(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
+    pub(super) fn copy(
+        &mut self,
+        path: &str,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<bool> {
         let mut is_copy = false;
         for (original, _) in self.originals(path) {
             if !original.contains('*') {
@@ -49,10 +54,15 @@ impl Search<'_> {
     /// Searches the texts that a command writes to a file. If the file may be a shell script, the
     /// texts are commands. Otherwise a text of several lines is data, in which a path still names a
     /// file. The files that `words` name count as copied to the output.
-    pub(super) fn written(&mut self, words: &[Word], output: &Word, place: &Place) -> Result<()> {
+    pub(super) fn written(
+        &mut self,
+        words: &[Word],
+        output: &Word,
+        place: &TextContext,
+    ) -> Result<()> {
         self.copied(words, output, place);
         let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
-        let part = Part { by_shell: may_be_shell(&output.text), ..Part::default() };
+        let part = WordMeaning { by_shell: may_be_shell(&output.text), ..WordMeaning::default() };
         for word in words {
             if word.text.contains('\n') || is_script && word.text.contains(' ') {
                 self.word(word, part, place)?;
@@ -63,7 +73,7 @@ impl Search<'_> {
 
     /// Records that files are copied or written to a place. A relative link begins at its own
     /// directory.
-    pub(super) fn copied(&mut self, from: &[Word], to: &Word, place: &Place) {
+    pub(super) fn copied(&mut self, from: &[Word], to: &Word, place: &TextContext) {
         let mut from = self.all_values(from, place);
         from.retain(|word| !word.text.starts_with('-'));
         // The name of the copy is unknown: `out/$(basename $f)`.
@@ -108,7 +118,7 @@ impl Search<'_> {
 
     /// Adds the files that a program compares which otherwise only looks at files. `grep -f F G`
     /// compares two files, and `grep "$(cat F)" G` a file with a text.
-    pub(super) fn compared_by(&mut self, program: &str, words: &[Word], place: &Place) {
+    pub(super) fn compared_by(&mut self, program: &str, words: &[Word], place: &TextContext) {
         if compares(program, words) {
             return self.compared(words, place);
         }
@@ -124,7 +134,7 @@ impl Search<'_> {
 
     /// The words for the content of files: the word itself, or those of its variables, which may
     /// stand beside other text (`"x$want"`).
-    pub(super) fn contents(&self, word: &Word, place: &Place) -> Vec<Word> {
+    pub(super) fn contents(&self, word: &Word, place: &TextContext) -> Vec<Word> {
         let variables = variables_in(&word.text).map(|name| Word::expanded(format!("${name}")));
         let mut found: Vec<Word> =
             variables.flat_map(|variable| self.with_values(&variable, place)).collect();
@@ -136,7 +146,7 @@ impl Search<'_> {
     /// Adds the files that a command compares. A copy stands for its original. A file that is
     /// compared with a text that was made from the file itself is left out: such a check asks
     /// whether a tool would change the file.
-    pub(super) fn compared(&mut self, words: &[Word], place: &Place) {
+    pub(super) fn compared(&mut self, words: &[Word], place: &TextContext) {
         let mut named = BTreeSet::new();
         let mut made = BTreeSet::new();
         for word in words {
@@ -174,7 +184,7 @@ impl Search<'_> {
 
     /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in
     /// `$DIR/lib.sh`, stands for any directory.
-    pub(super) fn possible(&self, word: &Word, place: &Place) -> Vec<String> {
+    pub(super) fn possible(&self, word: &Word, place: &TextContext) -> Vec<String> {
         let (forms, is_anywhere) = forms_of(word);
         let mut found = Vec::new();
         let mut tops = self.tops(place);

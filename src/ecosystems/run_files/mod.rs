@@ -22,7 +22,9 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::looking::reads_content;
 use crate::ecosystems::paths::{file_name, plain};
 use crate::ecosystems::run_files::copies::{COMPARERS, COPIERS};
-use crate::ecosystems::run_files::search::{Line, Part, Place, Search, Text, lines_of};
+use crate::ecosystems::run_files::search::{
+    Line, Search, Text, TextContext, WordMeaning, lines_of,
+};
 use crate::ecosystems::run_files::values::{as_argument, variables_in};
 use crate::error::Result;
 use crate::model::shell::{
@@ -97,11 +99,11 @@ impl Search<'_> {
     fn text(&mut self, at: usize) -> Result<()> {
         let text = Rc::clone(&self.texts[at]);
         self.used.extend(text.lines.iter().flat_map(|line| variables_in(&line.text)));
-        let mut place = Place {
+        let mut place = TextContext {
             at,
             directory: text.directory.clone(),
             is_command: text.is_command,
-            ..Place::default()
+            ..TextContext::default()
         };
         let lines: Vec<&Line> = text
             .lines
@@ -139,9 +141,9 @@ impl Search<'_> {
         let unused: Vec<_> = unused.flat_map(|(_, values)| values.clone()).collect();
         for (at, values) in unused {
             let directory = self.texts[at].directory.clone();
-            let place = Place { at, directory, ..Place::default() };
+            let place = TextContext { at, directory, ..TextContext::default() };
             for value in &values {
-                self.word(value, Part::default(), &place)?;
+                self.word(value, WordMeaning::default(), &place)?;
             }
         }
         Ok(())
@@ -149,7 +151,7 @@ impl Search<'_> {
 
     /// Searches a line. Returns the words that name the files whose content the line prints, as far
     /// as that is known.
-    fn line(&mut self, line: &str, is_read: bool, place: &Place) -> Result<Vec<Word>> {
+    fn line(&mut self, line: &str, is_read: bool, place: &TextContext) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
         let printed_inside = self.substitutions(&inner, place)?;
         let mut printed = Vec::new();
@@ -188,7 +190,7 @@ impl Search<'_> {
                 // likely data than commands.
                 for word in &words {
                     if word.text.contains('\n') || language_of(&word.text).is_some() {
-                        self.word(word, Part::default(), place)?;
+                        self.word(word, WordMeaning::default(), place)?;
                     }
                 }
                 printed.extend(words.iter().map(|word| word.in_role(WordRole::Content)));
@@ -208,7 +210,7 @@ impl Search<'_> {
     }
 
     /// Searches the commands of substitutions. Returns the words that each one prints.
-    fn substitutions(&mut self, inner: &[String], place: &Place) -> Result<Vec<Vec<Word>>> {
+    fn substitutions(&mut self, inner: &[String], place: &TextContext) -> Result<Vec<Vec<Word>>> {
         let mut printed_inside = Vec::new();
         self.depth += 1;
         for text in inner {

@@ -3,7 +3,9 @@ use std::rc::Rc;
 
 use crate::ecosystems::languages::{have_same_language, language_of};
 use crate::ecosystems::paths::{directory_of, file_name, inside, is_in_name, plain};
-use crate::ecosystems::run_files::search::{MOST_WORDS, Part, Place, Search, Text, lines_of};
+use crate::ecosystems::run_files::search::{
+    MOST_WORDS, Search, Text, TextContext, WordMeaning, lines_of,
+};
 use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -11,14 +13,19 @@ use crate::model::shell::{Word, script_lines};
 
 impl Search<'_> {
     /// Adds the files that a word of a command names.
-    pub(super) fn word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
+    pub(super) fn word(
+        &mut self,
+        word: &Word,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<()> {
         let values = self.with_values(word, place);
         if values != [word.clone()] {
             for value in &values {
                 // A value that uses its own variable is not expanded again.
                 for text in value.text.split_whitespace() {
                     let is_program = part.is_program && text.contains('/');
-                    self.plain_word(&value.with(text), Part { is_program, ..part }, place)?;
+                    self.plain_word(&value.with(text), WordMeaning { is_program, ..part }, place)?;
                 }
             }
             return Ok(());
@@ -27,7 +34,12 @@ impl Search<'_> {
     }
 
     /// As [`Self::word`], without the values of variables.
-    pub(super) fn plain_word(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
+    pub(super) fn plain_word(
+        &mut self,
+        word: &Word,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<()> {
         let text = word.text.as_str();
         if part.by_shell && text.contains(char::is_whitespace) {
             for line in script_lines(text) {
@@ -45,7 +57,7 @@ impl Search<'_> {
             // A value may directly follow the letter of an option.
             let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
             if piece.contains(['/', '.']) && !piece.contains('*') {
-                let part = Part { by_shell: part.by_shell, ..Part::default() };
+                let part = WordMeaning { by_shell: part.by_shell, ..WordMeaning::default() };
                 self.name(&word.with(piece), part, place)?;
             }
         }
@@ -54,7 +66,12 @@ impl Search<'_> {
 
     /// Adds the files that a name may mean. If there is none, adds the missing files that it may
     /// mean.
-    pub(super) fn name(&mut self, word: &Word, part: Part, place: &Place) -> Result<()> {
+    pub(super) fn name(
+        &mut self,
+        word: &Word,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<()> {
         let mut missing = Vec::new();
         let mut is_there = false;
         let possible = self.possible(word, place);
@@ -91,7 +108,12 @@ impl Search<'_> {
 
     /// Adds the files that match a pattern. If a test matches, only the interpreter in its first
     /// line counts, because the files that the test runs may be the code under test.
-    pub(super) fn like(&mut self, pattern: &str, part: Part, place: &Place) -> Result<()> {
+    pub(super) fn like(
+        &mut self,
+        pattern: &str,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<()> {
         let matching: Vec<&str> =
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
         for path in matching.into_iter().take(MOST_WORDS) {
@@ -107,7 +129,12 @@ impl Search<'_> {
 
     /// Adds the file at a path, or the main files of the directory there. Returns true if the path
     /// exists.
-    pub(super) fn at(&mut self, path: &str, part: Part, place: &Place) -> Result<bool> {
+    pub(super) fn at(
+        &mut self,
+        path: &str,
+        part: WordMeaning,
+        place: &TextContext,
+    ) -> Result<bool> {
         if self.files.has(path) || self.files.has_by_link(path)? {
             if part.is_program || is_run_by_name(path) {
                 self.file(path, part.by_shell, place)?;
@@ -125,7 +152,7 @@ impl Search<'_> {
     }
 
     /// Adds the source files whose path without extension is `path`. Returns true if there are any.
-    pub(super) fn without_extension(&mut self, path: &str, place: &Place) -> Result<bool> {
+    pub(super) fn without_extension(&mut self, path: &str, place: &TextContext) -> Result<bool> {
         let files = self.files.by_stem.get(file_name(path)).into_iter().flatten().copied();
         let files: Vec<&str> =
             files.filter(|file| directory_of(file) == directory_of(path)).collect();
@@ -136,7 +163,7 @@ impl Search<'_> {
     }
 
     /// Adds the main files of a directory: they run if a command names the directory.
-    pub(super) fn main_files(&mut self, directory: &str, place: &Place) -> Result<()> {
+    pub(super) fn main_files(&mut self, directory: &str, place: &TextContext) -> Result<()> {
         let files = self.files;
         for path in files.paths.iter().filter(|path| directory_of(path) == directory) {
             let name = file_name(path);
@@ -147,7 +174,11 @@ impl Search<'_> {
                 let json = serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
                 if let Some(main) = json["main"].as_str() {
                     let word = Word::plain(inside(directory, main));
-                    self.name(&word, Part { takes_missing: true, ..Part::default() }, place)?;
+                    self.name(
+                        &word,
+                        WordMeaning { takes_missing: true, ..WordMeaning::default() },
+                        place,
+                    )?;
                     self.found.run.insert((*path).to_owned());
                 }
             } else if name == "__main__.py" || is_index {
@@ -169,7 +200,12 @@ impl Search<'_> {
     /// Adds the file of a module of Python: `v/all.py` for `v.all`. Returns false if the tree has
     /// none. The last parts of a word may be names in the module. At least the first `least` parts
     /// belong to the name of the module.
-    pub(super) fn module(&mut self, word: &Word, least: usize, place: &Place) -> Result<bool> {
+    pub(super) fn module(
+        &mut self,
+        word: &Word,
+        least: usize,
+        place: &TextContext,
+    ) -> Result<bool> {
         let mut is_there = false;
         for value in self.with_values(word, place) {
             let parts: Vec<&str> = value.text.split(['.', ':']).collect();
@@ -195,7 +231,7 @@ impl Search<'_> {
     }
 
     /// Adds a file, and its text if it is a shell script.
-    pub(super) fn file(&mut self, path: &str, by_shell: bool, place: &Place) -> Result<()> {
+    pub(super) fn file(&mut self, path: &str, by_shell: bool, place: &TextContext) -> Result<()> {
         let is_test = is_test_path(path);
         let is_under_test = place.optional.is_some() && !is_test;
         if is_under_test {
@@ -218,7 +254,7 @@ impl Search<'_> {
     }
 
     /// The files of the tree that a word may mean.
-    pub(super) fn existing(&self, word: &Word, place: &Place) -> Vec<String> {
+    pub(super) fn existing(&self, word: &Word, place: &TextContext) -> Vec<String> {
         let mut found = self.possible(word, place);
         found.retain(|path| self.files.has(path));
         found

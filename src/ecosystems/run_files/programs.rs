@@ -4,7 +4,7 @@ use crate::ecosystems::looking::{collects_tests, looks_only, reads_content};
 use crate::ecosystems::paths::file_name;
 use crate::ecosystems::run_files::copies::{COMPARERS, COPIERS, content_of};
 use crate::ecosystems::run_files::recipes::INCLUDING;
-use crate::ecosystems::run_files::search::{Part, Place, Search};
+use crate::ecosystems::run_files::search::{Search, TextContext, WordMeaning};
 use crate::ecosystems::run_files::values::{as_argument, assignment};
 use crate::ecosystems::rust;
 use crate::error::Result;
@@ -42,7 +42,7 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &Place,
+        place: &TextContext,
     ) -> Result<Vec<Word>> {
         let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -64,7 +64,12 @@ impl Search<'_> {
 
     /// As [`Self::command`], without the values of the variable that names the program: a value may
     /// use the same variable (`r="env $r"`).
-    fn plain_command(&mut self, words: &[Word], is_read: bool, place: &Place) -> Result<Vec<Word>> {
+    fn plain_command(
+        &mut self,
+        words: &[Word],
+        is_read: bool,
+        place: &TextContext,
+    ) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
         match program.text.as_str() {
@@ -116,10 +121,10 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &Place,
+        place: &TextContext,
     ) -> Result<Vec<Word>> {
         self.program_with_files_of_its_own(words, is_read, place)?;
-        let mut part = Part::default();
+        let mut part = WordMeaning::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
             let name = word.text.as_str();
@@ -131,7 +136,7 @@ impl Search<'_> {
                 continue;
             }
             if let Some((_, file)) = BY_DEFAULT.iter().find(|(program, _)| *program == name) {
-                self.at(file, Part { is_program: true, ..Part::default() }, place)?;
+                self.at(file, WordMeaning { is_program: true, ..WordMeaning::default() }, place)?;
             }
             collects |= collects_tests(name, next);
             let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
@@ -150,7 +155,11 @@ impl Search<'_> {
                 && !module.is_empty()
             {
                 let module = Word::plain(module.replace("::", "/"));
-                self.name(&module, Part { is_whole: true, ..Part::default() }, place)?;
+                self.name(
+                    &module,
+                    WordMeaning { is_whole: true, ..WordMeaning::default() },
+                    place,
+                )?;
             }
             part.is_program = at == 0 && name.contains('/')
                 || matches!(before, "." | "source")
@@ -172,21 +181,22 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &Place,
+        place: &TextContext,
     ) -> Result<()> {
         match file_name(&words[0].text) {
             "export" => {
                 for variable in &words[1..] {
                     let variable = Word::expanded(format!("${}", variable.text));
                     for value in self.with_values(&variable, place) {
-                        self.word(&value, Part::default(), place)?;
+                        self.word(&value, WordMeaning::default(), place)?;
                     }
                 }
             }
             "run-parts" if !is_read => {
                 for word in words[1..].iter().filter(|word| !word.text.starts_with('-')) {
                     let text = format!("{}/*", word.text);
-                    let every = Part { is_program: true, is_whole: true, ..Part::default() };
+                    let every =
+                        WordMeaning { is_program: true, is_whole: true, ..WordMeaning::default() };
                     self.word(&Word::expanded(text), every, place)?;
                 }
             }
@@ -198,7 +208,7 @@ impl Search<'_> {
 
     /// Adds the programs that `cargo run` starts. Its words, or those of an alias, name packages,
     /// their manifests or programs. The root's main program is not added: it is the product.
-    fn programs_of_cargo(&mut self, words: &[Word], place: &Place) -> Result<()> {
+    fn programs_of_cargo(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
         let given: Vec<String> =
             self.all_values(words, place).into_iter().map(|word| word.text).collect();
         let settings = (self.files.text)(".cargo/config.toml")?.unwrap_or_default();
@@ -227,7 +237,7 @@ impl Search<'_> {
         program: &Word,
         rest: &[Word],
         next: &str,
-        place: &Place,
+        place: &TextContext,
     ) -> Result<Option<Vec<Word>>> {
         let name = if program.text == "${MAKE}" { "make" } else { program.text.as_str() };
         if COMPARERS.contains(&file_name(name)) {
@@ -271,12 +281,13 @@ impl Search<'_> {
     /// Searches the first line of an executed file, which is a command:
     /// `#!/usr/bin/env -S python3 F`. Returns true if it names a shell, and `None` if there is no
     /// such line.
-    pub(super) fn interpreter(&mut self, text: &str, place: &Place) -> Result<Option<bool>> {
+    pub(super) fn interpreter(&mut self, text: &str, place: &TextContext) -> Result<Option<bool>> {
         let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
         let words = first.unwrap_or_default().split_whitespace();
         for word in words.skip_while(|word| word.starts_with('/')) {
             let word = Word::plain(word);
-            let part = Part { is_program: word.text.contains('/'), ..Part::default() };
+            let part =
+                WordMeaning { is_program: word.text.contains('/'), ..WordMeaning::default() };
             self.word(&word, part, place)?;
         }
         Ok(first.map(|first| first.trim_end().ends_with("sh")))
@@ -284,20 +295,20 @@ impl Search<'_> {
 
     /// Adds the files that options of a program name, e.g. its settings: `--config FILE`,
     /// `--plugin=FILE`.
-    fn settings(&mut self, words: &[Word], place: &Place) -> Result<()> {
+    fn settings(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
             let is_value = at > 0 && RUNNING.contains(&words[at - 1].text.trim_start_matches('-'));
             if is_value || word.text.starts_with("--") && word.text.contains('=') {
-                self.word(word, Part::default(), place)?;
+                self.word(word, WordMeaning::default(), place)?;
             }
         }
         Ok(())
     }
 
     /// Adds the files that the values of assignments among these words name.
-    fn assigned(&mut self, words: &[Word], place: &Place) -> Result<()> {
+    fn assigned(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
         for (_, value) in words.iter().filter_map(assignment) {
-            self.word(&value, Part::default(), place)?;
+            self.word(&value, WordMeaning::default(), place)?;
         }
         Ok(())
     }
@@ -308,7 +319,7 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &Place,
+        place: &TextContext,
     ) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());

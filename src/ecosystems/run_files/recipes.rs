@@ -4,7 +4,7 @@ use std::rc::Rc;
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::{directory_of, inside};
-use crate::ecosystems::run_files::search::{Place, Search, Text, lines_of};
+use crate::ecosystems::run_files::search::{Search, Text, TextContext, lines_of};
 use crate::ecosystems::run_files::values::variables_in;
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -21,7 +21,7 @@ impl Search<'_> {
         &mut self,
         tool: &'static Ecosystem,
         rest: &[Word],
-        place: &Place,
+        place: &TextContext,
     ) -> Result<()> {
         let runner = tool.recipe_runners[0];
         let words = self.all_values(rest, place);
@@ -80,7 +80,12 @@ impl Search<'_> {
 
     /// Adds the files that a file of recipes includes. Also adds the files from which make can make
     /// them: a built-in rule writes `x` from `x.sh`. Missing files count.
-    pub(super) fn included(&mut self, word: &str, files: &[Word], place: &Place) -> Result<()> {
+    pub(super) fn included(
+        &mut self,
+        word: &str,
+        files: &[Word],
+        place: &TextContext,
+    ) -> Result<()> {
         let runner = if word.starts_with("import") { "just" } else { "make" };
         let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&runner)) else {
             return Ok(());

@@ -94,7 +94,7 @@ pub(super) fn lines_of(script: &str, recipe: &Option<(&'static str, String)>) ->
 
 /// The context of a command.
 #[derive(Clone, Default)]
-pub(super) struct Place {
+pub(super) struct TextContext {
     /// The index of the text.
     pub(super) at: usize,
     /// The directory of the text's file.
@@ -113,7 +113,7 @@ pub(super) struct Place {
 
 /// The meaning of a word of a command.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Part {
+pub(super) struct WordMeaning {
     /// True if the word can only be a file that is run: then the file counts whatever its name is.
     pub(super) is_program: bool,
     /// True if the word as a whole may be a path. If it is the path of a directory, it means the

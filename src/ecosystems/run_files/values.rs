@@ -1,7 +1,7 @@
 //! The values of variables, and the paths that a word may mean.
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::paths::{directory_of, is_in_name, plain, resolved};
-use crate::ecosystems::run_files::search::{MOST_LEVELS, MOST_WORDS, Place, Search};
+use crate::ecosystems::run_files::search::{MOST_LEVELS, MOST_WORDS, Search, TextContext};
 use crate::model::shell::{Word, WordRole, without_variables};
 
 impl Search<'_> {
@@ -11,7 +11,7 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         printed_inside: &[Vec<Word>],
-        place: &Place,
+        place: &TextContext,
     ) {
         for word in words {
             self.directory(word, place);
@@ -32,7 +32,7 @@ impl Search<'_> {
         &mut self,
         variable: &str,
         values: impl IntoIterator<Item = Word>,
-        place: &Place,
+        place: &TextContext,
     ) {
         let given =
             self.values.entry(variable.to_owned()).or_default().entry(place.at).or_default();
@@ -44,7 +44,7 @@ impl Search<'_> {
     }
 
     /// Records that paths in a text may begin at the directory that a word names.
-    fn directory(&mut self, word: &Word, place: &Place) {
+    fn directory(&mut self, word: &Word, place: &TextContext) {
         let path = plain(word.text.rsplit(['=', '"']).next().unwrap_or_default());
         let path = path.strip_prefix("-C").or(path.strip_prefix("-I")).unwrap_or(path);
         for top in ["", &place.directory] {
@@ -60,7 +60,7 @@ impl Search<'_> {
     }
 
     /// The directories at which a path in a text may begin, the most likely one first.
-    pub(super) fn tops(&self, place: &Place) -> Vec<String> {
+    pub(super) fn tops(&self, place: &TextContext) -> Vec<String> {
         let mut tops = vec![String::new()];
         let own = std::iter::once(&place.directory);
         for top in own.chain(self.directories.get(&place.at).into_iter().flatten()) {
@@ -74,7 +74,7 @@ impl Search<'_> {
     /// The words for which a word stands, with the values of its variables. If the word's own text
     /// gives values, these are used; otherwise, the values from other texts. `${f%.c}` removes the
     /// end `.c`.
-    pub(super) fn with_values(&self, word: &Word, place: &Place) -> Vec<Word> {
+    pub(super) fn with_values(&self, word: &Word, place: &TextContext) -> Vec<Word> {
         let mut words = vec![word.clone()];
         // A value may use other variables.
         for _ in 0..MOST_LEVELS {
@@ -90,7 +90,7 @@ impl Search<'_> {
     }
 
     /// As [`Self::with_values`], for the variables of the word itself.
-    pub(super) fn with_first_values(&self, word: &Word, place: &Place) -> Vec<Word> {
+    pub(super) fn with_first_values(&self, word: &Word, place: &TextContext) -> Vec<Word> {
         with_values(word, &|name| {
             let Some(all) = self.values.get(name) else { return Vec::new() };
             match all.get(&place.at) {
@@ -102,7 +102,7 @@ impl Search<'_> {
     }
 
     /// The words for which these words stand.
-    pub(super) fn all_values(&self, words: &[Word], place: &Place) -> Vec<Word> {
+    pub(super) fn all_values(&self, words: &[Word], place: &TextContext) -> Vec<Word> {
         words.iter().flat_map(|word| self.with_values(word, place)).collect()
     }
 }
