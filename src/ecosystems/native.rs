@@ -1,4 +1,4 @@
-//! C and C++: CMake, with presets or without, the autotools, and Bazel.
+//! C and C++: CMake, with presets or without, the autotools, Meson, and Bazel.
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::Ecosystem;
@@ -19,6 +19,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         (Evidence::Settings, |files| cmake_if_called(files, false)),
         (Evidence::Names, |files| cmake_if_called(files, true)),
         (Evidence::Settings, autotools),
+        (Evidence::Settings, meson),
         (Evidence::Settings, bazel),
     ],
     extensions: &["c", "cc", "cpp", "cxx", "h", "hpp", "hh", "hxx", "inl", "ipp", "m", "mm", "cu"],
@@ -40,7 +41,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         header.is_some_and(|name| SYSTEM_HEADERS.split_whitespace().any(|known| known == name))
             || SYSTEM_DIRECTORIES.iter().any(|name| is_in(path, name))
     },
-    manifests: &[(&["CMakeLists.txt", "BUILD", "BUILD.bazel"], all_but_sources)],
+    manifests: &[(&["CMakeLists.txt", "meson.build", "BUILD", "BUILD.bazel"], all_but_sources)],
     ..Ecosystem::NOTHING
 };
 
@@ -128,9 +129,7 @@ fn cmake(files: &RootFiles<'_>) -> FoundCommands {
     /// The ends of the names of options that build tests.
     const ENDS: [&str; 3] = ["_TESTS", "_TESTING", "_TEST"];
     let Some(text) = files.text(LISTS)? else { return Ok(Vec::new()) };
-    let directories = ["build", "cmake-build", "build-frites"];
-    let free = directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name));
-    let Some(directory) = free else { return Ok(Vec::new()) };
+    let Some(directory) = free_directory(files, "cmake-build") else { return Ok(Vec::new()) };
     let ci = files.ci().first_defines("cmake");
     let is_on_in_ci = |name: &str| ci.iter().any(|word| *word == format!("-D{name}=ON"));
     let options: String = text
@@ -148,6 +147,24 @@ fn cmake(files: &RootFiles<'_>) -> FoundCommands {
         found.push(command(Stage::Test, &[&words[..], &report].concat(), LISTS));
     }
     Ok(found)
+}
+
+/// A directory for a build that the base does not have; `own` is one for this build tool.
+fn free_directory(files: &RootFiles<'_>, own: &'static str) -> Option<&'static str> {
+    let directories = ["build", own, "build-frites"];
+    directories.into_iter().find(|name| !files.has(name) && !files.has_directory(name))
+}
+
+/// Configures and builds in a directory that the base does not have, and runs the tests there.
+fn meson(files: &RootFiles<'_>) -> FoundCommands {
+    const SETTINGS: &str = "meson.build";
+    let (Some(directory), true) = (free_directory(files, "meson-build"), files.has(SETTINGS))
+    else {
+        return Ok(Vec::new());
+    };
+    let line = format!("meson setup {directory} && meson compile -C {directory}");
+    let test = ["meson", "test", "-C", directory, "--print-errorlogs"];
+    Ok(vec![shell_command(Stage::Build, line, SETTINGS), command(Stage::Test, &test, SETTINGS)])
 }
 
 /// The name of an option such as `option(ABC_BUILD_TESTS "Build the tests" OFF)`.
@@ -214,7 +231,7 @@ fn all_but_sources(base: Option<&str>, own: &str) -> Option<String> {
     let is_list = !leaves_files_out(base?);
     line_hunks(base, own, |hunk| {
         let words = |lines: &[&str]| {
-            lines.concat().replace(['"', ','], " ").replace(')', " ) ").replace(']', " ] ")
+            lines.concat().replace(['"', '\'', ','], " ").replace(')', " ) ").replace(']', " ] ")
         };
         let follows_source = ends_with_source(&words(&[hunk.before]));
         !(is_list && is_longer_list(&words(hunk.removed), &words(hunk.added), follows_source))

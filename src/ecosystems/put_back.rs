@@ -453,6 +453,7 @@ mod tests {
             ),
             ("CMakeLists.txt", "add_library(a a.c)\n", "add_library(a a.c\n  b.c)\n"),
             ("BUILD", "srcs = [\"a.cc\"],\n", "srcs = [\n\"a.cc\",\n\"b.cc\"],\n"),
+            ("meson.build", "a = files('a.c')\n", "a = files('a.c', 'b.c')\n"),
         ] {
             assert_eq!(part(path, base, own), PutBack::Keep, "{path}: {own}");
         }

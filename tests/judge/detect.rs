@@ -703,6 +703,17 @@ fn missing_build_tool_is_fatal_and_names_its_source() {
 }
 
 #[test]
+fn meson_is_configured_built_and_tested_in_a_new_directory() {
+    let mut world = project(&[("meson.build", "project('a', 'c')\n"), ("build/keep", "")]);
+    stand_in(&mut world, "meson");
+    world.frites(["judge"]).expect(0);
+    let expected = "meson setup meson-build\nmeson compile -C meson-build\n\
+                    meson test -C meson-build --print-errorlogs\n";
+    assert_eq!(calls(&world), expected);
+    world.assert_clean();
+}
+
+#[test]
 fn cmake_without_presets_is_configured_built_and_tested_in_a_new_directory() {
     for (lists, test) in [("enable_testing()\nadd_test(a a)\n", true), ("project(a)\n", false)] {
         let mut world = project(&[("CMakeLists.txt", lists), ("build/keep", "")]);

@@ -138,12 +138,13 @@ const fn places(
     OutputPlaces { programs, output, reports }
 }
 
-const WRITERS: [OutputPlaces; 4] = [
+const WRITERS: [OutputPlaces; 5] = [
     // ctest has its own files in this directory, and a detected command makes it write the report
     // there, too.
     places(&["ctest"], "Testing", &["Temporary"]),
     places(&["mvn", "mvnw", "mvnd"], "target", &["surefire-reports", "failsafe-reports"]),
     places(&["gradle", "gradlew"], "build", &["test-results"]),
+    places(&["meson"], "meson-logs", &["."]),
     places(&["nextest", "cargo-nextest"], "target", &["nextest"]),
 ];
 

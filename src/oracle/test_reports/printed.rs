@@ -17,7 +17,7 @@ pub const LONGEST_LINE: usize = 4096;
 type Reader = fn(&[String]) -> Option<TestReport>;
 
 /// The runners, each with its name in reports.
-const RUNNERS: [(&str, Reader); 16] = [
+const RUNNERS: [(&str, Reader); 17] = [
     ("cargo test", libtest),
     ("nextest", nextest),
     ("pytest", pytest),
@@ -34,6 +34,7 @@ const RUNNERS: [(&str, Reader); 16] = [
     ("PHPUnit", phpunit),
     ("ExUnit", exunit),
     ("tox", tox),
+    ("meson", meson),
 ];
 
 /// The results in a log; `None` if no known runner printed any.
@@ -325,6 +326,11 @@ fn no_package_has_tests(lines: &[String]) -> bool {
         line.starts_with("ok ") || line.starts_with("FAIL") || line.ends_with("[no test files]")
     });
     packages.clone().next().is_some() && packages.all(|line| line.starts_with('?'))
+}
+
+/// Meson, if the project has no test. Otherwise it writes a JUnit file.
+fn meson(lines: &[String]) -> Option<TestReport> {
+    lines.iter().any(|line| line == "No tests defined.").then(TestReport::default)
 }
 
 /// tox, if it ran no command: its environment has none. Otherwise the commands report their tests.
@@ -859,6 +865,11 @@ mod tests {
         let log = "✖  p (2ms)\n\n=== Failed\n=== FAIL: p TestA (0.00s)\n--- FAIL: TestA (0.00s)\n\nDONE 5 tests, 1 skipped, 1 failure in 0.213s\n";
         assert_read(log, (5, 1), &["p.TestA"], "go test");
         assert_eq!(read("ok  \texample.com/b\t0.001s\n"), None);
+    }
+
+    #[test]
+    fn meson_without_tests_ran_none() {
+        assert_read("ninja: no work to do.\nNo tests defined.\n", (0, 0), &[], "meson");
     }
 
     #[test]
