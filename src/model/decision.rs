@@ -62,7 +62,8 @@ pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> D
         wanted.map(|e| e.candidate.clone()).collect()
     };
     let rationale = case.sentence(decision, winner);
-    let tests_nothing = rules.tests_nothing || winner.is_some_and(|w| w.why_untested().is_some());
+    let tests_nothing =
+        rules.tests_nothing || winner.is_some_and(|w| w.why_untested(baseline).is_some());
     let decision =
         if decision.verified() && tests_nothing { DecisionKind::NoTests } else { decision };
     Decision {
@@ -586,7 +587,7 @@ mod tests {
         let mut empty = entry("c1", 1, 4, 1, &PASS);
         let test = empty.results.0.last_mut().expect("the test");
         test.tests = Some(TestReport::default());
-        assert!(empty.why_untested().is_some());
+        assert!(empty.why_untested(None).is_some());
         let decision = decide(&[empty], None, Rules::default());
         assert_eq!(decision.decision, DecisionKind::NoTests);
         assert!(decision.rationale.contains("the test command ran no test"));

@@ -343,6 +343,15 @@ impl Results {
         matches!(outcome, Some(Outcome::ReportedFailures { .. } | Outcome::MissingTests { .. }))
     }
 
+    /// True if the test commands passed, and each of them reported that no test ran.
+    pub fn ran_no_test(&self) -> bool {
+        let mut tests = self.0.iter().filter(|result| result.stage == Stage::Test).peekable();
+        let is_empty = |result: &StageResult| {
+            result.outcome.passed() && result.tests.as_ref().is_some_and(|tests| tests.total == 0)
+        };
+        tests.peek().is_some() && tests.all(is_empty)
+    }
+
     /// True if the first command that did not pass says that it cannot tell.
     pub fn cannot_tell(&self) -> bool {
         self.stopped_at().is_some_and(|r| r.outcome == Outcome::CannotTell)

@@ -70,7 +70,7 @@ impl DecisionInputs<'_> {
             let why = "nothing tests the change: no test command was named or detected, so nothing is verified";
             text = format!("{why}; {text}");
         } else if kind.verified()
-            && let Some(why) = winner.why_untested()
+            && let Some(why) = winner.why_untested(self.baseline)
         {
             text = format!("nothing tests the change: {why}, so nothing is verified; {text}");
         } else if let Some(base) =

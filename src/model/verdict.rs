@@ -105,8 +105,8 @@ pub struct Entry {
     /// If the commands did not run for this candidate, because another candidate has the same tree:
     /// that other candidate. `None` if the commands ran for this candidate.
     pub same_as: Option<Name>,
-    /// The manifest of a project that the test commands do not enter, if all that the candidate
-    /// changes lies in such projects, apart from documents.
+    /// The manifest of a project that the test commands do not enter, if the candidate changes
+    /// files of the project, apart from documents and tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
     /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
@@ -238,21 +238,19 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
-    /// The reason why the test commands say nothing about the candidate; `None` if they do.
-    pub fn why_untested(&self) -> Option<String> {
+    /// The reason why the base's tests say nothing about the candidate; `None` if they do.
+    pub fn why_untested(&self, base: Option<&Baseline>) -> Option<String> {
+        let has_none = |base: &Baseline| base.results.ran_no_test() && !base.inherited;
         match &self.untested {
-            Some(manifest) => Some(format!("no test command enters the project of '{manifest}'")),
-            None => self.ran_no_test().then(|| "the test command ran no test".to_owned()),
+            Some(manifest) => Some(format!(
+                "it changes the project of '{manifest}', which no test command enters"
+            )),
+            None if self.results.ran_no_test() => Some("the test command ran no test".to_owned()),
+            None if base.is_some_and(has_none) => {
+                Some("no test ran on the base, and a candidate's own tests do not count".to_owned())
+            }
+            None => None,
         }
-    }
-
-    /// True if the test commands passed, and each of them reported that no test ran.
-    fn ran_no_test(&self) -> bool {
-        let mut tests = self.results.iter().filter(|result| result.stage == Stage::Test).peekable();
-        let is_empty = |result: &StageResult| {
-            result.outcome.passed() && result.tests.as_ref().is_some_and(|tests| tests.total == 0)
-        };
-        tests.peek().is_some() && tests.all(is_empty)
     }
 
     /// True if any result was found over the layers of the base's commands, and not confirmed
@@ -538,7 +536,9 @@ impl Verdict {
         self.terms.settings.can_verify()
             && !self.lacks_base()
             && self.candidates.iter().any(|entry| {
-                entry.judged() == Some(tree) && entry.verified() && entry.why_untested().is_none()
+                entry.judged() == Some(tree)
+                    && entry.verified()
+                    && entry.why_untested(self.baseline.as_ref()).is_none()
             })
     }
 

@@ -1217,10 +1217,11 @@ fn change_in_a_project_that_no_test_enters_is_not_verified() {
     let excludes: &[(&str, &str)] = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
     // The files of the base, those that change, the test command, and the manifest of the project
     // that no test enters.
-    let cases: [(&[&[(&str, &str)]], &str, &str, Option<&str>); 10] = [
+    let cases: [(&[&[(&str, &str)]], &str, &str, Option<&str>); 11] = [
         (&[go, nested], "sub/y.go", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go sub/README.md", "go test ./...", Some("sub/go.mod")),
-        (&[go, nested], "sub/y.go x.go", "go test ./...", None),
+        (&[go, nested], "sub/y.go x.go data", "go test ./...", Some("sub/go.mod")),
+        (&[go, nested], "sub/y_test.go x.go", "go test ./...", None),
         (&[go, nested, &[("go.work", "go 1.22\n")]], "sub/y.go", "go test ./...", None),
         (&[go, nested], "sub/y.go", "go test ./... && (cd sub && go test ./...)", None),
         (&[go, web], "web/i.js", "go test ./...", Some("web/package.json")),
@@ -1244,7 +1245,7 @@ fn change_in_a_project_that_no_test_enters_is_not_verified() {
         assert_eq!(json["candidates"][0]["untested"].as_str(), manifest, "{changed}: {json:#}");
         let Some(manifest) = manifest else { continue };
         assert_eq!(json["decision"], "no-tests", "{changed}: {json:#}");
-        let why = format!("no test command enters the project of '{manifest}'");
+        let why = format!("it changes the project of '{manifest}', which no test command enters");
         world.frites(["apply", "1/c1"]).refuses(1, &why);
     }
 }

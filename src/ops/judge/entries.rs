@@ -166,20 +166,18 @@ fn entry_of(
     Ok((entry, own_files))
 }
 
-/// The manifest of a project that the test commands do not enter, if all these files lie in such
-/// projects, apart from documents.
+/// The manifest of a project that the test commands do not enter, if one of these files lies in such
+/// a project, apart from documents and tests.
 fn untested(files: &[ChangedFile], project: &BaseProject<'_>) -> Result<Option<String>> {
-    let mut found = None;
     for path in files.iter().map(|file| file.path.lossy()) {
-        if documents::is_document_by_name(&path) {
-            continue;
-        }
-        match project.untested_project(&path)? {
-            None => return Ok(None),
-            manifest => found = found.or(manifest),
+        if !documents::is_document_by_name(&path)
+            && !is_test_path(&path)
+            && let Some(manifest) = project.untested_project(&path)?
+        {
+            return Ok(Some(manifest));
         }
     }
-    Ok(found)
+    Ok(None)
 }
 
 /// The flags of these changes, including those for files that a patch does not show well.

@@ -55,7 +55,9 @@ pub(super) fn why_unverified(
 
 /// True if a candidate passed, but no test ran.
 fn is_built_alone(verdict: &Verdict, entry: &Entry) -> bool {
-    entry.passed() && (verdict.terms.settings.tests_nothing || entry.why_untested().is_some())
+    entry.passed()
+        && (verdict.terms.settings.tests_nothing
+            || entry.why_untested(verdict.baseline.as_ref()).is_some())
 }
 
 /// True if a candidate has passed only with the base's build outputs, or only with the tests that it added.
