@@ -9,7 +9,7 @@ use crate::ops::spawn;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "A candidate is one attempt: a worktree and a branch. For each candidate, spawn prints \
-RUN/CANDIDATE<TAB>PATH. The path is left out if the worktree was removed because the command changed nothing. \
+RUN/CANDIDATE<TAB>PATH. If the command changed nothing, the worktree is removed (except with --keep), and the path is left out. \
 The command after -- runs in each worktree, never through a shell. In its arguments, {run}, {candidate}, {index}, \
 {worktree}, {prompt} and {prompt_file} are replaced by their values. The command reads \
 the prompt from standard input, unless an argument contains {prompt} or {prompt_file}.\n\n\

@@ -31,8 +31,8 @@ pub struct SharedSpawnArgs {
     /// How its commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs; else 16 if
-    /// agents make all candidates, or the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs; if unset, 16
+    /// if agents make all candidates, else the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
 }

@@ -263,7 +263,7 @@ pub struct Argv(pub Vec<String>);
 
 impl Setting for Argv {
     const TAKES: &'static str =
-        "a program and its arguments: an array of strings, or a string that quotes as a shell does";
+        "a program and its arguments: an array of strings, or one string with shell quoting";
 
     fn read(value: &Value) -> Option<Self> {
         let words = match value.as_str() {

@@ -15,12 +15,12 @@ pub enum Rank {
     BlastRadius,
     /// The largest overlap with the changes of other attempts, then the fewest lines
     Agreement,
-    /// The largest share of the other candidates' tests that the candidate passes (the mean of the
-    /// shares by author), then the fewest lines
+    /// The largest share of the other candidates' tests that the candidate passes, then the
+    /// fewest lines
     Cross,
-    /// cross if --cross is given and at least two candidates have tests that count. Otherwise
-    /// agreement if several agents or commands made the candidates, or if there is no command to
-    /// run. Otherwise blast-radius
+    /// cross if --cross is given and at least two candidates wrote tests that can be
+    /// compared. Otherwise agreement, if several agents or commands made the candidates, or if there is no
+    /// command to run. Otherwise blast-radius
     Auto,
 }
 
