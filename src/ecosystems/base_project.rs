@@ -147,10 +147,8 @@ impl<'t> BaseProject<'t> {
         let words = [format!("{name}/"), format!("\"{name}\""), format!("'{name}'")];
         let lines = self.lines.find(LineSearch::of(words))?;
         let is_named = lines.iter().any(|(file, line)| {
-            let is_code = language_of(file).is_some() || names_commands(file);
-            let excludes = line.trim_start().starts_with("exclude");
-            is_code
-                && !excludes
+            (language_of(file).is_some() || names_commands(file))
+                && !line.trim_start().starts_with("exclude")
                 && !is_hidden_or_installed(file)
                 && below(file, directory).is_none()
         });
@@ -172,7 +170,7 @@ impl<'t> BaseProject<'t> {
         let language = language_of(path);
         if is_hidden_or_installed(path)
             || self.code()?.is_among_tests(path)
-            || (language.is_some() || self.is_of_shell()?) && is_named(path, &self.compared)
+            || is_named(path, &self.compared)
         {
             return Ok(false);
         }

@@ -181,17 +181,20 @@ fn shows_project(name: &str) -> bool {
     })
 }
 
-/// The outermost directories for code of others in projects of C. They are those for which GitHub's
-/// linguist (`vendor.yml`) does not count the code as the project's own.
-const COPIED: [&str; 6] = ["3rdparty", "deps", "extern", "external", "third_party", "thirdparty"];
+/// The outermost directories for code of others in projects of C, in lower case, without `-`, `_` and
+/// a final `s`. They are those for which GitHub's linguist (`vendor.yml`) does not count the code as
+/// the project's own, and that of Meson.
+const COPIED: [&str; 7] =
+    ["3rdparty", "dep", "extern", "external", "subproject", "thirdparty", "vendor"];
 
 /// True if a path is hidden, or in a directory of dependencies that are installed or copied into
 /// the repository. Such a path is never source: it may be a test framework.
 pub fn is_hidden_or_installed(path: &str) -> bool {
     let is_installed = |part: &str| installed().any(|place| place.directory == part);
     let outermost = path.split_once('/').map_or("", |(outermost, _)| outermost);
+    let outermost = outermost.to_lowercase().replace(['-', '_'], "");
     path.split('/').any(|part| part.starts_with('.') || is_installed(part))
-        || COPIED.contains(&outermost) && native::ECOSYSTEM.has_source(path)
+        || native::ECOSYSTEM.has_source(path) && COPIED.contains(&outermost.trim_end_matches('s'))
 }
 
 /// The source files in whose place type checkers may read the declaration at `path`; none for a

@@ -175,7 +175,8 @@ fn put_back_by_name(
     }
     let source = source_of(path);
     let is_test = is_test_path(path);
-    let skips = source.is_some_and(|own| new_skip_mark(own, is_test, before, after).is_some());
+    let skip_mark = source.and_then(|own| new_skip_mark(own, is_test, before, after));
+    let skips = skip_mark.is_some();
     if is_test {
         return match before {
             Some(_) => PutBack::Test,
@@ -185,6 +186,9 @@ fn put_back_by_name(
         };
     }
     let Some(source) = source else { return PutBack::Keep };
+    if skip_mark.is_some_and(|mark| mark.starts_with("def ")) {
+        return PutBack::Inseparable("it has a hook with which it chooses the tests that run");
+    }
     if redefinitions(source, after) > redefinitions(source, before) {
         return PutBack::Inseparable("it defines a macro by which tests assert");
     }

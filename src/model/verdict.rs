@@ -240,13 +240,12 @@ impl Entry {
 
     /// The reason why the base's tests say nothing about the candidate; `None` if they do.
     pub fn why_untested(&self, base: Option<&Baseline>) -> Option<String> {
-        let has_none = |base: &Baseline| base.results.ran_no_test() && !base.inherited;
         match &self.untested {
             Some(manifest) => Some(format!(
                 "it changes the project of '{manifest}', which no test command enters"
             )),
             None if self.results.ran_no_test() => Some("the test command ran no test".to_owned()),
-            None if base.is_some_and(has_none) => {
+            None if base.is_some_and(|base| base.results.ran_no_test() && !base.inherited) => {
                 Some("no test ran on the base, and a candidate's own tests do not count".to_owned())
             }
             None => None,

@@ -281,6 +281,8 @@ fn new_file_in_the_place_of_a_seed_is_no_source() {
 fn code_of_others_that_is_copied_into_a_project_of_c_is_no_source() {
     for (framework, code) in [
         ("third_party/unity/unity.c", 3),
+        ("ThirdParty/unity.c", 3),
+        ("subprojects/unity/unity.c", 3),
         ("deps/unity.h", 3),
         ("src/external/unity.c", 0),
         ("external/unity.py", 0),

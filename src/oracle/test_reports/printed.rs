@@ -320,12 +320,14 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
     (has_results || no_package_has_tests(lines)).then_some(report)
 }
 
-/// True if `go test` says of each package that it has no test files.
+/// True if `go test` says of each package that it has no tests.
 fn no_package_has_tests(lines: &[String]) -> bool {
     let mut packages = lines.iter().filter(|line| {
         line.starts_with("ok ") || line.starts_with("FAIL") || line.ends_with("[no test files]")
     });
-    packages.clone().next().is_some() && packages.all(|line| line.starts_with('?'))
+    packages.clone().next().is_some()
+        && packages
+            .all(|line| line.ends_with("[no test files]") || line.ends_with("[no tests to run]"))
 }
 
 /// Meson, if the project has no test. Otherwise it writes a JUnit file.
@@ -419,7 +421,8 @@ fn tap(lines: &[String]) -> Option<TestReport> {
     }
     let mut report = TestReport::default();
     ended.iter().for_each(|(_, name, end)| report.count(name, *end));
-    (report.total > 0).then_some(report)
+    let has_none = ended.is_empty() && lines.iter().any(|line| line == "1..0");
+    (report.total > 0 || has_none).then_some(report)
 }
 
 /// A line of TAP without its directive, and the directive: `TODO` or `SKIP`. The directive begins
@@ -856,6 +859,7 @@ mod tests {
         assert_eq!(read_both(log).passing, ["p.TestAdd"]);
         assert_read("?   \tp\t[no test files]\n", (0, 0), &[], "go test");
         assert_eq!(read("?   \tp\t[no test files]\nok  \tq\t0.1s\n"), None);
+        assert_read("ok  \tp\t0.002s [no tests to run]\n", (0, 0), &[], "go test");
         // A test prints text without a newline.
         let log = "=== RUN   TestA\nsome--- PASS: TestA (0.00s)\n=== RUN   TestB\nsome more--- FAIL: TestB (0.00s)\nFAIL\nFAIL\tp\t0.1s\n";
         assert_read(log, (2, 0), &["p.TestB"], "go test");
@@ -881,6 +885,8 @@ mod tests {
 
     #[test]
     fn the_test_anything_protocol_is_read() {
+        assert_read("TAP version 13\n1..0\n# tests 0\n# pass 0\n", (0, 0), &[], "TAP");
+
         let log = "TAP version 13\nok 1 - adds\nnot ok 2 - bad\n  ---\n  name: 'x'\n  ...\nok 3 - later # SKIP\nnot ok 4 - some day # TODO\n# Subtest: suite\n    ok 1 - in\n    not ok 2 - out\n    1..2\nnot ok 5 - suite\n1..5\n# tests 7\n";
         assert_read(log, (6, 2), &["bad", "suite > out"], "TAP");
         assert_eq!(read("1..2\nok 1\nnot ok 2\n").expect("TAP").failing, ["test 2"]);
