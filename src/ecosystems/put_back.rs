@@ -350,6 +350,15 @@ mod tests {
     const ADDED: PutBack = PutBack::AddedTest;
 
     #[test]
+    fn hook_that_chooses_the_tests_cannot_be_put_back() {
+        let hook = "def load_tests(loader, tests, pattern):\n    return loader.suiteClass()\n";
+        for before in [Some("A = 1\n"), None] {
+            let done = of("calc/__init__.py", before, Some(hook));
+            assert!(matches!(done, PutBack::Inseparable(_)), "{done:?}");
+        }
+    }
+
+    #[test]
     fn file_of_marks_alone_is_read_in_time_and_memory_of_its_size() {
         // Each mark with the rest of the file would be 80 GB.
         let text = "#[test]\n".repeat(100_000);

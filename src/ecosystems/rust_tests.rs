@@ -439,7 +439,8 @@ mod tests {
             assert_eq!(found(text), [], "{text}");
         }
         let read = parts("#[cfg(test)]\nuse a::{\n    b,\n};\nuse c::d;\n").expect("Rust");
-        assert_eq!((read.parts.len(), read.imports), (0, vec![0..31]));
+        assert!(read.parts.is_empty());
+        assert_eq!(read.imports.first(), Some(&(0..31)));
     }
 
     #[test]

@@ -1209,15 +1209,16 @@ fn setup_of_the_oracle_prepares_checkouts_for_judging_alone() {
 
 #[test]
 fn change_in_a_project_that_no_test_enters_is_not_verified() {
-    let go: &[(&str, &str)] = &[("go.mod", "module a\n"), ("x.go", "package a\n")];
-    let nested: &[(&str, &str)] = &[("sub/go.mod", "module b\n"), ("sub/y.go", "package b\n")];
-    let web: &[(&str, &str)] = &[("web/package.json", "{}\n"), ("web/i.js", "a\n")];
-    let cargo: &[(&str, &str)] = &[("y/Cargo.toml", ""), ("y/src/lib.rs", "\n")];
-    let embeds: &[(&str, &str)] = &[("e.go", "package a\n//go:embed web/i.js\n")];
-    let excludes: &[(&str, &str)] = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let go: Files<'_> = &[("go.mod", "module a\n"), ("x.go", "package a\n")];
+    let nested: Files<'_> = &[("sub/go.mod", "module b\n"), ("sub/y.go", "package b\n")];
+    let web: Files<'_> = &[("web/package.json", "{}\n"), ("web/i.js", "a\n")];
+    let cargo: Files<'_> = &[("y/Cargo.toml", ""), ("y/src/lib.rs", "\n")];
+    let embeds: Files<'_> = &[("e.go", "package a\n//go:embed web/i.js\n")];
+    let excludes: Files<'_> = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
     // The files of the base, those that change, the test command, and the manifest of the project
     // that no test enters.
-    let cases: [(&[&[(&str, &str)]], &str, &str, Option<&str>); 11] = [
+    let cases: [(&[Files<'_>], &str, &str, Option<&str>); 11] = [
         (&[go, nested], "sub/y.go", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go sub/README.md", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go x.go data", "go test ./...", Some("sub/go.mod")),
