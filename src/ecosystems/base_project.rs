@@ -170,7 +170,7 @@ impl<'t> BaseProject<'t> {
         let language = language_of(path);
         if is_hidden_or_installed(path)
             || self.code()?.is_among_tests(path)
-            || is_named(path, &self.compared)
+            || (language.is_some() || self.is_of_shell()?) && is_named(path, &self.compared)
         {
             return Ok(false);
         }
