@@ -197,18 +197,16 @@ fn full_disk_of_the_cache_is_no_fault_of_a_candidate() {
     let script = r#"
         mount -t tmpfs -o size=8m tmpfs cache
         git init -q -b main repo; cd repo
-        git config frites.sandbox.mode off
         git config frites.limits.min-free-disk 1
         echo base > base; git add base; git commit -qm base
         git frites spawn -q -n 1; echo good > .frites/worktrees/1/c1/base
         test='grep -q good base || exit 0; head -c 16000000 /dev/zero > out'
-        git frites judge --test "$test" && exit 1
+        FRITES_SANDBOX_MODE=off git frites judge --test "$test" && exit 1
         echo $?
         # A full disk is no reason to confine commands less strictly.
-        git config --unset frites.sandbox.mode
         free=$(df --output=avail -k ../cache | tail -n 1)
         head -c $(((free - 20) * 1024)) /dev/zero > ../cache/filler
-        git frites judge --test true && exit 1
+        FRITES_SANDBOX_MODE=auto git frites judge --test true && exit 1
         echo $?
     "#;
     let answer = with_own_mounts(&world, script);
