@@ -139,8 +139,8 @@ impl<'t> BaseProject<'t> {
             return Ok(None);
         };
         let directory = directory_of(manifest);
-        let root = self.text("Cargo.toml");
-        if nested::belongs_to_root(tested, path, manifest, &root, files.contains("go.work")) {
+        let root = || self.text("Cargo.toml");
+        if nested::belongs_to_root(tested, path, manifest, root, files.contains("go.work")) {
             return Ok(None);
         }
         let name = file_name(directory);
@@ -602,34 +602,31 @@ impl<'t> BaseProject<'t> {
             return false;
         };
         source.lines_for_tests(&self.text(path)).contains(line.trim())
-            || self.is_module_for_tests(path, MOST_LEVELS)
+            || self.is_module_for_tests(path)
     }
 
     /// True if each line that declares a file as a module is compiled only for tests, perhaps
-    /// because of the module that has the line. Follows at most `levels` modules.
-    fn is_module_for_tests(&self, path: &str, levels: usize) -> bool {
-        let is_declared = language_of(path).is_some_and(|language| language.declares_modules());
-        if !is_declared || levels == 0 {
+    /// because of the module that has the line. That module lies in a directory above, or is the
+    /// main file of this directory, so this ends at the root of the crate.
+    fn is_module_for_tests(&self, path: &str) -> bool {
+        if !language_of(path).is_some_and(|language| language.declares_modules()) {
             return false;
         }
-        let Some(file) = LoadedName::of(path) else { return false };
+        let (Some(file), Ok(code)) = (LoadedName::of(path), self.code()) else { return false };
         if let Some(known) = self.for_tests.lock().get(path) {
             return *known;
         }
-        // If the search fails, so does a later one, whose error is returned.
-        let lines = self.lines.find(search_for_loads(&[file])).unwrap_or_default();
-        let file = LoadedName::of(path);
-        let mut declaring = lines.iter().filter(|(other, line)| {
-            file.as_ref().is_some_and(|file| file.is_declared_in(other, line))
+        let mut is_declared = false;
+        let mut others = file.declaring_files().into_iter();
+        let is_for_tests = others.all(|other| {
+            let is_there = other != path && code.files.contains(&other);
+            let text = if is_there { self.text(&other) } else { String::new() };
+            let mut lines = text.lines().filter(|line| file.is_declared_in(line)).peekable();
+            is_declared |= lines.peek().is_some();
+            lines.all(|line| self.is_for_tests(&other, line))
         });
-        let mut is_for_tests = |(other, line): &(String, String)| {
-            source_of(other)
-                .is_some_and(|own| own.lines_for_tests(&self.text(other)).contains(line.trim()))
-                || self.is_module_for_tests(other, levels - 1)
-        };
-        let is = declaring.next().is_some_and(&mut is_for_tests) && declaring.all(is_for_tests);
-        self.for_tests.lock().insert(path.to_owned(), is);
-        is
+        self.for_tests.lock().insert(path.to_owned(), is_declared && is_for_tests);
+        is_declared && is_for_tests
     }
 
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are

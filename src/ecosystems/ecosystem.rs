@@ -63,7 +63,8 @@ pub struct Ecosystem {
     /// it. True if a runner may find a test in this part.
     pub may_run: fn(&str, &str) -> bool,
     /// The marks in a line of code that skip tests, in the same form. A mark that is a comment
-    /// counts in comments.
+    /// counts in comments. The first ones may begin the definition of a hook (`def `) that the runner
+    /// calls to choose the tests: a change that adds one cannot be compared with the base's tests.
     pub skip_marks: &'static str,
     /// Texts with `|` between them. If a file is not a test by its name, a skip mark counts only if
     /// the file has one of these texts or a test mark: code of the product may have methods with

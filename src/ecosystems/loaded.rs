@@ -12,8 +12,8 @@ use crate::ecosystems::languages::{
 use crate::ecosystems::manifest::words;
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
-    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name, is_in_name,
-    is_in_path, is_of_word, place_of_word, stem_and_extension,
+    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name, inside,
+    is_in_name, is_in_path, is_of_word, place_of_word, stem_and_extension,
 };
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
@@ -149,18 +149,19 @@ impl<'p> LoadedName<'p> {
                 || is_same && (self.is_module_in(line) || self.is_constant_in(line)))
     }
 
-    /// True if a line of the parent module in Rust declares this file as a module: in `a/mod.rs` or
-    /// `a.rs` for `a/b.rs` and `a/b/mod.rs`, or in the root of a crate in the directory.
-    pub fn is_declared_in(&self, other: &str, line: &str) -> bool {
+    /// The files of Rust that may declare this file as a module: `a.rs` and `a/mod.rs` for `a/b.rs`
+    /// and `a/b/mod.rs`, and the root of a crate in the directory.
+    pub fn declaring_files(&self) -> [String; 4] {
         let directory = directory_of(self.path);
         let is_directory = bare_name(self.path) == "mod";
         let parent = if is_directory { directory_of(directory) } else { directory };
-        let is_root = bare_name(other) == "mod" || ROOTS.contains(&bare_name(other));
-        (stem_and_extension(other).0 == parent || directory_of(other) == parent && is_root)
-            && other != self.path
-            && !is_comment(line)
-            && line.contains(DECLARING)
-            && place_of_word(line, self.module).is_some()
+        let [library, program] = ROOTS.map(|root| inside(parent, &format!("{root}.rs")));
+        [format!("{parent}.rs"), inside(parent, "mod.rs"), library, program]
+    }
+
+    /// True if a line of such a file declares this file as a module.
+    pub fn is_declared_in(&self, line: &str) -> bool {
+        !is_comment(line) && line.contains(DECLARING) && place_of_word(line, self.module).is_some()
     }
 
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.

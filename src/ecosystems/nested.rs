@@ -47,13 +47,13 @@ pub fn manifest_above<'f>(path: &str, files: impl Iterator<Item = &'f str>) -> O
 }
 
 /// True if `tested`, the ecosystem of the project in the root, has the file at `path` in that
-/// project although the file lies beside `manifest`. `root` is the text of Cargo.toml in the root.
+/// project although the file lies beside `manifest`. `root` reads Cargo.toml in the root.
 /// `has_work` is true if the root has a go.work, which joins modules.
 pub fn belongs_to_root(
     tested: &Ecosystem,
     path: &str,
     manifest: &str,
-    root: &str,
+    root: impl FnOnce() -> String,
     has_work: bool,
 ) -> bool {
     let is_same = ecosystem_of(file_name(manifest)).is_some_and(|own| std::ptr::eq(own, tested));
@@ -64,7 +64,7 @@ pub fn belongs_to_root(
         // A module ends where the next one begins.
         return has_work;
     }
-    let table: toml::Table = root.parse().unwrap_or_default();
+    let table: toml::Table = root().parse().unwrap_or_default();
     let excluded =
         table.get("workspace").and_then(|workspace| workspace.get("exclude")?.as_array());
     let directory = directory_of(manifest);

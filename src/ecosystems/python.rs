@@ -37,8 +37,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         part.contains("def test") && words.iter().any(|word| code.contains(word))
     },
     skip_marks: "\
-        mark.skip*|pytest.skip*|pytest.exit|unittest.skip*|SkipTest|skipTest|@skip*|\
-        collect_ignore|pytest_collection_modifyitems|expectedFailure|os._exit(|def load_tests(",
+        def load_tests(|mark.skip*|pytest.skip*|pytest.exit|unittest.skip*|SkipTest|skipTest|@skip*|\
+        collect_ignore|pytest_collection_modifyitems|expectedFailure|os._exit(",
     test_words: (&["test"], &["test"]),
     decisive_files: "*.pyc .coveragerc .flake8 .mypy.ini .pylintrc .pytest.ini .ruff.toml
         conftest.py mypy.ini noxfile.py setup.py pyrightconfig.json pytest.ini

@@ -50,10 +50,12 @@ const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 /// True if the log of a failed command says that a disk is full, and the disk of `written`, to which
 /// the command writes, is nearly full.
 pub(super) fn disk_is_full(log: &Path, written: &Path) -> bool {
+    if free_space(written).is_ok_and(|free| free >= RESERVED_SPACE) {
+        return false;
+    }
     let text = regular::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).to_lowercase();
     FULL.iter().any(|words| text.contains(words))
-        && free_space(written).is_ok_and(|free| free < RESERVED_SPACE)
 }
 
 /// The obstacle that the log of a failed command mentions. This is only a guess, because code under

@@ -27,18 +27,18 @@ impl Search<'_> {
     pub(super) fn copy(
         &mut self,
         path: &str,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<bool> {
         let mut is_copy = false;
         for (original, _) in self.originals(path) {
             if !original.contains('*') {
-                is_copy |= self.at(&original, part, place)?;
+                is_copy |= self.at(&original, meaning, context)?;
             } else if is_run_by_name(&original)
-                && place.optional.is_none()
+                && context.optional.is_none()
                 && self.files.paths.iter().any(|path| matches(&original, path))
             {
-                self.like(&original, part, place)?;
+                self.like(&original, meaning, context)?;
                 self.found.run.insert(original);
             }
         }
@@ -46,7 +46,7 @@ impl Search<'_> {
             if is_copy || path.contains('*') {
                 break;
             }
-            is_copy = self.at(&path[at + 1..], part, place)?;
+            is_copy = self.at(&path[at + 1..], meaning, context)?;
         }
         Ok(is_copy)
     }
@@ -58,14 +58,15 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         output: &Word,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<()> {
-        self.copied(words, output, place);
+        self.copied(words, output, context);
         let is_script = language_of(&output.text).is_some_and(|language| language.is_shell());
-        let part = WordMeaning { by_shell: may_be_shell(&output.text), ..WordMeaning::default() };
+        let meaning =
+            WordMeaning { by_shell: may_be_shell(&output.text), ..WordMeaning::default() };
         for word in words {
             if word.text.contains('\n') || is_script && word.text.contains(' ') {
-                self.word(word, part, place)?;
+                self.word(word, meaning, context)?;
             }
         }
         Ok(())
@@ -73,16 +74,16 @@ impl Search<'_> {
 
     /// Records that files are copied or written to a place. A relative link begins at its own
     /// directory.
-    pub(super) fn copied(&mut self, from: &[Word], to: &Word, place: &TextContext) {
-        let mut from = self.all_values(from, place);
+    pub(super) fn copied(&mut self, from: &[Word], to: &Word, context: &TextContext) {
+        let mut from = self.all_values(from, context);
         from.retain(|word| !word.text.starts_with('-'));
         // The name of the copy is unknown: `out/$(basename $f)`.
         let to = if to.text.contains(MARK) { &to.with(directory_of(&to.text)) } else { to };
-        let places = self.with_values(to, place).into_iter();
-        for to in places.flat_map(|to| self.possible(&to, place)).collect::<Vec<_>>() {
+        let places = self.with_values(to, context).into_iter();
+        for to in places.flat_map(|to| self.possible(&to, context)).collect::<Vec<_>>() {
             for word in &from {
                 let links = [to.as_str(), directory_of(&to)].map(|top| resolved(top, &word.text));
-                let mut originals = self.possible(word, place);
+                let mut originals = self.possible(word, context);
                 if word.text.starts_with("../") {
                     originals.extend(links.into_iter().flatten());
                 }
@@ -118,26 +119,28 @@ impl Search<'_> {
 
     /// Adds the files that a program compares which otherwise only looks at files. `grep -f F G`
     /// compares two files, and `grep "$(cat F)" G` a file with a text.
-    pub(super) fn compared_by(&mut self, program: &str, words: &[Word], place: &TextContext) {
+    pub(super) fn compared_by(&mut self, program: &str, words: &[Word], context: &TextContext) {
         if compares(program, words) {
-            return self.compared(words, place);
+            return self.compared(words, context);
         }
         let is_content = |word: &Word| word.role == WordRole::Content;
         let has_text = words.iter().any(|word| word.text.contains(MARK))
-            || words.iter().any(|word| !is_content(word) && !self.contents(word, place).is_empty());
+            || words
+                .iter()
+                .any(|word| !is_content(word) && !self.contents(word, context).is_empty());
         if file_name(program).ends_with("grep") && has_text {
             let content: Vec<Word> =
-                words.iter().flat_map(|word| self.contents(word, place)).collect();
-            self.compared(&content, place);
+                words.iter().flat_map(|word| self.contents(word, context)).collect();
+            self.compared(&content, context);
         }
     }
 
     /// The words for the content of files: the word itself, or those of its variables, which may
     /// stand beside other text (`"x$want"`).
-    pub(super) fn contents(&self, word: &Word, place: &TextContext) -> Vec<Word> {
+    pub(super) fn contents(&self, word: &Word, context: &TextContext) -> Vec<Word> {
         let variables = variables_in(&word.text).map(|name| Word::expanded(format!("${name}")));
         let mut found: Vec<Word> =
-            variables.flat_map(|variable| self.with_values(&variable, place)).collect();
+            variables.flat_map(|variable| self.with_values(&variable, context)).collect();
         found.push(word.clone());
         found.retain(|value| value.role == WordRole::Content);
         found
@@ -146,11 +149,11 @@ impl Search<'_> {
     /// Adds the files that a command compares. A copy stands for its original. A file that is
     /// compared with a text that was made from the file itself is left out: such a check asks
     /// whether a tool would change the file.
-    pub(super) fn compared(&mut self, words: &[Word], place: &TextContext) {
+    pub(super) fn compared(&mut self, words: &[Word], context: &TextContext) {
         let mut named = BTreeSet::new();
         let mut made = BTreeSet::new();
         for word in words {
-            let is_input = |role| place.inputs.contains(&word.in_role(role));
+            let is_input = |role| context.inputs.contains(&word.in_role(role));
             let is_left_out = match word.role {
                 WordRole::Name => is_input(WordRole::Name),
                 WordRole::Printed => is_input(WordRole::Name) || is_input(WordRole::Content),
@@ -159,11 +162,12 @@ impl Search<'_> {
             if is_left_out || word.text.starts_with('-') {
                 continue;
             }
-            for value in self.with_values(word, place).into_iter().chain(self.contents(word, place))
+            for value in
+                self.with_values(word, context).into_iter().chain(self.contents(word, context))
             {
                 let is_made = value.role == WordRole::Content;
                 let paths = if is_made { &mut made } else { &mut named };
-                paths.extend(self.possible(&value, place));
+                paths.extend(self.possible(&value, context));
             }
         }
         let mut originals = BTreeSet::new();
@@ -184,13 +188,13 @@ impl Search<'_> {
 
     /// The paths that a word may mean; the empty path is the root. An unknown beginning, as in
     /// `$DIR/lib.sh`, stands for any directory.
-    pub(super) fn possible(&self, word: &Word, place: &TextContext) -> Vec<String> {
+    pub(super) fn possible(&self, word: &Word, context: &TextContext) -> Vec<String> {
         let (forms, is_anywhere) = forms_of(word);
         let mut found = Vec::new();
-        let mut tops = self.tops(place);
+        let mut tops = self.tops(context);
         if forms.iter().any(|form| form == "." || form == "*") {
             tops.truncate(1);
-            tops.extend(self.entered.get(&place.at).into_iter().flatten().cloned());
+            tops.extend(self.entered.get(&context.at).into_iter().flatten().cloned());
         }
         for form in &forms {
             for top in &tops {

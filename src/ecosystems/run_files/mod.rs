@@ -99,7 +99,7 @@ impl Search<'_> {
     fn text(&mut self, at: usize) -> Result<()> {
         let text = Rc::clone(&self.texts[at]);
         self.used.extend(text.lines.iter().flat_map(|line| variables_in(&line.text)));
-        let mut place = TextContext {
+        let mut context = TextContext {
             at,
             directory: text.directory.clone(),
             is_command: text.is_command,
@@ -123,13 +123,13 @@ impl Search<'_> {
                 let is_text = reads_content(program);
                 let role = if is_text { WordRole::Content } else { WordRole::Name };
                 let words = command.words.iter().chain(&command.inputs);
-                place.inputs.extend(words.map(|word| word.in_role(role)));
+                context.inputs.extend(words.map(|word| word.in_role(role)));
             }
         }
-        place.optional = text.is_test.then_some(optional);
+        context.optional = text.is_test.then_some(optional);
         for line in lines {
-            place.may_fail = line.text.contains("||");
-            self.line(&line.text, false, &place)?;
+            context.may_fail = line.text.contains("||");
+            self.line(&line.text, false, &context)?;
         }
         Ok(())
     }
@@ -141,9 +141,9 @@ impl Search<'_> {
         let unused: Vec<_> = unused.flat_map(|(_, values)| values.clone()).collect();
         for (at, values) in unused {
             let directory = self.texts[at].directory.clone();
-            let place = TextContext { at, directory, ..TextContext::default() };
+            let context = TextContext { at, directory, ..TextContext::default() };
             for value in &values {
-                self.word(value, WordMeaning::default(), &place)?;
+                self.word(value, WordMeaning::default(), &context)?;
             }
         }
         Ok(())
@@ -151,9 +151,9 @@ impl Search<'_> {
 
     /// Searches a line. Returns the words that name the files whose content the line prints, as far
     /// as that is known.
-    fn line(&mut self, line: &str, is_read: bool, place: &TextContext) -> Result<Vec<Word>> {
+    fn line(&mut self, line: &str, is_read: bool, context: &TextContext) -> Result<Vec<Word>> {
         let (line, inner) = without_substitutions(line);
-        let printed_inside = self.substitutions(&inner, place)?;
+        let printed_inside = self.substitutions(&inner, context)?;
         let mut printed = Vec::new();
         let mut piped = Vec::new();
         for SimpleCommand { mut words, is_read: by_other, is_piped, inputs, texts, output } in
@@ -176,12 +176,12 @@ impl Search<'_> {
             if words.len() > own && COPIERS.contains(&program) {
                 words.extend(last);
             }
-            self.assignments(&words, &printed_inside, place);
+            self.assignments(&words, &printed_inside, context);
             words.append(&mut piped);
             if is_empty {
                 // The end of a group or a loop, whose commands print to one place.
                 if let Some(output) = &output {
-                    self.written(&printed, output, place)?;
+                    self.written(&printed, output, context)?;
                 }
                 if is_piped {
                     piped = std::mem::take(&mut printed);
@@ -190,15 +190,15 @@ impl Search<'_> {
                 // likely data than commands.
                 for word in &words {
                     if word.text.contains('\n') || language_of(&word.text).is_some() {
-                        self.word(word, WordMeaning::default(), place)?;
+                        self.word(word, WordMeaning::default(), context)?;
                     }
                 }
                 printed.extend(words.iter().map(|word| word.in_role(WordRole::Content)));
                 continue;
             }
-            let looked_at = self.command(&words, is_read || by_other, place)?;
+            let looked_at = self.command(&words, is_read || by_other, context)?;
             for output in &outputs {
-                self.written(&looked_at, output, place)?;
+                self.written(&looked_at, output, context)?;
             }
             if is_piped {
                 piped = looked_at;
@@ -210,14 +210,14 @@ impl Search<'_> {
     }
 
     /// Searches the commands of substitutions. Returns the words that each one prints.
-    fn substitutions(&mut self, inner: &[String], place: &TextContext) -> Result<Vec<Vec<Word>>> {
+    fn substitutions(&mut self, inner: &[String], context: &TextContext) -> Result<Vec<Vec<Word>>> {
         let mut printed_inside = Vec::new();
         self.depth += 1;
         for text in inner {
             let mut printed = Vec::new();
             if self.depth < MOST_DEPTH {
                 for line in script_lines(text) {
-                    printed.extend(self.line(&line, true, place)?);
+                    printed.extend(self.line(&line, true, context)?);
                 }
             }
             printed_inside.push(printed);

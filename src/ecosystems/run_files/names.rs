@@ -16,40 +16,44 @@ impl Search<'_> {
     pub(super) fn word(
         &mut self,
         word: &Word,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<()> {
-        let values = self.with_values(word, place);
+        let values = self.with_values(word, context);
         if values != [word.clone()] {
             for value in &values {
                 // A value that uses its own variable is not expanded again.
                 for text in value.text.split_whitespace() {
-                    let is_program = part.is_program && text.contains('/');
-                    self.plain_word(&value.with(text), WordMeaning { is_program, ..part }, place)?;
+                    let is_program = meaning.is_program && text.contains('/');
+                    self.plain_word(
+                        &value.with(text),
+                        WordMeaning { is_program, ..meaning },
+                        context,
+                    )?;
                 }
             }
             return Ok(());
         }
-        self.plain_word(word, part, place)
+        self.plain_word(word, meaning, context)
     }
 
     /// As [`Self::word`], without the values of variables.
     pub(super) fn plain_word(
         &mut self,
         word: &Word,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<()> {
         let text = word.text.as_str();
-        if part.by_shell && text.contains(char::is_whitespace) {
+        if meaning.by_shell && text.contains(char::is_whitespace) {
             for line in script_lines(text) {
-                self.line(&line, false, place)?;
+                self.line(&line, false, context)?;
             }
             return Ok(());
         }
         let is_name = |c: char| !c.is_whitespace() && !"=,:;!'\"`()<>|&".contains(c);
         if !text.starts_with('-') && text.chars().all(is_name) {
-            return self.name(word, part, place);
+            return self.name(word, meaning, context);
         }
         // In the text of a script, a line that begins with `#` is a comment.
         let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -57,8 +61,8 @@ impl Search<'_> {
             // A value may directly follow the letter of an option.
             let piece = if piece.starts_with('-') { piece.get(2..).unwrap_or("") } else { piece };
             if piece.contains(['/', '.']) && !piece.contains('*') {
-                let part = WordMeaning { by_shell: part.by_shell, ..WordMeaning::default() };
-                self.name(&word.with(piece), part, place)?;
+                let meaning = WordMeaning { by_shell: meaning.by_shell, ..WordMeaning::default() };
+                self.name(&word.with(piece), meaning, context)?;
             }
         }
         Ok(())
@@ -69,35 +73,35 @@ impl Search<'_> {
     pub(super) fn name(
         &mut self,
         word: &Word,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<()> {
         let mut missing = Vec::new();
         let mut is_there = false;
-        let possible = self.possible(word, place);
+        let possible = self.possible(word, context);
         for path in &possible {
             if path.contains('*') {
-                if part.is_whole && (is_run_by_name(path) || part.is_program) {
-                    self.like(path, part, place)?;
+                if meaning.is_whole && (is_run_by_name(path) || meaning.is_program) {
+                    self.like(path, meaning, context)?;
                     missing.push(path.clone());
                 }
-            } else if self.at(path, part, place)? {
+            } else if self.at(path, meaning, context)? {
                 is_there = true;
-            } else if part.takes_missing {
+            } else if meaning.takes_missing {
                 missing.push(path.clone());
             }
         }
         if !is_there {
             for path in &possible {
-                is_there |= self.copy(path, part, place)?;
+                is_there |= self.copy(path, meaning, context)?;
             }
         }
         missing.retain(|path| {
-            let is_wanted = place.may_fail
-                || place.optional.as_ref().is_none_or(|files| files.contains(plain(&word.text)));
+            let is_wanted = context.may_fail
+                || context.optional.as_ref().is_none_or(|files| files.contains(plain(&word.text)));
             // A pattern in a test may stand for the code under test.
             let counts = match path.contains('*') {
-                true => place.optional.is_none(),
+                true => context.optional.is_none(),
                 false => is_wanted && !is_there,
             };
             counts && !is_test_path(path)
@@ -111,17 +115,17 @@ impl Search<'_> {
     pub(super) fn like(
         &mut self,
         pattern: &str,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<()> {
         let matching: Vec<&str> =
             self.files.paths.iter().copied().filter(|path| matches(pattern, path)).collect();
         for path in matching.into_iter().take(MOST_WORDS) {
             if is_test_path(path) {
                 let text = (self.files.text)(path)?.unwrap_or_default();
-                self.interpreter(&text, place)?;
-            } else if part.is_program || may_be_shell(path) {
-                self.file(path, part.by_shell, place)?;
+                self.interpreter(&text, context)?;
+            } else if meaning.is_program || may_be_shell(path) {
+                self.file(path, meaning.by_shell, context)?;
             }
         }
         Ok(())
@@ -132,38 +136,37 @@ impl Search<'_> {
     pub(super) fn at(
         &mut self,
         path: &str,
-        part: WordMeaning,
-        place: &TextContext,
+        meaning: WordMeaning,
+        context: &TextContext,
     ) -> Result<bool> {
         if self.files.has(path) || self.files.has_by_link(path)? {
-            if part.is_program || is_run_by_name(path) {
-                self.file(path, part.by_shell, place)?;
+            if meaning.is_program || is_run_by_name(path) {
+                self.file(path, meaning.by_shell, context)?;
             }
         } else if path.is_empty() || self.files.directories.contains(path) {
-            if part.is_whole {
-                self.main_files(path, place)?;
+            if meaning.is_whole {
+                self.main_files(path, context)?;
             }
         } else {
-            return Ok(
-                (part.is_whole || path.contains('/')) && self.without_extension(path, place)?
-            );
+            return Ok((meaning.is_whole || path.contains('/'))
+                && self.without_extension(path, context)?);
         }
         Ok(true)
     }
 
     /// Adds the source files whose path without extension is `path`. Returns true if there are any.
-    pub(super) fn without_extension(&mut self, path: &str, place: &TextContext) -> Result<bool> {
+    pub(super) fn without_extension(&mut self, path: &str, context: &TextContext) -> Result<bool> {
         let files = self.files.by_stem.get(file_name(path)).into_iter().flatten().copied();
         let files: Vec<&str> =
             files.filter(|file| directory_of(file) == directory_of(path)).collect();
         for file in &files {
-            self.file(file, false, place)?;
+            self.file(file, false, context)?;
         }
         Ok(!files.is_empty())
     }
 
     /// Adds the main files of a directory: they run if a command names the directory.
-    pub(super) fn main_files(&mut self, directory: &str, place: &TextContext) -> Result<()> {
+    pub(super) fn main_files(&mut self, directory: &str, context: &TextContext) -> Result<()> {
         let files = self.files;
         for path in files.paths.iter().filter(|path| directory_of(path) == directory) {
             let name = file_name(path);
@@ -177,12 +180,12 @@ impl Search<'_> {
                     self.name(
                         &word,
                         WordMeaning { takes_missing: true, ..WordMeaning::default() },
-                        place,
+                        context,
                     )?;
                     self.found.run.insert((*path).to_owned());
                 }
             } else if name == "__main__.py" || is_index {
-                self.file(path, false, place)?;
+                self.file(path, false, context)?;
             } else if is_go
                 && let Some(text) = (self.files.text)(path)?
                 && text.lines().any(|line| line.trim_end() == "package main")
@@ -204,10 +207,10 @@ impl Search<'_> {
         &mut self,
         word: &Word,
         least: usize,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<bool> {
         let mut is_there = false;
-        for value in self.with_values(word, place) {
+        for value in self.with_values(word, context) {
             let parts: Vec<&str> = value.text.split(['.', ':']).collect();
             if parts.iter().any(|part| part.is_empty() || !part.chars().all(is_in_name)) {
                 continue;
@@ -217,9 +220,9 @@ impl Search<'_> {
                 let names = [format!("{path}.py"), format!("{path}/__main__.py")];
                 let names = names.map(Word::plain);
                 let found: Vec<String> =
-                    names.iter().flat_map(|name| self.existing(name, place)).collect();
+                    names.iter().flat_map(|name| self.existing(name, context)).collect();
                 for path in &found {
-                    self.file(path, false, place)?;
+                    self.file(path, false, context)?;
                 }
                 is_there |= !found.is_empty();
                 if is_there {
@@ -231,20 +234,20 @@ impl Search<'_> {
     }
 
     /// Adds a file, and its text if it is a shell script.
-    pub(super) fn file(&mut self, path: &str, by_shell: bool, place: &TextContext) -> Result<()> {
+    pub(super) fn file(&mut self, path: &str, by_shell: bool, context: &TextContext) -> Result<()> {
         let is_test = is_test_path(path);
-        let is_under_test = place.optional.is_some() && !is_test;
+        let is_under_test = context.optional.is_some() && !is_test;
         if is_under_test {
             return Ok(());
         }
-        if !is_test || place.is_command {
+        if !is_test || context.is_command {
             self.found.run.insert(path.to_owned());
         }
         if !self.read.insert(path.to_owned()) {
             return Ok(());
         }
         let text = (self.files.text)(path)?.unwrap_or_default();
-        let is_shell = self.interpreter(&text, place)?.unwrap_or_else(|| may_be_shell(path));
+        let is_shell = self.interpreter(&text, context)?.unwrap_or_else(|| may_be_shell(path));
         if by_shell || is_shell {
             let lines = lines_of(&text, &None);
             let directory = directory_of(path).to_owned();
@@ -254,8 +257,8 @@ impl Search<'_> {
     }
 
     /// The files of the tree that a word may mean.
-    pub(super) fn existing(&self, word: &Word, place: &TextContext) -> Vec<String> {
-        let mut found = self.possible(word, place);
+    pub(super) fn existing(&self, word: &Word, context: &TextContext) -> Vec<String> {
+        let mut found = self.possible(word, context);
         found.retain(|path| self.files.has(path));
         found
     }

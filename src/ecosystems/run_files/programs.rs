@@ -42,22 +42,22 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<Vec<Word>> {
         let (prefixes, words) = words.split_at(words.len() - without_prefixes(words).len());
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
         if !is_read {
             // The program may run the files in the values of its variables: `BASH_ENV=F sh`.
-            self.assigned(prefixes, place)?;
+            self.assigned(prefixes, context)?;
         }
         if looks_only(&program.text, "") {
-            return self.plain_command(words, is_read, place);
+            return self.plain_command(words, is_read, context);
         }
         let mut printed = Vec::new();
-        for program in self.with_values(program, place) {
+        for program in self.with_values(program, context) {
             let parts = program.text.split_whitespace().map(|part| program.with(part));
             let words: Vec<Word> = parts.chain(rest.iter().cloned()).collect();
-            printed.extend(self.plain_command(&words, is_read, place)?);
+            printed.extend(self.plain_command(&words, is_read, context)?);
         }
         Ok(printed)
     }
@@ -68,7 +68,7 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<Vec<Word>> {
         let words = without_prefixes(words);
         let Some((program, rest)) = words.split_first() else { return Ok(Vec::new()) };
@@ -76,41 +76,41 @@ impl Search<'_> {
             // The operands are texts, which may be the content of files.
             "case" | "[" | "[[" | "test" | "uniq" => {
                 let content: Vec<Word> =
-                    rest.iter().flat_map(|word| self.contents(word, place)).collect();
-                self.compared(&content, place);
+                    rest.iter().flat_map(|word| self.contents(word, context)).collect();
+                self.compared(&content, context);
                 if program.text == "uniq" {
-                    return self.program(words, is_read, place);
+                    return self.program(words, is_read, context);
                 }
             }
             "cd" | "pushd" => {
                 for word in rest {
-                    let entered = self.possible(word, place).into_iter();
+                    let entered = self.possible(word, context).into_iter();
                     let entered =
                         entered.filter(|path| self.files.directories.contains(path.as_str()));
                     let entered: Vec<String> = entered.collect();
-                    self.entered.entry(place.at).or_default().extend(entered);
+                    self.entered.entry(context.at).or_default().extend(entered);
                 }
             }
             "for" | "read" => {
                 if let Some((variable, values)) = rest.split_first() {
                     let values = values.iter().skip_while(|word| word.text == "in");
-                    let values = values.flat_map(|word| self.with_values(word, place));
+                    let values = values.flat_map(|word| self.with_values(word, context));
                     let values: Vec<Word> = match program.text.as_str() {
                         "read" => values.map(|word| content_of(&word)).collect(),
                         _ => values.collect(),
                     };
-                    self.give(&variable.text, values, place);
+                    self.give(&variable.text, values, context);
                 }
             }
-            "find" => return self.find(rest, is_read, place),
-            name if INCLUDING.contains(&name) => self.included(name, rest, place)?,
+            "find" => return self.find(rest, is_read, context),
+            name if INCLUDING.contains(&name) => self.included(name, rest, context)?,
             name if COPIERS.contains(&file_name(name)) => {
                 let operands = rest.iter().filter(|word| !word.text.starts_with('-')).cloned();
                 if let Some((to, from)) = operands.collect::<Vec<_>>().split_last() {
-                    self.copied(from, to, place);
+                    self.copied(from, to, context);
                 }
             }
-            _ => return self.program(words, is_read, place),
+            _ => return self.program(words, is_read, context),
         }
         Ok(Vec::new())
     }
@@ -121,34 +121,34 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<Vec<Word>> {
-        self.program_with_files_of_its_own(words, is_read, place)?;
-        let mut part = WordMeaning::default();
+        self.program_with_files_of_its_own(words, is_read, context)?;
+        let mut meaning = WordMeaning::default();
         let mut collects = false;
         for (at, word) in words.iter().enumerate() {
             let name = word.text.as_str();
             let next = words.get(at + 1).map_or("", |word| word.text.as_str());
-            if let Some(printed) = self.other_program(word, &words[at + 1..], next, place)? {
+            if let Some(printed) = self.other_program(word, &words[at + 1..], next, context)? {
                 return Ok(printed);
             }
             if is_read {
                 continue;
             }
             if let Some((_, file)) = BY_DEFAULT.iter().find(|(program, _)| *program == name) {
-                self.at(file, WordMeaning { is_program: true, ..WordMeaning::default() }, place)?;
+                self.at(file, WordMeaning { is_program: true, ..WordMeaning::default() }, context)?;
             }
             collects |= collects_tests(name, next);
             let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
-            let follows_m = is_option_m(before) && !part.by_shell;
+            let follows_m = is_option_m(before) && !meaning.by_shell;
             if at > 0 && !BEFORE_MEASURED.contains(&before) {
                 let least = if collects || follows_m { 1 } else { 2 };
-                if self.module(word, least, place)? || follows_m {
+                if self.module(word, least, context)? || follows_m {
                     continue;
                 }
             }
             if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
-                self.module(&word.with(module), 1, place)?;
+                self.module(&word.with(module), 1, context)?;
             }
             // `-rall` loads a file from a directory that `-I` names.
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
@@ -158,20 +158,20 @@ impl Search<'_> {
                 self.name(
                     &module,
                     WordMeaning { is_whole: true, ..WordMeaning::default() },
-                    place,
+                    context,
                 )?;
             }
-            part.is_program = at == 0 && name.contains('/')
+            meaning.is_program = at == 0 && name.contains('/')
                 || matches!(before, "." | "source")
-                || part.by_shell && !before.starts_with('-') && at == 1;
-            part.is_whole = at > 0 && !collects || part.is_program;
-            part.takes_missing = part.is_program
+                || meaning.by_shell && !before.starts_with('-') && at == 1;
+            meaning.is_whole = at > 0 && !collects || meaning.is_program;
+            meaning.takes_missing = meaning.is_program
                 || at > 0 && name.contains(['/', '.'])
                 || at == 1 && !name.starts_with(|c: char| c.is_ascii_digit() || c == '{');
-            if at > 0 || part.is_program {
-                self.word(word, part, place)?;
+            if at > 0 || meaning.is_program {
+                self.word(word, meaning, context)?;
             }
-            part.by_shell |= reads_shell(name);
+            meaning.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
     }
@@ -181,14 +181,14 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<()> {
         match file_name(&words[0].text) {
             "export" => {
                 for variable in &words[1..] {
                     let variable = Word::expanded(format!("${}", variable.text));
-                    for value in self.with_values(&variable, place) {
-                        self.word(&value, WordMeaning::default(), place)?;
+                    for value in self.with_values(&variable, context) {
+                        self.word(&value, WordMeaning::default(), context)?;
                     }
                 }
             }
@@ -197,10 +197,10 @@ impl Search<'_> {
                     let text = format!("{}/*", word.text);
                     let every =
                         WordMeaning { is_program: true, is_whole: true, ..WordMeaning::default() };
-                    self.word(&Word::expanded(text), every, place)?;
+                    self.word(&Word::expanded(text), every, context)?;
                 }
             }
-            "cargo" if !is_read => self.programs_of_cargo(&words[1..], place)?,
+            "cargo" if !is_read => self.programs_of_cargo(&words[1..], context)?,
             _ => {}
         }
         Ok(())
@@ -208,9 +208,9 @@ impl Search<'_> {
 
     /// Adds the programs that `cargo run` starts. Its words, or those of an alias, name packages,
     /// their manifests or programs. The root's main program is not added: it is the product.
-    fn programs_of_cargo(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
+    fn programs_of_cargo(&mut self, words: &[Word], context: &TextContext) -> Result<()> {
         let given: Vec<String> =
-            self.all_values(words, place).into_iter().map(|word| word.text).collect();
+            self.all_values(words, context).into_iter().map(|word| word.text).collect();
         let settings = (self.files.text)(".cargo/config.toml")?.unwrap_or_default();
         let mut words = rust::words_of_aliases(&settings, &given);
         words.extend(given);
@@ -222,7 +222,7 @@ impl Search<'_> {
             let text = (files.text)(path)?.unwrap_or_default();
             for program in rust::programs_named(path, &text, &words) {
                 if files.has(&program) && program != "src/main.rs" {
-                    self.file(&program, false, place)?;
+                    self.file(&program, false, context)?;
                 }
             }
         }
@@ -237,19 +237,19 @@ impl Search<'_> {
         program: &Word,
         rest: &[Word],
         next: &str,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<Option<Vec<Word>>> {
         let name = if program.text == "${MAKE}" { "make" } else { program.text.as_str() };
         if COMPARERS.contains(&file_name(name)) {
             // A setting of git may name a program: `git -c diff.external=F diff`.
             let settings = rest.windows(2).filter(|pair| pair[0].text == "-c");
             let set: Vec<Word> = settings.map(|pair| pair[1].clone()).collect();
-            self.assigned(&set, place)?;
+            self.assigned(&set, context)?;
             let operands = match file_name(name) {
                 "git" => rest.splitn(2, |word| word.text == "diff").nth(1),
                 _ => Some(rest),
             };
-            self.compared(operands.unwrap_or_default(), place);
+            self.compared(operands.unwrap_or_default(), context);
             // `HEAD:F`, or a pattern of names.
             let files = rest.get(1..).unwrap_or_default().iter().map(file_of_git);
             match next {
@@ -260,11 +260,11 @@ impl Search<'_> {
                 _ => {}
             }
         } else if let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&name)) {
-            self.assigned(rest, place)?;
-            self.run_recipes(tool, rest, place)?;
-        } else if looks_only(name, next) && self.existing(program, place).is_empty() {
-            self.settings(rest, place)?;
-            self.compared_by(name, rest, place);
+            self.assigned(rest, context)?;
+            self.run_recipes(tool, rest, context)?;
+        } else if looks_only(name, next) && self.existing(program, context).is_empty() {
+            self.settings(rest, context)?;
+            self.compared_by(name, rest, context);
             let is_text = reads_content(name);
             let printed = rest.iter().map(|word| match word.role {
                 WordRole::Name if is_text => word.in_role(WordRole::Content),
@@ -281,34 +281,38 @@ impl Search<'_> {
     /// Searches the first line of an executed file, which is a command:
     /// `#!/usr/bin/env -S python3 F`. Returns true if it names a shell, and `None` if there is no
     /// such line.
-    pub(super) fn interpreter(&mut self, text: &str, place: &TextContext) -> Result<Option<bool>> {
+    pub(super) fn interpreter(
+        &mut self,
+        text: &str,
+        context: &TextContext,
+    ) -> Result<Option<bool>> {
         let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
         let words = first.unwrap_or_default().split_whitespace();
         for word in words.skip_while(|word| word.starts_with('/')) {
             let word = Word::plain(word);
-            let part =
+            let meaning =
                 WordMeaning { is_program: word.text.contains('/'), ..WordMeaning::default() };
-            self.word(&word, part, place)?;
+            self.word(&word, meaning, context)?;
         }
         Ok(first.map(|first| first.trim_end().ends_with("sh")))
     }
 
     /// Adds the files that options of a program name, e.g. its settings: `--config FILE`,
     /// `--plugin=FILE`.
-    fn settings(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
+    fn settings(&mut self, words: &[Word], context: &TextContext) -> Result<()> {
         for (at, word) in words.iter().enumerate() {
             let is_value = at > 0 && RUNNING.contains(&words[at - 1].text.trim_start_matches('-'));
             if is_value || word.text.starts_with("--") && word.text.contains('=') {
-                self.word(word, WordMeaning::default(), place)?;
+                self.word(word, WordMeaning::default(), context)?;
             }
         }
         Ok(())
     }
 
     /// Adds the files that the values of assignments among these words name.
-    fn assigned(&mut self, words: &[Word], place: &TextContext) -> Result<()> {
+    fn assigned(&mut self, words: &[Word], context: &TextContext) -> Result<()> {
         for (_, value) in words.iter().filter_map(assignment) {
-            self.word(&value, WordMeaning::default(), place)?;
+            self.word(&value, WordMeaning::default(), context)?;
         }
         Ok(())
     }
@@ -319,7 +323,7 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         is_read: bool,
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<Vec<Word>> {
         let at = words.iter().position(|word| matches!(word.text.as_str(), "-name" | "-path"));
         let name = at.and_then(|at| words.get(at + 1)).map_or("*", |word| word.text.as_str());
@@ -334,7 +338,7 @@ impl Search<'_> {
             let place_of_files = inner.iter().position(|word| word.text == "{}");
             let at = place_of_files.unwrap_or(inner.len());
             inner.splice(at..(at + 1).min(inner.len()), found.iter().map(as_argument));
-            let printed = self.command(&inner, is_read, place)?;
+            let printed = self.command(&inner, is_read, context)?;
             if !printed.is_empty() {
                 return Ok(printed);
             }

@@ -21,10 +21,10 @@ impl Search<'_> {
         &mut self,
         tool: &'static Ecosystem,
         rest: &[Word],
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<()> {
         let runner = tool.recipe_runners[0];
-        let words = self.all_values(rest, place);
+        let words = self.all_values(rest, context);
         for (at, word) in words.iter().enumerate() {
             self.recipes.insert((runner, word.text.clone()));
             let is_file =
@@ -32,13 +32,13 @@ impl Search<'_> {
             let joined = word.text.strip_prefix("--file=").or(word.text.strip_prefix("-f"));
             // npm passes these options on to the script.
             if runner != "npm" && (is_file || joined.is_some()) {
-                for path in self.existing(&word.with(joined.unwrap_or(&word.text)), place) {
+                for path in self.existing(&word.with(joined.unwrap_or(&word.text)), context) {
                     self.found.run.insert(path.clone());
                     self.recipe_file(tool, &path)?;
                 }
             }
         }
-        for top in self.tops(place) {
+        for top in self.tops(context) {
             let file = tool.recipe_files.iter().map(|name| inside(&top, name));
             if let Some(file) = file.clone().find(|file| self.files.has(file)) {
                 if !top.is_empty() && runner != "npm" {
@@ -84,14 +84,14 @@ impl Search<'_> {
         &mut self,
         word: &str,
         files: &[Word],
-        place: &TextContext,
+        context: &TextContext,
     ) -> Result<()> {
         let runner = if word.starts_with("import") { "just" } else { "make" };
         let Some(tool) = ALL.iter().find(|one| one.recipe_runners.contains(&runner)) else {
             return Ok(());
         };
-        for file in self.all_values(files, place) {
-            for path in self.possible(&file, place) {
+        for file in self.all_values(files, context) {
+            for path in self.possible(&file, context) {
                 let matching: Vec<&str> = match path.contains('*') {
                     true => {
                         self.files.paths.iter().copied().filter(|p| matches(&path, p)).collect()

@@ -11,18 +11,18 @@ impl Search<'_> {
         &mut self,
         words: &[Word],
         printed_inside: &[Vec<Word>],
-        place: &TextContext,
+        context: &TextContext,
     ) {
         for word in words {
-            self.directory(word, place);
+            self.directory(word, context);
             let inside = (0..printed_inside.len()).find(|at| word.holds_substitution(*at));
             if let Some((variable, value)) = assignment(word) {
                 let values = inside.map_or(vec![value], |at| printed_inside[at].clone());
-                self.give(variable, values, place);
+                self.give(variable, values, context);
             }
             let defaults = word.text.match_indices('$').map(|(at, _)| &word.text[at..]);
             for (variable, value) in defaults.filter_map(default_in) {
-                self.give(variable, [word.with(value)], place);
+                self.give(variable, [word.with(value)], context);
             }
         }
     }
@@ -32,10 +32,10 @@ impl Search<'_> {
         &mut self,
         variable: &str,
         values: impl IntoIterator<Item = Word>,
-        place: &TextContext,
+        context: &TextContext,
     ) {
         let given =
-            self.values.entry(variable.to_owned()).or_default().entry(place.at).or_default();
+            self.values.entry(variable.to_owned()).or_default().entry(context.at).or_default();
         for value in values.into_iter().map(|value| as_argument(&value)) {
             if given.len() < MOST_WORDS && !given.contains(&value) {
                 given.push(value);
@@ -44,14 +44,14 @@ impl Search<'_> {
     }
 
     /// Records that paths in a text may begin at the directory that a word names.
-    fn directory(&mut self, word: &Word, place: &TextContext) {
+    fn directory(&mut self, word: &Word, context: &TextContext) {
         let path = plain(word.text.rsplit(['=', '"']).next().unwrap_or_default());
         let path = path.strip_prefix("-C").or(path.strip_prefix("-I")).unwrap_or(path);
-        for top in ["", &place.directory] {
+        for top in ["", &context.directory] {
             if let Some(directory) = resolved(top, path)
                 && self.files.directories.contains(directory.as_str())
             {
-                let all = self.directories.entry(place.at).or_default();
+                let all = self.directories.entry(context.at).or_default();
                 if all.len() < MOST_WORDS {
                     all.insert(directory);
                 }
@@ -60,10 +60,10 @@ impl Search<'_> {
     }
 
     /// The directories at which a path in a text may begin, the most likely one first.
-    pub(super) fn tops(&self, place: &TextContext) -> Vec<String> {
+    pub(super) fn tops(&self, context: &TextContext) -> Vec<String> {
         let mut tops = vec![String::new()];
-        let own = std::iter::once(&place.directory);
-        for top in own.chain(self.directories.get(&place.at).into_iter().flatten()) {
+        let own = std::iter::once(&context.directory);
+        for top in own.chain(self.directories.get(&context.at).into_iter().flatten()) {
             if !tops.contains(top) {
                 tops.push(top.clone());
             }
@@ -74,11 +74,11 @@ impl Search<'_> {
     /// The words for which a word stands, with the values of its variables. If the word's own text
     /// gives values, these are used; otherwise, the values from other texts. `${f%.c}` removes the
     /// end `.c`.
-    pub(super) fn with_values(&self, word: &Word, place: &TextContext) -> Vec<Word> {
+    pub(super) fn with_values(&self, word: &Word, context: &TextContext) -> Vec<Word> {
         let mut words = vec![word.clone()];
         // A value may use other variables.
         for _ in 0..MOST_LEVELS {
-            let next = words.iter().flat_map(|word| self.with_first_values(word, place));
+            let next = words.iter().flat_map(|word| self.with_first_values(word, context));
             let next: Vec<Word> = next.take(MOST_WORDS).collect();
             if next == words {
                 break;
@@ -90,20 +90,20 @@ impl Search<'_> {
     }
 
     /// As [`Self::with_values`], for the variables of the word itself.
-    pub(super) fn with_first_values(&self, word: &Word, place: &TextContext) -> Vec<Word> {
+    pub(super) fn with_first_values(&self, word: &Word, context: &TextContext) -> Vec<Word> {
         with_values(word, &|name| {
             let Some(all) = self.values.get(name) else { return Vec::new() };
-            match all.get(&place.at) {
+            match all.get(&context.at) {
                 Some(own) => own.clone(),
-                None if self.texts[place.at].is_test => Vec::new(),
+                None if self.texts[context.at].is_test => Vec::new(),
                 None => all.values().flatten().take(MOST_WORDS).cloned().collect(),
             }
         })
     }
 
     /// The words for which these words stand.
-    pub(super) fn all_values(&self, words: &[Word], place: &TextContext) -> Vec<Word> {
-        words.iter().flat_map(|word| self.with_values(word, place)).collect()
+    pub(super) fn all_values(&self, words: &[Word], context: &TextContext) -> Vec<Word> {
+        words.iter().flat_map(|word| self.with_values(word, context)).collect()
     }
 }
 
@@ -167,8 +167,8 @@ fn as_pattern(text: &str) -> String {
     let text = without_variables(text, '*').replace('?', "*");
     let mut parts = text.split('[');
     let mut found = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        found.extend(["*", part.split_once(']').map_or(part, |(_, rest)| rest)]);
+    for meaning in parts {
+        found.extend(["*", meaning.split_once(']').map_or(meaning, |(_, rest)| rest)]);
     }
     found
 }
