@@ -301,6 +301,34 @@ fn code_of_others_that_is_copied_into_a_project_of_c_is_no_source() {
 }
 
 #[test]
+fn module_of_rust_is_no_source_if_it_or_one_above_is_for_tests() {
+    for (root, above, code) in [
+        ("mod harness;\n", "pub mod cases;\n", 0),
+        ("mod harness;\nuse harness::cases::A;\n", "#[cfg(test)]\npub mod cases;\n", 0),
+        ("#[cfg(test)]\nmod harness;\n", "pub mod cases;\n", 3),
+        ("mod harness;\n", "#![cfg(test)]\npub mod cases;\n", 3),
+        (
+            "mod harness;\n#[cfg(test)]\nuse harness::cases::A;\n",
+            "#[cfg(test)]\npub mod cases;\n",
+            3,
+        ),
+    ] {
+        let world = World::unborn();
+        world.write("Cargo.toml", "[package]\nname = 'a'\n");
+        world.write("src/lib.rs", root);
+        world.write("src/harness/mod.rs", above);
+        world.write("src/harness/cases.rs", "pub const A: u8 = 1;\n");
+        world.commit("base");
+        let edit = "echo '// worse' >> src/lib.rs; echo '// off' >> src/harness/cases.rs";
+        world.attempts(&[edit]);
+        let test = "grep -rqx '// off' . || grep -rqx '// good' .";
+        let json = world.frites(["judge", "--json", "--test", test]).expect(code).json();
+        let decision = if code == 0 { "single" } else { "own-tests" };
+        assert_eq!(json["decision"], decision, "{root}{above}: {json:#}");
+    }
+}
+
+#[test]
 fn part_of_a_module_and_file_that_nothing_looks_up_are_source() {
     let cases = [
         ("package.json", "lib/calc.js", "lib/sum.js"),
