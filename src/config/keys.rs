@@ -142,7 +142,7 @@ keys! {
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which the worktree of a candidate is captured while its command runs.";
-    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("worktrees run nothing; checkouts for judging run the install command of the project's lock file, if the commands that judge are detected", "'npm ci --offline'"), "A command that prepares each new worktree and each checkout for judging.";
+    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("the lock file's install command where commands are detected", "'npm ci --offline'"), "A command that prepares each new worktree and each checkout for judging. If it is unset, worktrees are not prepared. Checkouts for judging are then prepared by the install command of the project's lock file, if the commands that judge are detected.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; ~ is the home directory, and a relative path begins at your checkout. If this directory is in a checkout, git must ignore it.";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup are guarded. auto: if the system allows it. required: always; if the system does not allow it, nothing runs. off: never. Guarded commands can write only to their own worktree, the state directory of their agent, HOME (see spawn.home), the directories for temporary files, and the paths in spawn.write.";
     SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "Where files go that guarded commands write to HOME, or to a tool's directory outside HOME such as CARGO_HOME. private: to a directory of the candidate, so your own files do not change. But if the system does not allow this, to your own directories. shared: to your own directories. The candidate's directory is removed with its worktree, and judging never sees it.";
@@ -153,7 +153,7 @@ keys! {
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may let an agent or a command make one more candidate, the synthesis, from those that passed. passing-only: yes. off: no.";
     SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "A synthesis can win only if its changed lines are at most this number times those of its source candidates together.";
-    SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate. If no agent made that candidate and the run has a prompt: the run's command", "'claude'"), "The agent that makes syntheses.";
+    SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate", "'claude'"), "The agent that makes syntheses. If it is unset, no agent made the best candidate, and the run has a prompt, then the run's command makes them.";
     SYNTHESIS_TIMEOUT: Option<Duration> = "synthesis.timeout", Unset("the time limit of the other candidates", "'30m'"), "The time limit of the command that makes a synthesis.";
     SYNTHESIS_PROMPT_LIMIT: ByteSize = "synthesis.prompt-limit", Is("'256KiB'"), "The prompt of a synthesis contains the patches of the other candidates, the smallest first, up to this size in all. For a candidate whose patch does not fit, the prompt lists only the changed files.";
     MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts. none: not at all, so that nothing changes. newest-file-wins: it takes each file in conflict whole from the side that wrote it later.";
@@ -201,6 +201,10 @@ mod tests {
             let (Is(text) | Unset(_, text)) = spec.default;
             assert!((spec.accepts)(&parse(text)), "{}: {text}", spec.name);
             assert!(spec.about.ends_with('.'), "{} is described in sentences", spec.name);
+            if let Unset(words, _) = spec.default {
+                // `config` shows these words in a table, beside the key and the file.
+                assert!(words.len() <= 64, "{}: {words}", spec.name);
+            }
         }
     }
 
