@@ -59,11 +59,12 @@ pub fn is_searched(path: &str) -> bool {
             .any(|pattern| matches(pattern, path))
 }
 
-/// A line that uses a document contains one of these texts: the document's name, its extension, or
-/// the names of the directories above it.
+/// A line that uses a document contains one of these texts: the document's name, its extension, the
+/// names of the directories above it, or pytest's option for documents, which may get any pattern.
 pub fn words_for(path: &str) -> Vec<String> {
     let name = iter::once(file_name(path).to_owned());
-    name.chain(words_of_kind(path)).chain(directories(path).map(str::to_owned)).collect()
+    let above = directories(path).map(str::to_owned);
+    name.chain(words_of_kind(path)).chain(above).chain(["doctest-glob".to_owned()]).collect()
 }
 
 fn directories(path: &str) -> impl Iterator<Item = &str> {

@@ -28,20 +28,59 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// Builds, lints and tests all packages of the module.
+/// Builds, lints and tests all packages of the module in the root. If there is none, these are the
+/// packages of the modules that go.work uses: Go does not enter them from the root by itself.
 fn go_module(files: &RootFiles<'_>) -> FoundCommands {
-    let Some(module) = files.first(&["go.mod"]) else { return Ok(Vec::new()) };
+    let (source, packages) = match files.first(&["go.mod", "go.work"]) {
+        None => return Ok(Vec::new()),
+        Some("go.work") => ("go.work", used_packages(&files.text("go.work")?.unwrap_or_default())),
+        Some(module) => (module, vec!["./...".to_owned()]),
+    };
+    if packages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = |stage, words: &[&str]| {
+        let words: Vec<&str> =
+            words.iter().copied().chain(packages.iter().map(String::as_str)).collect();
+        command(stage, &words, source)
+    };
     let configs = [".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json"];
     let lint = match files.first(&configs) {
-        Some(config) => command(Stage::Lint, &["golangci-lint", "run"], config),
-        None => command(Stage::Lint, &["go", "vet", "./..."], module),
+        Some(config) if source == "go.mod" => {
+            command(Stage::Lint, &["golangci-lint", "run"], config)
+        }
+        _ => of(Stage::Lint, &["go", "vet"]),
     };
     Ok(vec![
-        command(Stage::Build, &["go", "build", "./..."], module),
+        of(Stage::Build, &["go", "build"]),
         lint,
         // Without `-v` the output does not show how many tests ran.
-        command(Stage::Test, &["go", "test", "-v", "./..."], module),
+        of(Stage::Test, &["go", "test", "-v"]),
     ])
+}
+
+/// The patterns for all packages of the modules that the text of a go.work uses. Modules outside of
+/// the project are left out, because the judged tree does not have them.
+fn used_packages(text: &str) -> Vec<String> {
+    let mut is_in_block = false;
+    let lines = text.lines().filter_map(|line| {
+        let code = line.split("//").next().unwrap_or(line);
+        let words: Vec<&str> = code.split_whitespace().collect();
+        match words[..] {
+            ["use", "("] => is_in_block = true,
+            [")"] => is_in_block = false,
+            ["use", directory] => return Some(directory),
+            [directory] if is_in_block => return Some(directory),
+            _ => {}
+        }
+        None
+    });
+    let directories =
+        lines.map(|directory| directory.trim_matches(['"', '`']).trim_end_matches('/'));
+    let inside = directories.filter(|directory| {
+        directory.starts_with("./") && !directory.split('/').any(|part| part == "..")
+    });
+    inside.map(|directory| format!("{directory}/...")).collect()
 }
 
 /// Restores the base's go.mod, but keeps the attempt's versions of the modules. A newer version of

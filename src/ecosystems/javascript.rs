@@ -2,6 +2,7 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
+use crate::ecosystems::languages::is_hidden_or_installed;
 use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
@@ -85,7 +86,8 @@ fn manager_of(lock: &'static str) -> &'static str {
 }
 
 /// The scripts `build`, `lint:check` or else `lint`, and `test`, run by the package manager that
-/// `packageManager` or a lock file names. A checkout has no `node_modules`, so the setup installs
+/// `packageManager` or a lock file names. A script that the root does not have is run in the members
+/// of its workspace that have it. A checkout has no `node_modules`, so the setup installs
 /// the locked packages. A workspace always gets a setup, because its members may have dependencies
 /// even if the project has none.
 fn package_json(files: &RootFiles<'_>) -> FoundCommands {
@@ -109,24 +111,27 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
             (others.into_iter().find(in_ci).unwrap_or("npm"), String::new())
         }
     };
+    let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
+    let members = if has_members { member_manifests(files) } else { Vec::new() };
     let mut found = Vec::new();
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
         let checking = format!("{stage}:check");
-        let text = |name: &str| package["scripts"][name].as_str().unwrap_or_default();
-        // `npm init` writes a test script with the text "no test specified" into a project without
-        // tests.
-        let is_meant = |name: &&str| {
-            let script = text(name);
-            let is_none = script.is_empty() || script.contains("no test specified");
-            !is_none && (stage != Stage::Lint || !repairs(script))
-        };
         let names = [checking.as_str(), stage.as_str()];
         let names = if stage == Stage::Lint { &names[..] } else { &names[1..] };
-        if let Some(name) = names.iter().copied().find(is_meant) {
+        if let Some(name) = names.iter().copied().find(|name| is_meant(&package, stage, name)) {
             found.push(command(stage, &[manager, "run", name], format!("package.json{why}")));
+            continue;
         }
+        let is_of_member = |name: &&str| members.iter().any(|own| is_meant(own, stage, name));
+        let Some(name) = names.iter().copied().find(is_of_member) else { continue };
+        let words = match manager {
+            "npm" => vec!["npm", "run", name, "--workspaces", "--if-present"],
+            "pnpm" => vec!["pnpm", "--recursive", "run", name],
+            // Other managers have no such command, or fail for a member without the script.
+            _ => continue,
+        };
+        found.push(command(stage, &words, format!("package.json{why}")));
     }
-    let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
     if has_members || has_dependencies(&package) {
         found.push(match locked {
             Some(lock) => command(Stage::Setup, install_command(manager, files)?, lock),
@@ -134,6 +139,22 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
         });
     }
     Ok(found)
+}
+
+/// True if a package has a script of this name that does the work of the stage.
+fn is_meant(package: &Value, stage: Stage, name: &str) -> bool {
+    let script = package["scripts"][name].as_str().unwrap_or_default();
+    // `npm init` writes a test script with the text "no test specified" into a project without
+    // tests.
+    let is_none = script.is_empty() || script.contains("no test specified");
+    !is_none && (stage != Stage::Lint || !repairs(script))
+}
+
+/// The manifests of a workspace's members: each package.json below the root that can be read.
+fn member_manifests(files: &RootFiles<'_>) -> Vec<Value> {
+    let paths = files.paths().iter().filter(|path| path.ends_with("/package.json"));
+    let members = paths.filter(|path| !is_hidden_or_installed(path));
+    members.filter_map(|path| files.json(path).ok()?).collect()
 }
 
 fn has_dependencies(package: &Value) -> bool {

@@ -26,6 +26,14 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<&'static Ecosystem> {
         }
         let words = command.command.words();
         let [program, verb, ..] = words.as_slice() else { return None };
+        // A path may lead to another project. The patterns `all` and `work` of Go may, too.
+        let arguments = line.split_whitespace().skip(1);
+        let mut others = arguments.filter(|word| {
+            word.contains('/') && *word != "./..." || ["all", "work"].contains(word)
+        });
+        if others.next().is_some() {
+            return None;
+        }
         let mut testers = TESTERS.iter();
         let tester = testers.find(|(name, word, _)| name == program && word == verb);
         tester.and_then(|(_, _, manifest)| ecosystem_of(manifest))
@@ -48,21 +56,19 @@ pub fn manifest_above<'f>(path: &str, files: impl Iterator<Item = &'f str>) -> O
 
 /// True if `tested`, the ecosystem of the project in the root, has the file at `path` in that
 /// project although the file lies beside `manifest`. `root` reads Cargo.toml in the root.
-/// `has_work` is true if the root has a go.work, which joins modules.
 pub fn belongs_to_root(
     tested: &Ecosystem,
     path: &str,
     manifest: &str,
     root: impl FnOnce() -> String,
-    has_work: bool,
 ) -> bool {
     let is_same = ecosystem_of(file_name(manifest)).is_some_and(|own| std::ptr::eq(own, tested));
     if !is_same {
         return tested.has_source(path);
     }
     if file_name(manifest) == MODULE {
-        // A module ends where the next one begins.
-        return has_work;
+        // A module ends where the next one begins, even if a go.work joins the two.
+        return false;
     }
     let table: toml::Table = root().parse().unwrap_or_default();
     let excluded =

@@ -36,6 +36,8 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
             return !is_below_sources && matches!(next, Some("step_definitions" | "support"));
         }
         "it" => return is_source_set,
+        // The regression tests of BSD systems and of PostgreSQL.
+        "regress" => return !is_below_sources,
         // `__fixtures__`, `__stubs__`
         _ if part.starts_with("__") && part.ends_with("__") => {
             return next.is_some() && !MADE_BY_TOOLS.contains(&part);

@@ -87,6 +87,47 @@ fn each_kind_of_project_runs_its_own_commands() {
             with("npm ci, from package-lock.json", "npm"),
         ),
         (
+            "npm",
+            vec![
+                ("package.json", r#"{"workspaces": ["packages/*"], "scripts": {"build": "tsc"}}"#),
+                ("package-lock.json", "{}"),
+                ("packages/a/package.json", r#"{"scripts": {"test": "jest"}}"#),
+                ("packages/b/package.json", r#"{"scripts": {"build": "tsc"}}"#),
+            ],
+            only(&[
+                "setup: npm ci, from package-lock.json",
+                "build: npm run build, from package.json (npm by package-lock.json)",
+                "test: npm run test --workspaces --if-present, from package.json (npm by \
+                 package-lock.json)",
+            ]),
+        ),
+        (
+            "pnpm",
+            vec![
+                ("package.json", "{}"),
+                ("pnpm-workspace.yaml", "packages: [a]\n"),
+                ("pnpm-lock.yaml", ""),
+                ("a/package.json", r#"{"scripts": {"test": "jest"}}"#),
+            ],
+            only(&[
+                "setup: pnpm install --frozen-lockfile, from pnpm-lock.yaml",
+                "test: pnpm --recursive run test, from package.json (pnpm by pnpm-lock.yaml)",
+            ]),
+        ),
+        (
+            "go",
+            vec![
+                ("go.work", "go 1.22\n\nuse (\n\t./a // first\n\t./b/\n\t../c\n)\n"),
+                ("a/go.mod", "module a\n"),
+                ("b/go.mod", "module b\n"),
+            ],
+            only(&[
+                "build: go build ./a/... ./b/..., from go.work",
+                "lint: go vet ./a/... ./b/..., from go.work",
+                "test: go test -v ./a/... ./b/..., from go.work",
+            ]),
+        ),
+        (
             "pnpm",
             vec![("package.json", &needing), ("pnpm-lock.yaml", "")],
             with("pnpm install --frozen-lockfile, from pnpm-lock.yaml", "pnpm"),
@@ -1218,12 +1259,18 @@ fn change_in_a_project_that_no_test_enters_is_not_verified() {
     let excludes: Files<'_> = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
     // The files of the base, those that change, the test command, and the manifest of the project
     // that no test enters.
-    let cases: [(&[Files<'_>], &str, &str, Option<&str>); 11] = [
+    let cases: [(&[Files<'_>], &str, &str, Option<&str>); 12] = [
         (&[go, nested], "sub/y.go", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go sub/README.md", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go x.go data", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y_test.go x.go", "go test ./...", None),
-        (&[go, nested, &[("go.work", "go 1.22\n")]], "sub/y.go", "go test ./...", None),
+        (
+            &[go, nested, &[("go.work", "use (\n.\n./sub\n)\n")]],
+            "sub/y.go",
+            "go test ./...",
+            Some("sub/go.mod"),
+        ),
+        (&[go, nested], "sub/y.go", "go test ./... ./sub/...", None),
         (&[go, nested], "sub/y.go", "go test ./... && (cd sub && go test ./...)", None),
         (&[go, web], "web/i.js", "go test ./...", Some("web/package.json")),
         (&[go, web, embeds], "web/i.js", "go test ./...", None),
