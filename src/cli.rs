@@ -10,8 +10,8 @@ use crate::commands::{
 };
 
 /// Run competing attempts at one change, each in its own git worktree; let the project's own build,
-/// lint and test commands decide which of them work; land the smallest one that works on a fresh
-/// branch.
+/// lint and test commands decide which of them work; land, on a fresh branch, the smallest one that
+/// works.
 #[derive(Debug, Parser)]
 #[command(
     name = "git-frites",
@@ -142,7 +142,7 @@ pub enum Command {
     Task(task::TaskArgs),
     /// Show the event log
     Log(log::LogArgs),
-    /// Show what a command printed: an attempt's, or one of those that judged it
+    /// Show the output of an attempt's command, or of a command that judged the attempt
     #[command(alias = "logs")]
     Output(output::OutputArgs),
     /// Write a page that shows a run: its verdict, every change, the ends of the logs
@@ -153,7 +153,7 @@ pub enum Command {
     Path(path::PathArgs),
     /// Show the effective configuration, and where each value comes from
     Config(config::ConfigArgs),
-    /// Show what this machine gives git-frites, and what a run in this repository would have
+    /// Show which features of git-frites this machine supports, and which a run here would use
     Doctor(doctor::DoctorArgs),
     /// Print the completion script of a shell
     Completions(completions::CompletionsArgs),

@@ -1,7 +1,8 @@
 //! Shell completion: the runs, candidates, branches, agents and keys that an argument can name.
 //!
-//! A TAB must be quick and must never print: completers read the repository in process, and skip
-//! what they cannot read. Each argument names its completer.
+//! A TAB must be quick, and must never print. So completers read the repository without git, and
+//! skip everything that they cannot read. There is one exception: git reads the configuration for
+//! [`agents()`] and [`keys()`]. Each argument names its completer.
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -232,12 +233,12 @@ fn addresses(scope: Scope, typed: &str) -> Option<Offers> {
     }
 }
 
-/// Candidates with their runs, for arguments that take no run.
+/// Candidates as `RUN/CAND`, for arguments that do not accept a run alone.
 pub fn pairs(typed: &str) -> Option<Offers> {
     Runs::here()?.pairs(typed)
 }
 
-/// Candidates with their runs, and the tasks of candidates.
+/// Candidates as `RUN/CAND`, and tasks.
 pub fn pairs_and_tasks(typed: &str) -> Option<Offers> {
     if typed.starts_with(TASK_PREFIX) { addresses(Scope::Candidate, typed) } else { pairs(typed) }
 }
@@ -265,8 +266,8 @@ fn with_base(offers: Option<Offers>, typed: &str) -> Option<Offers> {
     Some(offers)
 }
 
-/// The candidates of one run: of the last run that the words before this one name, or else of the
-/// newest run.
+/// The candidates of one run: of the last run that an earlier word of the command line names, or
+/// else of the newest run.
 pub fn candidates(typed: &str) -> Option<Offers> {
     let runs = Runs::here()?;
     let words = std::env::args().skip_while(|arg| arg != "--").skip(2);
@@ -281,7 +282,7 @@ pub fn candidates(typed: &str) -> Option<Offers> {
     Some(runs.offer_candidates(&run, "", typed))
 }
 
-/// Branches, tags and remote branches, except the branches of git-frites.
+/// HEAD, branches, tags and remote branches, except the branches of git-frites.
 pub fn revisions(typed: &str) -> Option<Offers> {
     let kinds =
         [("refs/heads/", "branch"), ("refs/tags/", "tag"), ("refs/remotes/", "remote branch")];
@@ -292,7 +293,7 @@ pub fn revisions(typed: &str) -> Option<Offers> {
     Some(offers)
 }
 
-/// The targets of a merge: branches, candidates and the word `parent`.
+/// The targets of a merge: branches, candidates, tasks and the word `parent`.
 pub fn targets(typed: &str) -> Option<Offers> {
     let repo = repository()?;
     let current = repo.head_branch();
@@ -327,8 +328,7 @@ pub fn agents(typed: &str) -> Option<Offers> {
     Some(begun(agent_names(), typed))
 }
 
-/// The names of the agents. No other completer starts git. This one does, to read the
-/// configuration.
+/// The names of the agents. Starts git to read the configuration, which can name further agents.
 fn agent_names() -> Vec<String> {
     agents::names(&configuration().unwrap_or_default())
 }

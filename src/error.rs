@@ -8,11 +8,12 @@ use std::path::Path;
 pub mod exit {
     /// Done; for `judge`, a verified winner.
     pub const OK: u8 = 0;
-    /// No candidate passed, nothing verified can land, work would be lost, or there are conflicts.
+    /// The verdict is a near-miss, nothing verified can land, work would be lost, or there are
+    /// conflicts.
     pub const NO: u8 = 1;
     /// Usage: an invalid option or name.
     pub const USAGE: u8 = 2;
-    /// The recommended candidate is not verified.
+    /// The verdict is not verified, and none of the other codes fits.
     pub const UNVERIFIED: u8 = 3;
     /// No candidate is usable.
     pub const UNUSABLE: u8 = 4;
@@ -29,13 +30,13 @@ pub mod exit {
         ),
         (
             "`1`",
-            "No candidate passed, nothing verified can land, work would be lost, there are \
+            "The decision is `near-miss`, nothing verified can land, work would be lost, there are \
              conflicts, or with `diff --exit-code` there are differences.",
         ),
         ("`2`", "Usage: an invalid option or name."),
         (
             "`3`",
-            "The recommended candidate is not verified: there was no command to run, for instance.",
+            "Any other verdict that is not verified. For example, there was no command to run.",
         ),
         ("`4`", "No candidate is usable."),
         (

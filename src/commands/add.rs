@@ -28,7 +28,7 @@ pub struct AddArgs {
     /// The new candidates
     #[command(flatten)]
     pub candidates: CandidateArgs,
-    /// Begin with this patch; - reads it from standard input
+    /// Begin with the patch in this file, or with a patch from standard input if it is `-`
     #[arg(long, value_name = "FILE", group = "change")]
     pub patch: Option<PathBuf>,
     /// Begin with the change of this commit or branch
@@ -47,14 +47,14 @@ pub struct AddArgs {
         conflicts_with_all = ["count", "candidates", "prompt", "prompt_file"],
     )]
     pub synthesize: bool,
-    /// Their command
+    /// The command of the new candidates
     #[command(flatten)]
     pub command: CommandArgs,
     /// How the commands run
     #[command(flatten)]
     pub attempts: AttemptArgs,
-    /// Number of commands that run at once  [default: spawn.jobs; else 16 if
-    /// agents make all candidates, or the number of processors]
+    /// Number of commands that run at once  [default: spawn.jobs; if unset, 16
+    /// if agents make all candidates, else the number of processors]
     #[arg(short, long, value_name = "JOBS", value_parser = values::count)]
     pub jobs: Option<u32>,
     /// How the answer is printed

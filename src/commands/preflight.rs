@@ -97,11 +97,14 @@ impl JudgingPlan {
         if commands.is_empty() {
             ui.note("attempts: none is started, because all have ended");
         } else {
+            let limit = match attempts.limits.hard {
+                None => "without a time limit".to_owned(),
+                Some(limit) => format!("for at most {}", table::duration(limit.as_secs_f64())),
+            };
             ui.note(format!(
-                "attempts: {}; {} at once, each for at most {}",
+                "attempts: {}; {} at once, each {limit}",
                 attempt_programs(commands),
                 attempts.jobs_for(commands.iter().map(|(_, command)| command)).min(commands.len()),
-                attempts.limits.hard.map_or("ever".into(), |l| table::duration(l.as_secs_f64())),
             ));
         }
         for (agent, line) in command_lines(commands) {
@@ -134,8 +137,8 @@ impl JudgingPlan {
     }
 }
 
-/// Warns, once for each agent, of faults that would stop the agent. Only agents that run their own
-/// program are checked.
+/// Warns, once for each agent, of faults that would stop the agent. An agent is checked only if its
+/// command starts the program of the built-in agent with this name.
 fn warn_of_agents(session: &Session, commands: &[(Name, CandidateCommand)]) {
     let state = UsersState::of(session);
     let agents: BTreeSet<&str> = commands
@@ -184,10 +187,12 @@ fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));
     let of_ci = all().find(|(_, other)| other.reason == CI_RUNS);
     let Some((command, other)) = of_ci.or_else(|| all().next()) else { return };
-    let who = if other.reason == CI_RUNS { "CI runs" } else { "such as" };
+    let number = all().count();
+    let among = if number == 1 { "" } else { "among them " };
+    let by_ci = if other.reason == CI_RUNS { ", which CI runs" } else { "" };
     ui.note(format!(
-        "passed over: {}, {who} `{}`; `git frites judge -n` lists all",
-        count(all().count(), "command"),
+        "passed over: {}, {among}`{}`{by_ci}; `git frites judge -n` lists all",
+        count(number, "command"),
         table::printable(&command.command.to_string()),
     ));
 }

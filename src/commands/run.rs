@@ -54,8 +54,8 @@ use crate::ui::comparison;
     args_override_self = true,
     after_help = "Does the work of spawn and judge in one step. If several candidates pass, one more can be \
 made from them: see synthesis.mode in git-frites-config(1).\n\n\
-Exit status: as for judge: 0 a verified winner, 1 all candidates failed (`near-miss`) or the \
-winner was not merged, 3 unverified, 4 no usable candidate."
+Exit status: as for judge: 0 a verified winner, 1 the decision is `near-miss` or the winner was \
+not merged, 3 unverified, 4 no usable candidate."
 )]
 pub struct RunArgs {
     /// The candidates and their commands

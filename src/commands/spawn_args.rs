@@ -187,7 +187,7 @@ impl CandidateArgs {
 // A command and its prompt.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct CommandArgs {
-    /// Prompt for the agents or the command; - reads it from standard input
+    /// Prompt for the agents or the command; if it is `-`, standard input is the prompt
     #[arg(
         short,
         long,

@@ -1,4 +1,4 @@
-//! Reads `.frites.toml`, one of the layers of the configuration.
+//! Reads `.frites.toml`, one of the sources of the configuration.
 use std::path::Path;
 
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! The one table of all keys, with their types, defaults and descriptions. The layers of the
-//! configuration, `git frites config`, the starter file and the manual all use it.
+//! The one table of all keys, with their types, defaults and descriptions. All sources of the
+//! configuration, `git frites config`, the starter file and the manual use it.
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::model::rank::Rank;
 pub struct Key<T> {
     /// The full name: `section.key`.
     pub name: &'static str,
-    /// The value if no layer sets the key.
+    /// The value if no source sets the key.
     pub default: DefaultValue,
     kind: PhantomData<fn() -> T>,
 }
@@ -33,7 +33,7 @@ impl<T> Clone for Key<T> {
 }
 impl<T> Copy for Key<T> {}
 
-/// The value of a key while no layer sets it.
+/// The value of a key that no source sets.
 #[derive(Clone, Copy, Debug)]
 pub enum DefaultValue {
     /// A value, in TOML.
@@ -42,7 +42,7 @@ pub enum DefaultValue {
     Unset(&'static str, &'static str),
 }
 
-/// A key as the layers and the manual see it, without its type.
+/// A key without its Rust type, as the sources and the manual use it.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySpec {
     pub name: &'static str,
@@ -53,7 +53,7 @@ pub struct KeySpec {
     pub takes: &'static str,
     /// True if several lines of git's configuration make one list.
     pub list: bool,
-    /// Converts a text from a layer without types; `None` if the key has no such value.
+    /// Converts a text from a source without types; `None` if the key has no such value.
     pub from_text: fn(&str) -> Option<Value>,
     /// True if the key's type accepts a value.
     pub accepts: fn(&Value) -> bool,
@@ -112,23 +112,23 @@ use DefaultValue::{Is, Unset};
 
 // A new key is one new line: constant, type, name, default, description.
 keys! {
-    ORACLE_SETUP: Option<CommandLine> = "oracle.setup", Unset("spawn.setup, or else found in the base's files", "'npm ci --offline'"), "The command that prepares each checkout for judging. Unlike spawn.setup, it does not run in worktrees.";
-    ORACLE_BUILD: Option<CommandLine> = "oracle.build", Unset("found in the base's files", "'make'"), "The command that builds the project.";
-    ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("found in the base's files", "'make lint'"), "The command that lints the project.";
-    ORACLE_TEST: Option<CommandLine> = "oracle.test", Unset("found in the base's files", "['make', 'test']"), "The command that runs the tests.";
-    ORACLE_DETECT: bool = "oracle.detect", Is("true"), "Whether git-frites detects commands from the base's files when none is configured.";
+    ORACLE_SETUP: Option<CommandLine> = "oracle.setup", Unset("spawn.setup, or else detected with the other commands", "'npm ci --offline'"), "The command that prepares each checkout for judging. Unlike spawn.setup, it does not run in worktrees. If options or the configuration name a build, lint or test command, no setup is detected.";
+    ORACLE_BUILD: Option<CommandLine> = "oracle.build", Unset("detected, if no build, lint or test command is named", "'make'"), "The command that builds the project.";
+    ORACLE_LINT: Option<CommandLine> = "oracle.lint", Unset("detected, if no build, lint or test command is named", "'make lint'"), "The command that lints the project.";
+    ORACLE_TEST: Option<CommandLine> = "oracle.test", Unset("detected, if no build, lint or test command is named", "['make', 'test']"), "The command that runs the tests.";
+    ORACLE_DETECT: bool = "oracle.detect", Is("true"), "Whether git-frites detects commands in the base's files if neither options nor the configuration name any.";
     ORACLE_TIMEOUT: Duration = "oracle.timeout", Is("'10m'"), "The time limit of each command that judges.";
     ORACLE_RETRIES: u32 = "oracle.retries", Is("0"), "How many times a failed command is retried.";
     ORACLE_FLAKY: Flaky = "oracle.flaky", Is("'pass'"), "How a pass that needed a retry counts. pass: as a pass, ranked after those of candidates that passed at once. fail: as a failure.";
     ORACLE_TRUST_EXIT: bool = "oracle.trust-exit", Is("false"), "Whether the exit code alone decides, for projects with known failures. An exit code of 0 then counts as a pass even if the report says that tests failed, or that fewer tests ran than on the base.";
-    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths (git pathspecs) whose edits and deletions are put back to the base's version before judging and landing. Added files stay, unless they decide what is run.";
-    ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates that passed get a second judging: with the base's tests and commands, and without added tests. always: all that change anything but source, documents and dependencies. changed: the same, but a candidate that only adds tests gets one only if it would be recommended (always with --cold or oracle.warm = 'never'). never: none.";
+    ORACLE_PROTECT: Vec<String> = "oracle.protect", Is("[]"), "Paths, as git pathspecs. Before judging and landing, edited and deleted files below these paths are put back to the base's version. Added files stay, unless they decide which commands run, or how.";
+    ORACLE_BASE_TESTS: BaseTests = "oracle.base-tests", Is("'changed'"), "Which candidates get a second judging, after their commands have exited with 0 and reported no failing test. It uses the base's tests and commands, and leaves out added tests. always: all candidates that change anything but source, documents and dependencies. changed: the same, with one exception. If added tests are the only reason, a candidate gets it only if it would be recommended (always with --cold or oracle.warm = 'never'). never: none.";
     ORACLE_SOURCE: Vec<String> = "oracle.source", Is("[]"), "Patterns, from the root, of further files that count as source, such as data/** or locale/*.json. Files of the project's languages count anyway, unless a pattern with ! says that they do not: with !** and src/**, only files below src are source. The last pattern that matches decides. If a candidate changes a file that is neither source, a document nor a list of dependencies, it is judged once more without that change.";
     ORACLE_JUNIT: Option<String> = "oracle.junit", Unset("the reports that git-frites finds or asks for", "'target/nextest/ci/junit.xml'"), "The JUnit file that the tests write, or the directory that contains such files.";
     ORACLE_RANK: Rank = "oracle.rank", Is("'blast-radius'"), "How the candidates that passed are ranked.";
-    ORACLE_PROOF: ProofMode = "oracle.proof", Is("'auto'"), "Which candidates' tests are also run on the base, where they should fail. auto: those of a verified winner, after the verdict. always: those of every candidate that passed, before the verdict. never: none. The decision does not depend on their results.";
+    ORACLE_PROOF: ProofMode = "oracle.proof", Is("'auto'"), "The candidates whose added and changed tests also run on the base, where they should fail. auto: a verified winner, after the verdict. always: every candidate that passed, before the verdict. never: none. The decision does not depend on the results.";
     ORACLE_WARM: WarmMode = "oracle.warm", Is("'auto'"), "Whether candidates in sealed worlds are first judged warm: with the base's build outputs. auto: if that is expected to save more time than the confirmation without outputs takes. base: always. never: never.";
-    SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined. auto: in a sealed world of their own if the system allows it, else by Landlock, else not at all. required: in a sealed world or else by Landlock. sealed: in a sealed world. landlock: by Landlock. off: not at all. If the system does not allow what required, sealed or landlock asks for, nothing runs.";
+    SANDBOX_MODE: SandboxMode = "sandbox.mode", Is("'auto'"), "How setup, build, lint and test commands are confined. auto: in a sealed world of their own if the system allows it, else by Landlock, else not at all. required: in a sealed world or else by Landlock. sealed: in a sealed world. landlock: by Landlock. off: not at all. With required, sealed and landlock, nothing runs if the system does not allow such confinement.";
     SANDBOX_HOME: SandboxHome = "sandbox.home", Is("'user'"), "The new home directory of commands that Landlock confines, which is thrown away afterwards. user: it has links to everything in the user's home directory, for reading. private: it is empty. A sealed world always throws away what is written to HOME.";
     SANDBOX_NETWORK: Network = "sandbox.network", Is("true"), "Whether commands in a sealed world can use the network; without it they have the loopback device alone.";
     SANDBOX_WRITE: Vec<String> = "sandbox.write", Is("[]"), "Further paths that confined commands can write to, and sockets that they can use in a sealed world; ~ is the home directory.";
@@ -142,24 +142,24 @@ keys! {
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
     SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which the worktree of a candidate is captured while its command runs.";
-    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("the lock file's install command where commands are detected", "'npm ci --offline'"), "A command that prepares each new worktree and each checkout for judging. If it is unset, worktrees are not prepared. Checkouts for judging are then prepared by the install command of the project's lock file, if the commands that judge are detected.";
+    SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("nothing in worktrees; for judging, see oracle.setup", "'npm ci --offline'"), "A command that prepares each new worktree and each checkout for judging. If oracle.setup is set, it replaces spawn.setup in checkouts for judging. If both are unset, nothing prepares worktrees. Checkouts for judging are then prepared by a detected setup, such as the install command of a lock file, but only if the build, lint and test commands are detected, too.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; ~ is the home directory, and a relative path begins at your checkout. If this directory is in a checkout, git must ignore it.";
     SPAWN_GUARD: GuardMode = "spawn.guard", Is("'auto'"), "Whether candidates' commands and their setup are guarded. auto: if the system allows it. required: always; if the system does not allow it, nothing runs. off: never. Guarded commands can write only to their own worktree, the state directory of their agent, HOME (see spawn.home), the directories for temporary files, and the paths in spawn.write.";
-    SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "Where files go that guarded commands write to HOME, or to a tool's directory outside HOME such as CARGO_HOME. private: to a directory of the candidate, so your own files do not change. But if the system does not allow this, to your own directories. shared: to your own directories. The candidate's directory is removed with its worktree, and judging never sees it.";
+    SPAWN_HOME: SpawnHome = "spawn.home", Is("'private'"), "The place of the files that guarded commands write to HOME, or to a tool's directory outside HOME such as CARGO_HOME. private: a directory of the candidate, so your own files do not change. If the system does not allow this, private means the same as shared. shared: your own directories. The candidate's directory is removed with its worktree, and judging never sees it.";
     SPAWN_WRITE: Vec<String> = "spawn.write", Is("[]"), "Further paths that guarded commands can write to; ~ is the home directory, and other relative paths begin at your checkout.";
-    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "New paths that are left out of captures, committed or not, at any depth, as patterns in the syntax of .gitignore; `.frites` is always left out. A directory in which the base tracks something is not left out.";
+    DIFF_EXCLUDE: Vec<String> = "diff.exclude", Is("['node_modules', 'dist', '.frites']"), "Patterns, in the syntax of .gitignore, of paths that captures leave out if an attempt adds them, at any depth. It makes no difference whether the attempt commits them. `.frites` is always left out. A directory in which the base tracks something is not left out.";
     ENV_MODE: EnvMode = "env.mode", Is("'inherit'"), "The environment variables that the commands of candidates and of judging get. inherit: all of yours. clean: only those that every program needs.";
     ENV_PASS: Vec<String> = "env.pass", Is("[]"), "Further variables to pass with mode = 'clean'; * matches anything.";
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may let an agent or a command make one more candidate, the synthesis, from those that passed. passing-only: yes. off: no.";
-    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "A synthesis can win only if its changed lines are at most this number times those of its source candidates together.";
-    SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate", "'claude'"), "The agent that makes syntheses. If it is unset, no agent made the best candidate, and the run has a prompt, then the run's command makes them.";
+    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesis that can win. The size is the number of its changed lines, divided by the number of lines that its source candidates change together.";
+    SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate", "'claude'"), "The agent that makes syntheses. If this key is unset and no agent made the best candidate, the run's own command makes them. But if the run has no prompt, no synthesis is made then.";
     SYNTHESIS_TIMEOUT: Option<Duration> = "synthesis.timeout", Unset("the time limit of the other candidates", "'30m'"), "The time limit of the command that makes a synthesis.";
     SYNTHESIS_PROMPT_LIMIT: ByteSize = "synthesis.prompt-limit", Is("'256KiB'"), "The prompt of a synthesis contains the patches of the other candidates, the smallest first, up to this size in all. For a candidate whose patch does not fit, the prompt lists only the changed files.";
-    MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts. none: not at all, so that nothing changes. newest-file-wins: it takes each file in conflict whole from the side that wrote it later.";
+    MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts. none: not at all, so that nothing changes. newest-file-wins: each file in conflict comes whole from the side that wrote it later.";
     MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With merge.strategy newest-file-wins, the side whose file wins if both sides wrote it at the same time. child: the candidate that lands. parent: the target.";
     RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";
-    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work, if attempts are guarded and the commands that judge are confined.";
+    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work. This needs guarded attempts and confined judging commands. Otherwise judging begins when all attempts have ended.";
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt: the first for the agent's first candidate, and so on; after the last, the first is used again.";
@@ -179,8 +179,8 @@ keys! {
     LIMITS_WORKTREES: usize = "limits.worktrees", Is("128"), "The maximum number of worktrees of all runs.";
     LIMITS_MIN_FREE_DISK: ByteSize = "limits.min-free-disk", Is("'2GiB'"), "The disk space that must remain free after the worktrees are created.";
     LIMITS_LAYERS: ByteSize = "limits.layers", Is("'20GiB'"), "The disk space that all your repositories together may use to keep the build outputs of bases for later judgings; the least recently used are removed first.";
-    CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "When a command of git-frites ends, it starts `clean --expired` in the background, unless `clean --expired` started less than this time ago.";
-    UI_NOTIFY: NotifyMode = "ui.notify", Is("'off'"), "How you are told on a terminal that `run`, `judge` or `spawn` has ended: not at all (off), by the bell (bell), or by a notification if the terminal is known to show them, else by the bell (auto).";
+    CLEAN_AUTO: Interval = "clean.auto", Is("'off'"), "The shortest time between two starts of `clean --expired` in the background. Each command of git-frites starts it at its end, unless it was started less than this time ago.";
+    UI_NOTIFY: NotifyMode = "ui.notify", Is("'off'"), "How you are told on a terminal that `run`, `judge` or `spawn` has ended. off: not at all. bell: by the bell. auto: by a notification if the terminal is known to show them, else by the bell.";
     RETENTION_LANDED: Duration = "retention.landed", Is("'1h'"), "The age at which `clean --expired` removes the worktree of a candidate that has landed.";
     RETENTION_FAILED: Duration = "retention.failed", Is("'24h'"), "The age at which `clean --expired` removes the worktree of a candidate that failed, timed out or was cancelled.";
     RETENTION_ABANDONED: Duration = "retention.abandoned", Is("'6h'"), "The age, since the last write, at which `clean --expired` removes any other worktree.";

@@ -1,7 +1,7 @@
-//! Configuration. Its layers, the strongest first, are flags, variables `FRITES_*`,
+//! Configuration. Its sources, the strongest first, are flags, variables `FRITES_*`,
 //! `git config frites.*`, `.frites.toml`, and defaults.
 //!
-//! One table of keys serves every layer. A key that is not in the table is an error that names the
+//! One table of keys serves all sources. A key that is not in the table is an error that names the
 //! file, the line and the nearest key. Flags are not read here: each command applies its own flags.
 mod file;
 pub mod keys;
@@ -27,12 +27,12 @@ pub const FILE: &str = ".frites.toml";
 pub struct SourcedValue {
     /// The value; the key's type accepts it.
     pub value: Value,
-    /// The layer, in words that stay the same when lines are added to a file.
+    /// The source, in words that stay the same when lines are added to a file.
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
-    /// If this list replaces one of a weaker layer, and lacks items of it: the place of that weaker
-    /// list.
+    /// The place of a list that this list replaces, if that list has items that this one lacks. It
+    /// comes from a weaker source.
     pub replaced: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads every layer. `root` is the user's own checkout, if there is one; `git_settings` is the
+    /// Reads all sources. `root` is the user's own checkout, if there is one; `git_settings` is the
     /// output of [`Repo::settings_of`](crate::git::repo::Repo::settings_of) for `frites`.
     pub fn load(root: Option<&Path>, git_settings: &[u8]) -> Result<Config> {
         let mut config = Config::default();
@@ -75,7 +75,7 @@ impl Config {
         self.value_of(key, &key.name.replace('*', name))
     }
 
-    /// The names that any layer uses in place of the `*` of this key.
+    /// The names that stand in place of the `*` of this key in any source.
     pub fn names_of<T>(&self, key: Key<T>) -> impl Iterator<Item = &str> {
         let (before, after) = key.name.split_once('*').unwrap_or((key.name, ""));
         self.values.keys().filter_map(move |name| name.strip_prefix(before)?.strip_suffix(after))
@@ -92,7 +92,7 @@ impl Config {
         value.expect("`set` checks every value that is set, and a test every default")
     }
 
-    /// A command, and the layer that set it.
+    /// A command, and the source that set it.
     pub fn command(&self, key: Key<Option<CommandLine>>) -> Option<(CommandLine, String)> {
         Some((self.get(key)?, self.values.get(key.name)?.source.clone()))
     }
@@ -102,7 +102,7 @@ impl Config {
         &self.values
     }
 
-    /// Reads git's layer: pairs of fields, each ended by NUL. The first is the origin
+    /// Reads git's settings: pairs of fields, each ended by NUL. The first is the origin
     /// (`file:.git/config`, `command line:`), the second the key, a newline and the value. Refuses
     /// text that is not UTF-8, because a path with replaced bytes would name another file.
     fn read_git(&mut self, settings: &[u8]) -> Result<()> {
@@ -192,7 +192,7 @@ impl Config {
     }
 }
 
-/// Converts a text from a layer that holds only text. If the text is a literal of TOML that the key
+/// Converts a text from a source that has only text. If the text is a literal of TOML that the key
 /// takes, it is read as this literal. Otherwise, the key's type converts it.
 fn of_text(spec: &KeySpec, text: &str) -> Option<Value> {
     let literal = value::literal(text).filter(|literal| (spec.accepts)(literal));

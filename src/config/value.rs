@@ -1,4 +1,4 @@
-//! The types of keys, and how each is read from TOML and from the layers that hold only text.
+//! The types of keys, and how each is read from TOML and from sources that hold only text.
 use std::time::Duration;
 
 use toml::Value;

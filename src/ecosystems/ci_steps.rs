@@ -239,7 +239,7 @@ impl CiCommands {
         self.first_plain(|words| essence(words).get(..2).is_some_and(|words| words == start))
     }
 
-    /// The words `-D…` of this program's first command with such a word.
+    /// Finds the first command of this program that has words `-D…`, and returns these words.
     pub fn first_defines(&self, program: &str) -> Vec<&str> {
         let of_program = self.commands.iter().filter(|command| {
             without_wrappers(&command.words).first().is_some_and(|w| file_name(w) == program)
@@ -249,7 +249,8 @@ impl CiCommands {
         defines.find(|words: &Vec<&str>| !words.is_empty()).unwrap_or_default()
     }
 
-    /// The plain commands with which CI tests, each once, except those that run the same as `ours`.
+    /// The plain commands that run tests in CI, without duplicates, and without commands that run
+    /// the same as `ours`.
     pub fn other_tests(&self, ours: Option<&OracleCommand>) -> Vec<OracleCommand> {
         let same: Vec<&CiCommand> = ours.into_iter().flat_map(|ours| self.like(ours)).collect();
         let mut found: Vec<OracleCommand> = Vec::new();
@@ -505,7 +506,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
-        /// A step may be only a redirection: `diff -u <(echo -n) <(gofmt -d .)` has such parts.
+        /// Some parts of a step are only a redirection, such as `<(gofmt -d .)` in
+        /// `diff -u <(echo -n) <(gofmt -d .)`.
         #[test]
         fn no_line_panics(parts in prop::collection::vec(prop::sample::select(vec![
             "<(", "$(", "(", ")", "{", "}", "<", ">", "<<E", "<<<", "|", "&", ";", "!", "\n          ", " ", "'", "\"", "\\", "`", "#", "=", "$", "${{", "}}", "é",

@@ -16,12 +16,12 @@ pub(super) struct Directory<'a> {
 }
 
 impl Directory<'_> {
-    /// The position in the index of the file with this name.
+    /// The position of the file with this name in the index.
     pub fn file(&self, name: &[u8]) -> Option<usize> {
         position(&self.files, name)
     }
 
-    /// The position in the list of directories of the subdirectory with this name.
+    /// The position of the subdirectory with this name in the list that [`directories`] returns.
     pub fn directory(&self, name: &[u8]) -> Option<usize> {
         position(&self.directories, name)
     }

@@ -10,8 +10,8 @@ use crate::process::world_spec::{LAUNCHER_VERB, Mount, WorldMessage, WorldSpec};
 use crate::world::user_directories::{make_room, overlays, work_of, written_by_commands};
 
 /// The reason why no sealed world can be made on this machine; `None` if one can be made. `room` is
-/// an empty directory on the file system that will have all layers, including those over the user's
-/// directories.
+/// an empty directory on the file system that will have the upper layers of all overlays, including
+/// the overlays over the user's directories.
 ///
 /// No setting of the system tells this reliably, so a world is made as a test (GIT-FACTS,
 /// "Worlds"). The result of the first call is kept for this process.
@@ -20,8 +20,8 @@ pub fn refusal(room: &Path) -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
-/// The reason why no world without overlays can be made; `None` if one can be made. Guarded
-/// attempts run in such a world. Tries it once, as [`refusal`] does.
+/// The reason why not even a world that needs no overlays can be made; `None` if it can be made.
+/// Guarded attempts need such a world at least. Tries it once, as [`refusal`] does.
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     let spec = WorldSpec {
@@ -33,10 +33,10 @@ pub fn guard_refusal() -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec, ": > /dev/shm/written"))
 }
 
-/// The reason why writes to these directories of the user cannot go to layers in a world; `None` if
-/// they can. `room` is a directory on the file system that will have the layers. It need not be
-/// empty. As a test, a command in such a world writes a file in `inside`, which must lie in one of
-/// `directories`.
+/// The reason why no world can have overlays over these directories of the user; `None` if one can.
+/// In such a world, all writes to the directories go to the upper layers of the overlays. `room` is
+/// a directory on the file system that will have these layers; it need not be empty. As a test, a
+/// command in such a world writes a file in `inside`, which must lie in one of `directories`.
 ///
 /// The result of the first call is kept for this process.
 pub fn refusal_of_layers(directories: &[PathBuf], inside: &Path, room: &Path) -> Option<String> {

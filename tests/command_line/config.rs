@@ -1,4 +1,4 @@
-//! `config`: the layers, where each value comes from, and a starter file that never takes another's place.
+//! `config`: the sources, where each value comes from, and a starter file that never takes another's place.
 use std::fs;
 
 use crate::common::World;

@@ -1229,7 +1229,7 @@ fn run_says_in_one_line_what_was_passed_over() {
     let words = ["run", "-n", "1", "--", "sh", "-c", "echo x > attempt.txt"];
     let told = world.frites(words).expect(0).stderr;
     let line =
-        "passed over: 1 command, CI runs `make test-slow`; `git frites judge -n` lists all\n";
+        "passed over: 1 command, `make test-slow`, which CI runs; `git frites judge -n` lists all\n";
     assert!(told.contains(line), "{told}");
 }
 

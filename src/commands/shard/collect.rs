@@ -20,7 +20,7 @@ use crate::ops::shard::{self, Exchange};
 #[command(
     after_help = "Takes the outcomes from the repository of --remote and from bundles, and decides by them and by those that are \
 here. Nothing runs.\n\n\
-Exit status: as for judge: 0 a verified winner, 1 all candidates failed (`near-miss`), 3 unverified, or a missing outcome \
+Exit status: as for judge: 0 a verified winner, 1 the decision is `near-miss`, 3 unverified, or a missing outcome \
 could change the recommendation, 4 no usable candidate."
 )]
 pub struct ShardCollectArgs {

@@ -53,8 +53,8 @@ pub struct StatusArgs {
     /// Show all runs, also older ones without worktrees; --json always does
     #[arg(short, long, conflicts_with = "address")]
     pub all: bool,
-    /// Update the display every second until no command runs; if the output is not a terminal,
-    /// print one line per change
+    /// Update the display, at most once a second, until no command runs; if the output is not a
+    /// terminal, print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
     /// Measure how much disk space the runs and the cache use, instead of showing the last measurement
@@ -417,8 +417,8 @@ fn state_or_gone(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
 }
 
 /// The state of a candidate in a few words. If the candidate has not changed since it was judged,
-/// this is the outcome; otherwise, it is the end of its attempt. `--json` has both, with the full
-/// reason.
+/// this is the outcome of the judging. Otherwise, it says how the attempt ended. `--json` has both,
+/// with the full reason.
 fn state(member: &Member, verdict: Option<&Verdict>) -> (String, Tone) {
     let candidate = &member.record;
     let iteration = member.capture.as_ref().map(|capture| capture.iteration);

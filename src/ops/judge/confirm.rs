@@ -1,10 +1,13 @@
-//! Confirms claims. A claim is a result that decides nothing until it is confirmed. There are two
+//! Confirms claims. A claim is a result that decides nothing until it is confirmed. There are three
 //! kinds:
-//! * A result over the base's layers. A stale output can make a broken tree pass or a correct tree
-//!   fail. An overlay can make a correct tree fail. To confirm such a result, the commands run
-//!   again in a plain directory without build outputs.
-//! * The pass of a candidate that adds tests, because the added tests could change how other tests
-//!   run. To confirm it, the candidate is judged without its added tests.
+//! * A warm result: a result with the base's build outputs. A stale output can make a broken tree
+//!   pass or a correct tree fail.
+//! * A failure in an overlay without build outputs: an overlay can make a correct tree fail.
+//! * A pass, if added tests are the only reason for a second judging: the added tests could change
+//!   how other tests run.
+//!
+//! To confirm a claim of the first two kinds, the commands run again in a plain directory without
+//! build outputs. To confirm one of the third kind, the candidate is judged without added tests.
 //!
 //! Claims only decide which tree is judged first, and which results are shown before the
 //! confirmation. Every claim on which the recommendation depends is confirmed, so claims never

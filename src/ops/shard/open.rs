@@ -17,12 +17,13 @@ use crate::ops::shard::exchange::Exchange;
 use crate::oracle::{self, ResolvedOracle};
 use crate::store::Store;
 
-/// Captures a run, decides the terms and stores them. With a remote, first takes over the remote's
-/// captures, and at the end pushes the run. If there is no tree to judge, stores nothing.
+/// Captures a run, decides the terms, and stores them in this repository. With a remote, first
+/// takes over the remote's captures, and pushes the run and the terms before it stores the terms.
+/// If there is no tree to judge, neither pushes nor stores anything.
 ///
-/// If no difference between the new terms and the stored ones affects outcomes, the round stays the
-/// same, so that stored outcomes stay valid. With `options.no_cache`, a new round begins in any
-/// case.
+/// Each judging of a run has a number (`round`), and outcomes are valid only for their number. If
+/// the new terms differ from the stored ones in nothing that affects outcomes, the number stays the
+/// same, so that stored outcomes stay valid. With `options.no_cache`, the number always changes.
 pub fn open(
     session: &Session,
     run: &Run,
@@ -68,7 +69,7 @@ pub fn open(
         _ => store.next_round(run)?,
     };
     let commit = store.terms_commit(&terms)?;
-    // The terms are pushed first: if the remote refuses them, they must not be stored here either.
+    // Push the terms before they are stored: if the remote refuses them, they must not be stored.
     if let Some(place) = remote {
         push(session, run, Some(&commit), place)?;
     }
