@@ -195,8 +195,8 @@ pub fn tasks(typed: &str) -> Option<Offers> {
     Some(begun(Runs::here()?.tasks(""), typed))
 }
 
-/// Completes an address that may name what `scope` allows. The scope is the one with which the
-/// command resolves the address.
+/// Completes an address. `scope` says what the address may name: the command resolves the address
+/// with the same scope.
 pub fn address(scope: Scope) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         typed.to_str().and_then(|typed| addresses(scope, typed)).unwrap_or_default()

@@ -66,8 +66,8 @@ pub struct ApplyArgs {
     /// Merge into the current branch, or into --into, with a merge commit
     #[arg(long, conflicts_with_all = ["branch", "no_switch", "commit"])]
     pub merge: bool,
-    /// Candidate (RUN/CAND, or `parent`: the one that the run was spawned from) to merge into, or a
-    /// branch that is not checked out anywhere
+    /// Merge into this candidate (RUN/CAND, or `parent`: the one that the run was spawned from), or
+    /// into this branch, which must not be checked out anywhere
     #[arg(
         hide_short_help = true,
         long,
@@ -105,7 +105,7 @@ pub struct ApplyArgs {
 pub enum Strategy {
     /// Conflicts end the merge, and nothing changes
     None,
-    /// Each conflicted file, whole, from the side that wrote it later; in a tie, from the
+    /// Each conflicted file comes whole from the side that wrote it later; in a tie, from the
     /// candidate, unless merge.tie says otherwise
     NewestFileWins,
 }

@@ -44,8 +44,8 @@ pub struct CleanArgs {
     /// Keep these candidates no longer
     #[arg(long, conflicts_with_all = ["keep", "all", "expired", "discard", "forget"])]
     pub no_keep: bool,
-    /// Remove the cached outcomes and build outputs of this repository, with --all of all repositories,
-    /// and unused mirrors; no run
+    /// Remove the cached outcomes and build outputs of this repository (with --all, of all
+    /// repositories) and unused mirrors, but no run
     #[arg(
         long,
         conflicts_with_all = [

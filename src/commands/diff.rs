@@ -54,7 +54,7 @@ pub struct DiffArgs {
     /// End lines with NUL, and do not quote paths
     #[arg(short = 'z')]
     pub nul: bool,
-    /// Show the tests, of anybody, that one of two candidates passes and the other fails
+    /// Show the tests that one of two candidates passes and the other fails, whoever wrote them
     #[arg(long, group = "format", conflicts_with_all = ["nul", "no_capture"])]
     pub tests: bool,
     /// Show the last capture, without looking at the worktree

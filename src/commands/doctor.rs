@@ -12,8 +12,8 @@ use crate::ui::table::{self, Grid};
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and layers that a run from \
-HEAD would have.\n\n\
+    after_help = "Nothing is changed. In a repository, it also shows the commands, seeds and kept build outputs that a run \
+from HEAD would use.\n\n\
 Exit status: 0, even if something optional is missing; 1 if git-frites cannot work here."
 )]
 pub struct DoctorArgs {

@@ -86,8 +86,8 @@ pub struct RunArgs {
     /// [default: synthesis.mode]
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
-    /// Merge a verified winner into the current branch, unless it changes what decides how the next run
-    /// is judged, or runs fewer tests  [default: run.merge]
+    /// Merge a verified winner into the current branch, unless its change affects how the next run is
+    /// judged, or it runs fewer tests  [default: run.merge]
     #[arg(help_heading = "Landing", long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set
@@ -97,11 +97,11 @@ pub struct RunArgs {
     /// interruption or a failed merge
     #[arg(help_heading = "Landing", hide_short_help = true, long)]
     pub clean: bool,
-    /// Give a candidate that failed up to K more rounds in its worktree, told why it failed
+    /// If a candidate fails, tell it why, and give it up to K more rounds in its worktree
     #[arg(help_heading = "Attempts", long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
-    /// End the other attempts once K candidates have passed, also with the base's tests and without
-    /// build outputs of the base
+    /// End the other attempts once K candidates have passed with the base's tests, too, and without
+    /// the base's build outputs
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
     /// The form of the answer

@@ -19,7 +19,7 @@ pub struct TaskArgs {
     /// Run or candidate
     #[arg(value_name = "RUN[/CAND]", add = complete::address(Scope::Candidate))]
     pub address: Address,
-    /// Task to bind it to, such as an issue number; in place of the task that it is bound to
+    /// Task to bind it to, such as an issue number; it replaces an earlier task
     #[arg(value_name = "ID", value_parser = values::task)]
     pub id: Option<String>,
     /// Take the binding away

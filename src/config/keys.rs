@@ -159,7 +159,7 @@ keys! {
     MERGE_STRATEGY: MergeStrategy = "merge.strategy", Is("'none'"), "How a merge resolves conflicts. none: not at all, so that nothing changes. newest-file-wins: each file in conflict comes whole from the side that wrote it later.";
     MERGE_TIE: Tie = "merge.tie", Is("'child'"), "With merge.strategy newest-file-wins, the side whose file wins if both sides wrote it at the same time. child: the candidate that lands. parent: the target.";
     RUN_MERGE: bool = "run.merge", Is("false"), "Whether `run` merges a verified winner into the current branch.";
-    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work. This needs guarded attempts and confined judging commands. Otherwise judging begins when all attempts have ended.";
+    RUN_EAGER: bool = "run.eager", Is("true"), "Whether `run` judges each attempt as soon as it has ended, while the others work. This needs attempts that are guarded by more than Landlock, and confined judging commands. Otherwise judging begins when all attempts have ended.";
     AGENT_COMMAND: Option<Argv> = "agents.*.command", Unset("the command of the built-in agent of this name", "['claude', '-p']"), "The command that starts the agent, without a shell; {prompt} and {prompt_file} are replaced.";
     AGENT_STDIN: Option<AgentInput> = "agents.*.stdin", Unset("the prompt, unless an argument contains it", "'prompt'"), "The agent's standard input.";
     AGENT_FRAMING: Vec<String> = "agents.*.framing", Is("[]"), "Texts that are put before the prompt: the first for the agent's first candidate, and so on; after the last, the first is used again.";

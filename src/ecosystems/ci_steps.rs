@@ -28,7 +28,7 @@ const SCRIPT_RUNNERS: [&str; 6] = ["bash", "node", "perl", "php", "ruby", "sh"];
 /// Pairs of a program and the word after which it runs another program, as in `uv run tox`.
 const RUNNERS: &str = "bundle exec|coverage run|hatch run|pdm run|pipx run|poetry run|uv run";
 
-/// Options of the programs in `WRAPPERS` and `RUNNERS` whose value is the next word.
+/// Options whose value is the next word. They belong to the programs in `WRAPPERS` and `RUNNERS`.
 const WITH_VALUE: [&str; 8] =
     ["--extra", "--group", "--only-group", "--package", "--python", "--spec", "--with", "-p"];
 

@@ -1228,8 +1228,7 @@ fn run_says_in_one_line_what_was_passed_over() {
     let world = project(&files);
     let words = ["run", "-n", "1", "--", "sh", "-c", "echo x > attempt.txt"];
     let told = world.frites(words).expect(0).stderr;
-    let line =
-        "passed over: 1 command, `make test-slow`, which CI runs; `git frites judge -n` lists all\n";
+    let line = "passed over: 1 command, `make test-slow`, which CI runs; `git frites judge -n` lists all\n";
     assert!(told.contains(line), "{told}");
 }
 

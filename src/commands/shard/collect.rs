@@ -33,7 +33,7 @@ pub struct ShardCollectArgs {
     /// Take outcomes from this file, which `shard judge --bundle` wrote
     #[arg(long = "bundle", value_name = "FILE")]
     pub bundles: Vec<PathBuf>,
-    /// Look for outcomes that are missing again and again, for so long at most
+    /// If outcomes are missing, look for them again and again, for at most this long
     #[arg(long, value_name = "DUR", value_parser = values::duration, requires = "remote")]
     pub wait: Option<Duration>,
     /// How it is decided

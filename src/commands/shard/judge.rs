@@ -31,7 +31,7 @@ pub struct ShardJudgeArgs {
     /// Share of the run's parts: every N-th from the K-th
     #[arg(value_name = "K/N|auto|auto/N", value_parser = values::shard)]
     pub share: Option<Shard>,
-    /// The repository that has the run, and that outcomes go to
+    /// The repository that has the run, and to which outcomes are pushed
     #[arg(long, value_name = "NAME|URL")]
     pub remote: Option<String>,
     /// Write the outcomes to this file instead of pushing them

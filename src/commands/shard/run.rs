@@ -26,7 +26,7 @@ pub struct ShardRunArgs {
         add = complete::by(complete::pairs),
     )]
     pub candidate: (Name, Option<Part>),
-    /// The repository that has the run, and that the capture goes to
+    /// The repository that has the run, and to which the capture is pushed
     #[arg(long, value_name = "NAME|URL")]
     pub remote: String,
     /// How the command runs
