@@ -86,8 +86,8 @@ pub struct RunArgs {
     /// [default: synthesis.mode]
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "MODE", value_parser = values::synthesis)]
     pub synthesis: Option<SynthesisMode>,
-    /// Merge a verified winner into the current branch, unless its change affects how the next run is
-    /// judged, or it runs fewer tests  [default: run.merge]
+    /// Merge a verified winner into the current branch, unless its change affects how the next run
+    /// is judged, or it runs fewer tests  [default: run.merge]
     #[arg(help_heading = "Landing", long, overrides_with = "no_merge")]
     pub merge: bool,
     /// Do not merge, even if run.merge is set

@@ -138,7 +138,7 @@ pub fn detect(repo: &Repo, commit: &Oid) -> Result<Detected> {
         found.passed_over.extend(files.ci().files.iter().map(|path| PassedOver {
             command: None,
             reason: format!(
-                "{path}: git-frites knows no step of it that tests; give one: `--test CMD`"
+                "{path}: git-frites knows no command for tests there; give one: `--test CMD`"
             ),
         }));
     }
@@ -153,8 +153,8 @@ fn sources_of(ecosystem: &Ecosystem, files: &RootFiles<'_>) -> usize {
     files.paths().iter().filter(is_own).count()
 }
 
-/// A proposal with the first script of the project with which CI tests; `None` if a proposal has a
-/// test.
+/// A proposal with the first script of the project that runs tests in CI; `None` if a proposal has
+/// a test.
 fn script_of_ci(files: &RootFiles<'_>, proposals: &[Proposal]) -> Option<Proposal> {
     if proposals.iter().any(Proposal::tests) {
         return None;

@@ -1,4 +1,5 @@
-//! `config`: the sources, where each value comes from, and a starter file that never takes another's place.
+//! `config`: the sources, where each value comes from, and a starter file that never replaces
+//! another file.
 use std::fs;
 
 use crate::common::World;

@@ -101,7 +101,7 @@ fn ci_file_without_a_step_that_tests_is_named_if_nothing_else_is_found() {
     world.write(path, format!("jobs:\n  t:\n    runs-on: ubuntu\n    {steps}"));
     world.commit("CI");
     let line = format!(
-        "passed over: {path}: git-frites knows no step of it that tests; give one: `--test CMD`\n"
+        "passed over: {path}: git-frites knows no command for tests there; give one: `--test CMD`\n"
     );
     let plan = |words: &[&str]| world.frites([&["judge", "-n"], words].concat()).out();
     assert!(plan(&[]).contains(&line), "{}", plan(&[]));
