@@ -2,7 +2,6 @@
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::languages::is_hidden_or_installed;
 use crate::ecosystems::manifest::{json_members, words};
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
@@ -153,7 +152,7 @@ fn is_meant(package: &Value, stage: Stage, name: &str) -> bool {
 /// The manifests of a workspace's members: each package.json below the root that can be read.
 fn member_manifests(files: &RootFiles<'_>) -> Vec<Value> {
     let paths = files.paths().iter().filter(|path| path.ends_with("/package.json"));
-    let members = paths.filter(|path| !is_hidden_or_installed(path));
+    let members = paths.filter(|path| !path.split('/').any(|part| part == "node_modules"));
     members.filter_map(|path| files.json(path).ok()?).collect()
 }
 
