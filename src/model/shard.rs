@@ -65,16 +65,17 @@ impl Shard {
             Shard::Fixed(share) => Some(share),
             Shard::AutoOf(of) => Share::new(number("JOB_COMPLETION_INDEX")?.checked_add(1)?, of),
             Shard::Auto if variable("SLURM_ARRAY_TASK_ID").is_some() => {
-                let from_first =
-                    number("SLURM_ARRAY_TASK_ID")?.checked_sub(number("SLURM_ARRAY_TASK_MIN")?)?;
+                let first = number("SLURM_ARRAY_TASK_MIN")?;
+                let from_first = number("SLURM_ARRAY_TASK_ID")?.checked_sub(first)?;
+                let length = number("SLURM_ARRAY_TASK_MAX")?.checked_sub(first)?;
                 let step = number("SLURM_ARRAY_TASK_STEP").unwrap_or(1).max(1);
-                // The numbers of a regular array differ by multiples of the step. Otherwise, the
-                // position of a number is unknown. But Slurm gives the step 1 for a list such as
-                // `1,3,7`: then only a position beyond the count is noticed.
-                if from_first % step != 0 {
+                let count = number("SLURM_ARRAY_TASK_COUNT")?;
+                // The numbers of a list such as `1,3,7` do not differ by the step. Their positions
+                // in the list are unknown.
+                if from_first % step != 0 || length / step + 1 != count {
                     return None;
                 }
-                Share::new(from_first / step + 1, number("SLURM_ARRAY_TASK_COUNT")?)
+                Share::new(from_first / step + 1, count)
             }
             Shard::Auto => Share::new(number("CI_NODE_INDEX")?, number("CI_NODE_TOTAL")?),
         }
@@ -103,19 +104,22 @@ mod tests {
         assert_eq!(resolved("auto/4", &[("JOB_COMPLETION_INDEX", "4")]), None);
         let gitlab = [("CI_NODE_INDEX", "3"), ("CI_NODE_TOTAL", "3")];
         assert_eq!(resolved("auto", &gitlab), Some((3, 3)));
-        let slurm = |id, min, count, step| {
+        let slurm = |id, min, max, count, step| {
             [
                 ("SLURM_ARRAY_TASK_ID", id),
                 ("SLURM_ARRAY_TASK_MIN", min),
+                ("SLURM_ARRAY_TASK_MAX", max),
                 ("SLURM_ARRAY_TASK_COUNT", count),
                 ("SLURM_ARRAY_TASK_STEP", step),
             ]
         };
-        assert_eq!(resolved("auto", &slurm("0", "0", "4", "1")), Some((1, 4)));
-        assert_eq!(resolved("auto", &slurm("9", "3", "4", "2")), Some((4, 4)));
+        assert_eq!(resolved("auto", &slurm("0", "0", "3", "4", "1")), Some((1, 4)));
+        assert_eq!(resolved("auto", &slurm("9", "3", "9", "4", "2")), Some((4, 4)));
         // `--array=1,3,7`
-        assert_eq!(resolved("auto", &slurm("7", "1", "3", "1")), None);
-        assert_eq!(resolved("auto", &slurm("4", "3", "4", "2")), None);
+        for id in ["1", "3", "7"] {
+            assert_eq!(resolved("auto", &slurm(id, "1", "7", "3", "1")), None);
+        }
+        assert_eq!(resolved("auto", &slurm("4", "3", "9", "4", "2")), None);
         for text in ["", "0/3", "4/3", "1/0", "auto/0", "auto/x", "1/2/3", "-1/3"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }
