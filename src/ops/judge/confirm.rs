@@ -9,9 +9,9 @@
 //! To confirm a claim of the first two kinds, the commands run again in a plain directory without
 //! build outputs. To confirm one of the third kind, the candidate is judged without added tests.
 //!
-//! Claims only decide which tree is judged first, and which results are shown before the
-//! confirmation. Every claim on which the recommendation depends is confirmed, so claims never
-//! change the recommendation.
+//! Before the confirmation, claims only affect which tree is judged first, and which results are
+//! shown. Every claim on which the recommendation depends is confirmed, so claims never change the
+//! recommendation.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -105,9 +105,9 @@ fn same_among<'e>(entries: &'e [Entry], some: &[&Entry]) -> Vec<&'e Entry> {
     some.iter().filter_map(|some| entries.iter().find(|e| e.index == some.index)).collect()
 }
 
-/// A copy of the entries in which the entries with claims have no results, as if they were not run. The
-/// results of a second judging stay if they are no claims: if the second judging failed, the candidate can at
-/// best pass with its own tests only.
+/// A copy of the entries in which the entries with claims have no results, as if they were not run.
+/// The results of a second judging stay unless they are claims. If it failed, the candidate can
+/// still pass with its own tests, but not with the base's.
 pub fn without_claims(entries: &[Entry]) -> Vec<Entry> {
     let mut entries = entries.to_vec();
     for entry in entries.iter_mut().filter(|entry| entry.is_claim()) {
@@ -227,8 +227,7 @@ fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
     confirmed
 }
 
-/// The difference between a claim and the confirmed results, in words; `None` if both pass or both
-/// fail.
+/// The difference between a claim and the confirmed results, in words; `None` if both end alike.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     let confirmed = &with_claimed_pass(confirmed, claim);
     // A candidate whose claim is pending was not judged without its added tests before, so there is nothing
@@ -254,8 +253,8 @@ pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Opt
     }
     let (first, second) = (end(claim), end(confirmed));
     Some(match cause {
-        // The candidate is correct, but its commands cannot run twice in one place. For example, a command
-        // that makes a link fails if the link exists.
+        // The candidate is correct, but its commands cannot run twice in one place. For example,
+        // `ln -s` fails if the link exists.
         StaleCause::Outputs if confirmed.passed() => format!(
             "no second build in one place: with the base's outputs it {first}, without them it {second}"
         ),

@@ -88,8 +88,8 @@ pub fn judge_some(
         && let Some(PartOutcome { terms, round, .. }) = parts.first().cloned()
     {
         // A pass does not count until it has been compared with the base's results. The stored
-        // outcomes stay as they are, because the base's results may change before a decision, which
-        // compares them again.
+        // outcomes stay as they are, because the decision compares them again, maybe with newer
+        // results of the base.
         let baseline = judge.baseline(&terms, round)?;
         for entry in parts.iter_mut().filter_map(|part| part.candidate.as_mut()) {
             let entry = slice::from_mut(entry);

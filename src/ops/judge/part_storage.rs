@@ -1,5 +1,5 @@
-//! Reads the outcomes that machines have stored in the run's refs, in this repository or in another one (as
-//! last fetched). Only commands that decide by stored outcomes use them. Judging does not.
+//! Reads the outcomes that machines have stored in the run's refs, in this repository or in another
+//! one (as last fetched). They are read to decide, and to find the parts that have no outcome yet.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct PartStorage<'s> {
 }
 
 impl PartStorage<'_> {
-    /// The outcome of a part, if it was found in the round, on the terms and on the tree of `terms`; `None`
+    /// The outcome of a part, if its round, its terms and its tree are those of `terms`; `None`
     /// otherwise.
     pub fn find(&self, part: &Part, terms: &SharedTerms) -> Result<Option<PartOutcome>> {
         let found = self.store.outcome_at(self.run, &self.ref_of(part))?;
@@ -79,7 +79,7 @@ impl PartStorage<'_> {
     }
 }
 
-/// True if an outcome of `part` was found in the round, on the terms and on the tree of `opened`.
+/// True if this is an outcome of `part`, and its round, terms and tree are those of `opened`.
 pub fn answers(outcome: &PartOutcome, opened: &SharedTerms, part: &Part) -> bool {
     let is_same_tree = outcome.candidate.as_ref().is_none_or(|entry| {
         opened.tree_of(&entry.candidate).map(|tree| &tree.tree) == entry.tree.as_ref()

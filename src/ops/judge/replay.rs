@@ -1,6 +1,6 @@
-//! Decides again by stored outcomes: the outcomes of the last judging of the whole run, and the outcomes of
-//! candidates that have been judged singly since. Outcomes that were found on other terms than those of this clone do
-//! not count.
+//! Decides again by stored outcomes: the outcomes of the last judging of the whole run, and the
+//! outcomes of candidates that have been judged singly since. An outcome that was found on other
+//! terms than [`OwnTerms`] is left out, or replay fails.
 use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
@@ -239,8 +239,9 @@ fn present_entries(
     entries::from_captured(session, run, terms, &captured)
 }
 
-/// The reason why an outcome cannot be used; `None` if it can be used. It may say nothing about the
-/// candidate's present state. Or it was found on other terms than those of the opened run.
+/// The reason why an outcome cannot be used; `None` if it can be used. The outcome may be of
+/// another state of the candidate, or of another round, or on other terms than those of the opened
+/// run.
 fn why_not_used(
     part: &PartOutcome,
     theirs: &Entry,
@@ -319,9 +320,8 @@ pub struct OwnTerms {
 }
 
 impl OwnTerms {
-    /// The terms that the options name. If the options leave terms open, these are taken from the
-    /// verdict, if this clone recorded it. Otherwise they are taken from the configuration and the
-    /// base's files.
+    /// The terms that the options name. All other terms come from the verdict if this clone
+    /// recorded it, or else from the configuration and the base's files.
     pub fn of(
         session: &Session,
         run: &Run,
