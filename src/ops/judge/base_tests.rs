@@ -94,10 +94,10 @@ pub fn plan(
         beside.extend((!judged.is_empty()).then(|| [judged, settings.as_slice()].concat()));
         beside.push(settings);
     }
-    // A tree that keeps all files of the choices would be the candidate's own tree, which is judged anyway.
+    // If no file were put back, the tree would be the candidate's own tree, which is judged anyway.
     for kept in beside.into_iter().filter(|kept| kept.len() < choices.all.len()) {
-        // An added test may hide that a kept file is broken, so it is taken out. But it stays if a kept build
-        // file lists it, because the build would fail without the test.
+        // An added test may hide that a kept file is broken, so the test is taken out. But it stays
+        // if a kept build file lists it, because the build would fail without it.
         let deciders =
             kept.iter().filter(|path| choices.all.get(**path).is_some_and(PutBack::decides));
         let texts: Vec<String> = deciders.filter_map(|path| choices.text_of(path)).collect();
@@ -264,7 +264,7 @@ impl<'c, 'p> Choices<'c, 'p> {
     }
 
     /// True if each file that is put back is a script that the commands run. Such a script may be
-    /// the product: then the base's tests judge it beside the source.
+    /// the program under test. So the base's tests judge it, too, beside the source.
     fn is_only_scripts(&self) -> bool {
         self.all
             .iter()
@@ -276,7 +276,7 @@ impl<'c, 'p> Choices<'c, 'p> {
     /// In other languages, a test runner searches certain directories.
     ///
     /// A moved file is not kept if the second judging would take out the whole file at its new
-    /// path, e.g. because that path is a test's. If two old files have the same text, a new file
+    /// path, e.g. because it is the path of a test. If two old files have the same text, a new file
     /// counts as the new place of only one of them.
     fn keep_moved(&mut self) {
         let gone = self.changes.iter().filter(|file| file.after.bytes().is_none());

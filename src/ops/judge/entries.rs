@@ -34,9 +34,9 @@ use crate::ops::session::Session;
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
-/// Fails if a capture that the run's verdict, terms or outcomes list does not exist here. Without it, the
-/// candidate would seem unchanged, and another one would win. A candidate with a worktree here
-/// needs no old capture, because it is captured again.
+/// Fails if the run's verdict, terms or outcomes name a capture that does not exist here. Without
+/// the capture, the candidate would seem unchanged, and another one would win. A candidate with a
+/// worktree here needs no old capture, because it is captured again.
 pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     let store = &session.store;
     let mut missing: Vec<CandidateRef<'_>> = Vec::new();
@@ -150,7 +150,8 @@ fn entry_of(
         }
     }
     let own_files = files_of(repo, &changes);
-    // A run that continues an attempt is trusted no more than one attempt that makes all of its changes.
+    // If the run continues an attempt, the changes of both are checked, as if one attempt had made
+    // them all.
     let since_root = match entry.judged() {
         Some(judged) if run.root() != &run.base => {
             Some(diff::since(repo, run.root(), judged).changes()?)
@@ -166,8 +167,8 @@ fn entry_of(
     Ok((entry, own_files))
 }
 
-/// The manifest of a project that the test commands do not enter, if one of these files lies in such
-/// a project, apart from documents and tests.
+/// If one of these files lies in a project that the test commands do not enter, the manifest of
+/// that project. Documents and tests are not looked at.
 fn untested(files: &[ChangedFile], project: &BaseProject<'_>) -> Result<Option<String>> {
     for path in files.iter().map(|file| file.path.lossy()) {
         if !documents::is_document_by_name(&path)

@@ -1,4 +1,4 @@
-//! Checks before judging whether dependencies are installed. Without them, the commands would fail
+//! Before judging, checks whether dependencies are installed. Without them, the commands would fail
 //! on every judged tree, and no candidate would be the cause. Two kinds are checked:
 //! * the Python module that a detected command starts (`python3 -m pytest`);
 //! * directories of dependencies that exist only in the user's checkout.
@@ -55,9 +55,9 @@ pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result
     })
 }
 
-/// The command with the program that has the module's name (`pytest`) in place of `python3 -m pytest`, quoted
-/// as one shell word. `None` if this program is not on PATH. The program may use an interpreter without the
-/// packages of the project, so this is only a proposal to the user.
+/// The same command by the program that has the module's name (`pytest` instead of `python3 -m
+/// pytest`), quoted as one shell word. `None` if this program is not on PATH. The program may use
+/// an interpreter without the packages of the project, so this is only a proposal to the user.
 pub fn of_another_python(command: &OracleCommand) -> Option<String> {
     let module = module_of(&command.command).filter(|module| process::on_path(module.as_ref()))?;
     let CommandLine::Argv(words) = &command.command else { return None };
@@ -125,8 +125,8 @@ fn brings_environment(session: &Session, base: &Oid) -> Result<bool> {
     Ok(seeds.paths().any(|path| below.iter().any(|dir| path.starts_with(dir.as_bytes()))))
 }
 
-/// If the user's checkout has installed dependencies that no setup command installs and no seed contains,
-/// hints which directories to seed.
+/// If the user's checkout has installed dependencies that no setup command installs and no seed
+/// contains, hints how the attempts and the checks can get them.
 pub fn hint_at_unseeded(session: &Session, base: &Oid, oracle: &[OracleCommand]) -> Result<()> {
     let Some(home) = &session.home else { return Ok(()) };
     if oracle.is_empty() || oracle.iter().any(|c| c.stage == Stage::Setup) {

@@ -135,8 +135,8 @@ impl<'a> RepeatedJudging<'a> {
         Ok(())
     }
 
-    /// Forgets all outcomes, even those in the cache that later processes would find. Call this after a
-    /// change that affects outcomes.
+    /// Forgets all outcomes that this process knows, and removes them from the cache, too. Call
+    /// this after a change that affects outcomes.
     pub fn forget(&self, run: &Run) -> Result<()> {
         let oracle = self.options.oracle(self.session, run.root())?;
         let terms = self.options.terms_to_run(self.session, &oracle)?;

@@ -36,7 +36,7 @@ pub struct JudgeOptions {
     pub cross: bool,
     /// True if judging stops as soon as the recommended candidate cannot change any more.
     pub until_pass: bool,
-    /// True if candidates are judged in their worktrees themselves.
+    /// True if each candidate is judged in its own worktree, not in a checkout.
     pub in_place: bool,
     /// True if cached outcomes are not used.
     pub no_cache: bool,
@@ -90,7 +90,8 @@ impl JudgeOptions {
         Ok(terms)
     }
 
-    /// The terms to record for these commands: these options, and the configuration for what they leave open.
+    /// The terms to record for these commands. They follow from these options, and from the
+    /// configuration where an option is not given.
     pub fn terms(&self, session: &Session, oracle: &ResolvedOracle) -> Terms {
         let config = &session.config;
         let mut protect = config.get(keys::ORACLE_PROTECT);
@@ -120,7 +121,8 @@ impl JudgeOptions {
             tests_nothing: oracle.tests_nothing(),
         };
         if self.in_place {
-            // In place, the worktree is judged as it is: no path is restored, and no other tree is judged.
+            // With `--in-place`, the worktree is judged as it is: no path is restored, and no other
+            // tree is judged.
             settings.cross = false;
             settings.base_tests = BaseTests::Never;
             settings.protect.clear();

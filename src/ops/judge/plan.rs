@@ -133,8 +133,8 @@ impl PlannedOracle {
 }
 
 impl OraclePlan {
-    /// The plan for judging a run, or, without a run, candidates from this base. If the run
-    /// continues another run, `base` is the base of the first run.
+    /// The plan for judging `run`; if it is `None`, for judging candidates from this base. If the
+    /// run continues another run, `base` is the base of the first run.
     pub fn new(
         session: &Session,
         base: &Oid,
@@ -164,7 +164,8 @@ impl OraclePlan {
                 Some(KnownPasses { base, start, candidates })
             }
         };
-        // Only a sealed world keeps downloads, so only for that world is anything downloaded in advance.
+        // Only a sealed world keeps downloads, so nothing is downloaded in advance for the other
+        // worlds.
         let downloads = match world {
             WorldKind::Sealed => downloads::of_base(repo, base, &planned.oracle.commands)?,
             WorldKind::Landlock | WorldKind::Open => Vec::new(),

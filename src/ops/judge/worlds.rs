@@ -12,7 +12,8 @@ use crate::oracle::run::OracleOptions;
 use crate::oracle::sealed::machine_paths::{self, SandboxOptions};
 use crate::world::probe;
 
-/// The world of commands that run in the worktrees themselves. Fails if the configuration requires another one.
+/// The world of commands that run in the candidates' own worktrees: the open world. Fails if the
+/// configuration requires another one.
 pub fn require_open(session: &Session) -> Result<WorldKind> {
     match session.config.get(keys::SANDBOX_MODE) {
         SandboxMode::Auto | SandboxMode::Off => Ok(WorldKind::Open),
@@ -56,7 +57,7 @@ pub fn choose(session: &Session) -> Result<WorldKind> {
         .hint("see git-frites-sandbox(7), or accept any world: set `sandbox.mode` to auto"))
 }
 
-/// The least free space, in bytes, with which a failed probe of a world counts.
+/// If fewer bytes than this are free, a failed probe of a world does not count.
 const FREE_FOR_PROBE: u64 = 1 << 20;
 
 /// The reason why no sealed world can be made on this system; `None` if one can. Fails if the disk
@@ -86,7 +87,8 @@ fn say_what_landlock_cannot(session: &Session) {
     }
 }
 
-/// Fails if this machine cannot make a world of this kind. The terms of an opened run require one.
+/// Fails if this machine cannot make a world of this kind, which the terms of an opened run
+/// require.
 pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
     let refusal = match kind {
         WorldKind::Open => None,
