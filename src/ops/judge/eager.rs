@@ -259,7 +259,7 @@ impl Beside for EagerJudge<'_> {
     /// afterwards judges the missing trees.
     ///
     /// The commands of attempts start as soon as the setup has passed on the base. But they do not
-    /// start if a command ends on the base in such a way that no candidate could be judged either.
+    /// start if a command ends on the base in a way that would prevent judging any candidate.
     fn work(&self, attempts: &AttemptsAtWork<'_>) {
         match self.terms.oracle.first().map(|command| command.stage) {
             None => return,
@@ -311,7 +311,7 @@ pub fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     })
 }
 
-/// Shows on the terminal which candidate leads, and which judging the verdict waits for.
+/// Shows on the terminal which candidate leads, and how many candidates the verdict waits for.
 fn show_standing(
     entries: &[Entry],
     base: Option<&Baseline>,

@@ -1,6 +1,6 @@
-//! Chooses the next trees to judge while attempts are at work. The trees of ended attempts come
-//! first, beginning with the attempt that would win if its tree passed. Then come the trees on
-//! which the ranking depends.
+//! Chooses the next trees to judge while attempts are at work. Trees without results come first,
+//! beginning with that of the attempt that would win if its tree passed. Then the claims on which
+//! the recommendation depends are confirmed.
 use std::collections::BTreeSet;
 
 use crate::model::oid::Oid;
@@ -53,9 +53,9 @@ impl StepsTaken {
 
 /// The next step; `None` if no step is left. `entries` have the results that are known so far.
 ///
-/// A tree is judged with a small share of the processor first. If the tree does not pass cleanly, its
-/// commands may only have run out of time, so its result stays unknown. When no other tree waits, the tree is
-/// judged again with the whole processor.
+/// A tree is judged with a small share of the processor first. If the tree does not pass cleanly,
+/// the cause may only be a lack of time, so its result stays unknown. When no other tree waits, the
+/// tree is judged again with the whole processor.
 pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Option<NextStep> {
     let StepRules { ranking, warmth, until_pass, counts_passes, jobs } = *rules;
     let decisive = decisive(entries, ranking);
