@@ -275,7 +275,7 @@ fn ranking_by_cross_is_refused_where_the_tests_were_not_judged() {
     world.frites(["judge"]).expect(0);
     let refused = world
         .frites(["judge", "--replay", "--rank", "cross"])
-        .refuses(128, "run 1 cannot be ranked by cross: the tests of its candidates were not");
+        .refuses(128, "run 1 cannot be ranked by cross: its candidates were not judged");
     assert!(refused.stderr.contains("`git frites judge 1 --rank cross`"), "{}", refused.stderr);
     // Judged across by another rule, the winner by cross has a pass that nobody confirmed.
     world.frites(["judge", "--cross"]).expect(0);

@@ -904,7 +904,7 @@ fn dependencies_that_only_the_users_checkout_has_are_named_with_the_seed() {
     ];
     let world = project(&files);
     world.write("node_modules/a/index.js", "");
-    let hint = "hint: 'node_modules' is in your checkout alone: if the attempts and the checks need it, `git config --add frites.seed.copy /node_modules/`\n";
+    let hint = "hint: 'node_modules' exists only in your checkout: if the attempts and the checks need it, `git config --add frites.seed.copy /node_modules/`\n";
     let said = |args: &[&str]| world.frites(args).stderr.contains(hint);
     world.git(["config", "frites.oracle.setup", ""]);
     world.git(["config", "frites.oracle.test", "true"]);

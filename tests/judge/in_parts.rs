@@ -218,7 +218,7 @@ fn outcome_of_an_earlier_round_is_named_and_not_used() {
     assert_eq!((&whole["round"], &whole["recommended"]), (&1.into(), &"c2".into()));
     push_results(&world, &clone);
     let answer = world.frites(["judge", "--replay", "--json"]).expect(0);
-    let words = "1/c2: the outcome of judging it by itself is not used: it belongs to round 0 of \
+    let words = "1/c2: the outcome of judging it alone is not used: it belongs to round 0 of \
                  judging, and the run is in round 1";
     assert!(answer.stderr.contains(words), "{}", answer.stderr);
     assert_eq!(answer.json()["recommended"], "c2");
@@ -239,17 +239,15 @@ fn outcome_of_another_state_or_candidate_is_named_and_not_used() {
     }
     world.sh(&world.worktree("1/c2"), "seq 4 > new").expect(0);
     let answer = world.frites(["judge", "--replay", "--json"]).expect(3);
-    let words = "1/c2: the outcome of judging it by itself is not used: it is of another state, \
-                 iteration @1; now it is @2";
+    let words = "1/c2: the outcome of judging it alone is not used: it is of another state, \
+                 iteration @1; the current one is @2";
     assert!(answer.stderr.contains(words), "{}", answer.stderr);
     assert_eq!(answer.json()["undecided"], json!(["c2"]));
     // An outcome under another candidate's name.
     world.git(["update-ref", "refs/frites/1/@results/c2", "refs/frites/1/@results/c3"]);
     let answer = world.frites(["judge", "--replay", "--json"]).expect(3);
     assert!(
-        answer
-            .stderr
-            .contains("1/c2: the outcome of judging it by itself is not used: it is of 1/c3"),
+        answer.stderr.contains("1/c2: the outcome of judging it alone is not used: it is of 1/c3"),
         "{}",
         answer.stderr
     );

@@ -171,7 +171,7 @@ fn opening_again_on_the_same_terms_keeps_outcomes_and_on_others_it_does_not() {
     assert_eq!(on_node(&world, &url, &["list", "1"]).expect(0).out(), "1/c2\n");
     let stale = replay(&world, &[]).expect(3);
     assert!(
-        stale.stderr.contains("1/c2: the outcome of judging it by itself is not used"),
+        stale.stderr.contains("1/c2: the outcome of judging it alone is not used"),
         "{}",
         stale.stderr
     );
@@ -376,7 +376,7 @@ fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     world.git(["update-ref", "-d", "refs/frites/1/@results/c2"]);
     let forged = clone.join("forged.bundle");
     let named = replay(&[forged.to_str().unwrap()]);
-    let words = "1/c2: the outcome of judging it by itself is not used: it is of 1/c3";
+    let words = "1/c2: the outcome of judging it alone is not used: it is of 1/c3";
     assert!(named.stderr.contains(words), "{}", named.stderr);
     let after = world.git(["for-each-ref", "refs/frites/1/", "refs/heads/"]);
     let own = |refs: &str| {

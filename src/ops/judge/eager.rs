@@ -137,8 +137,8 @@ impl EagerJudge<'_> {
             attempts.gate.open();
             if self.enough.is_some() && runner.known_base()?.is_some_and(|b| b.results.passed()) {
                 session.ui.note(format!(
-                    "run {}: the base passes, so no attempt is stopped: the first attempt that changes \
-                     nothing of importance would win",
+                    "run {}: the base passes, so no attempt is stopped: otherwise, the first attempt that \
+                     changes nothing of importance would win",
                     self.run.run
                 ));
             }

@@ -147,11 +147,11 @@ pub fn hint_at_unseeded(session: &Session, base: &Oid, oracle: &[OracleCommand])
         }
         session.ui.hint(if *is_tied_to_its_place {
             format!(
-                "'{directory}' is in your checkout alone: let `spawn.setup` make one for the attempts and the checks, or activate yours"
+                "'{directory}' exists only in your checkout: let `spawn.setup` make one for the attempts and the checks, or activate yours"
             )
         } else {
             format!(
-                "'{directory}' is in your checkout alone: if the attempts and the checks need it, `git config --add frites.seed.copy /{directory}/`"
+                "'{directory}' exists only in your checkout: if the attempts and the checks need it, `git config --add frites.seed.copy /{directory}/`"
             )
         });
     }

@@ -127,7 +127,7 @@ fn add_parts(
                 used.push(part);
             }
             Err(reason) => session.ui.warn(format!(
-                "{}/{name}: the outcome of judging it by itself is not used: {reason}",
+                "{}/{name}: the outcome of judging it alone is not used: {reason}",
                 run.run
             )),
         }
@@ -193,7 +193,7 @@ fn require_known_tests(verdict: &Verdict) -> Result<()> {
         return Ok(());
     }
     Err(Error::fatal(format!(
-        "run {} cannot be ranked by cross: the tests of its candidates were not judged on each other",
+        "run {} cannot be ranked by cross: its candidates were not judged by each other's tests",
         verdict.run
     ))
     .hint(format!("judge them: `{}`", verdict.terms.judge_command(&verdict.run, " --rank cross"))))
@@ -258,17 +258,17 @@ fn why_not_used(
     if theirs.tree != present.tree {
         let of = |entry: &Entry| entry.iteration.map_or("none".to_owned(), |n| format!("@{n}"));
         return Some(format!(
-            "it is of another state, iteration {}; now it is {}",
+            "it is of another state, iteration {}; the current one is {}",
             of(theirs),
             of(present)
         ));
     }
     if theirs.judged() != present.judged() && theirs.problem.is_none() {
-        return Some("other changes to protected paths were put back".into());
+        return Some("now, other changes to protected paths are put back".into());
     }
     let was_judged_once = part.terms.settings.in_place || theirs.problem.is_some();
     if theirs.second_judging() != present.second_judging() && !was_judged_once {
-        return Some("it was judged with other tests of the base put back".into());
+        return Some("now, other tests of the base are put back".into());
     }
     let difference = part.terms.first_difference(&opened?.terms())?;
     Some(format!("it was found on other terms: {difference}"))

@@ -282,7 +282,7 @@ impl OracleRunner<'_> {
             entries.iter().map(|entry| (entry.index, self.cause(entry, has_outputs))).collect();
         let rules = Rules::of(&self.terms);
         let is_warm = entries.iter().any(|entry| entry.is_claim() && !entry.is_pending());
-        let without = if is_warm { "the base's build outputs" } else { "its added tests" };
+        let without = if is_warm { "the base's build outputs" } else { "their added tests" };
         let open = confirm::to_confirm(entries, rules);
         if let Some(first) = open.first() {
             let names: Vec<&str> = open.iter().map(|entry| entry.candidate.as_str()).collect();
