@@ -108,7 +108,7 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// Forgets all outcomes that this process knows, even those in the cache that later processes would find.
+    /// Forgets all outcomes that this process knows, and removes them from the cache, too.
     pub fn forget_all(&self) -> Result<()> {
         let _kept = KeptCommits { session: self.session, run: self.run };
         self.ledger.forget_all(|tree| {

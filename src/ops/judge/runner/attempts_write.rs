@@ -37,7 +37,8 @@ pub(super) fn attempts_write(
         found.extend(access.writes.iter().filter(is_shown).cloned());
         if sealed.is_some() {
             found.extend(access.temporary.iter().filter(is_shown).cloned());
-            // `sandbox.hide` may show a login, into which git-frites writes tokens of the attempt.
+            // A sealed world shows a login if `sandbox.hide` says so. git-frites writes tokens of
+            // the attempt into it.
             let logins = users.refreshed_logins(&agent_state::variables(session, candidate));
             let logins = logins.iter().filter(|file| file.exists()).map(|file| nearest_real(file));
             let logins = logins.map(|file| file.to_string_lossy().into_owned());
@@ -45,7 +46,7 @@ pub(super) fn attempts_write(
         }
         let opened = writable(&access);
         if opened.iter().any(|path| path.starts_with(&root)) {
-            // The attempt may have removed seeds, on which outcomes depend, too.
+            // The attempt may have removed seeds. Outcomes depend on these seeds, too.
             let placed: Option<PlacedSeeds> = read_toml(&candidate.directory().seeds());
             let paths = placed.iter().flat_map(PlacedSeeds::paths);
             copied.extend(paths.map(|path| path.on_disk(&root)));
@@ -72,8 +73,8 @@ fn writable(access: &AttemptAccess) -> BTreeSet<PathBuf> {
     access.writes.iter().chain(&access.temporary).map(PathBuf::from).chain(usual).collect()
 }
 
-/// True if attempts could write to `path`, or to a file in it, because they could write to `at`. The user's
-/// checkout at `root` is read-only in a writable directory around it.
+/// True if attempts could write to `path`, or to a file in it, because they could write to `at`.
+/// The user's checkout at `root` is read-only even if a directory around it is writable.
 fn is_written(path: &Path, at: &Path, root: &Path) -> bool {
     let is_protected = path.starts_with(root) && root.starts_with(at) && root != at;
     path.starts_with(at) && !is_protected || at.starts_with(path)

@@ -46,8 +46,7 @@ use crate::store::logs::JudgingLogs;
 pub struct OracleRunner<'a> {
     session: &'a Session,
     run: &'a Run,
-    /// The terms, including the digest of the seeds and the doubts about results that are known before commands
-    /// run.
+    /// The terms, including the digest of the seeds, and the doubts that exist before commands run.
     pub terms: Terms,
     options: OracleOptions,
     /// How a watch has to treat these commands.
@@ -204,8 +203,8 @@ impl<'a> OracleRunner<'a> {
         Ok((done, Doubts { tainted, ..terms.settings.doubts }))
     }
 
-    /// Returns this runner, set to leave its commands to the watch over attempts. That watch began before the
-    /// commands and ends after them.
+    /// Returns this runner, but without a watch of its own over its commands. The watch over
+    /// attempts covers them: it began before the commands and ends after them.
     pub fn covered_by_another_watch(mut self) -> Result<Self> {
         self.tamper.is_covered = true;
         if let Some(layered) = &mut self.layered {
@@ -255,9 +254,9 @@ pub(super) fn open_ledger<'m>(
     Ok(Ledger { id: terms.id(), memory, cache, only_forgets: can_others_write(session) })
 }
 
-/// The seeds that lead back to a checkout of the repository. A sealed world has no such seeds, because in it
-/// the path of the user's checkout leads to the judged tree. In place there are none either, because no seeds
-/// are used.
+/// The seeds that lead back to a checkout of the repository. A sealed world has no such seeds,
+/// because in it the path of the user's checkout leads to the judged tree. With `--in-place` there
+/// are none either, because no seeds are used.
 fn back_leads(
     session: &Session,
     settings: &JudgeSettings,

@@ -31,7 +31,7 @@ pub(super) enum LaidTree {
     Worktree(PathBuf),
     /// The tree is in a clean checkout.
     Plain(PlainCheckout),
-    /// The tree is in the checkout of a sealed world. The commit has this tree.
+    /// The tree is in the checkout of a sealed world. The second value is a commit with this tree.
     Sealed(Box<SealedCheckout>, Oid),
     /// git cannot check the tree out, for this reason. The fault is in the tree itself.
     Refused(String),
@@ -54,7 +54,7 @@ impl LaidTree {
     }
 }
 
-/// A place for commands before which nothing is downloaded.
+/// A place for commands that need no downloads in advance.
 fn place<'p>(
     dir: &'p Path,
     confinement: &'p dyn Fn(Stage) -> Option<Confinement>,
@@ -63,7 +63,7 @@ fn place<'p>(
     JudgedPlace { dir, written: dir, confinement, downloads: Downloads::default(), changed }
 }
 
-/// Marks those results of commands in a sealed world that are claims.
+/// Marks which results of commands in a sealed world are claims.
 fn note_claims(checkout: &SealedCheckout, results: &mut Results) {
     for result in results.0.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
         // An overlay can cause a failure that does not happen in a plain directory, but it cannot cause a

@@ -208,9 +208,8 @@ impl Judge for TreeJudge<'_, '_> {
         }
         let judged = runner.judged(work)?;
         let warmth = self.warmth_of(work)?;
-        // No lock is taken for the base if the candidates in this process need the outputs of its
-        // commands. If this process waited for another one that judges the base, it would get these
-        // outputs only when that process ends.
+        // If the candidates in this process need the base's outputs, no lock is taken for the base.
+        // Another process that judges the base would share its outputs only when that process ends.
         let needs_outputs = work.of == Subject::Base && warmth == Warmth::Warm;
         let turn = if needs_outputs { Ok(None) } else { runner.take_turn(&judged)? };
         let turn = match turn {
@@ -268,8 +267,8 @@ impl Judge for TreeJudge<'_, '_> {
 
 impl OracleRunner<'_> {
     fn base_terms(&self, is_first: bool) -> BaseTerms {
-        // The base's results decide nothing, so claims are good enough, and the overlay collects the outputs
-        // of the base's commands.
+        // The base's results may be claims: they are confirmed if the verdict depends on them. So
+        // the base is judged over an overlay, which collects the outputs of its commands.
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.warmth() == Warmth::Warm || is_sealed && !had_outputs;
@@ -531,8 +530,8 @@ pub(super) fn ending(entry: &Entry) -> Ending {
     Ending { standing, words, elapsed: Some(elapsed) }
 }
 
-/// The row of a candidate on whose tree commands ran with test files of others laid over it. The tests may be
-/// at fault if these commands fail, so a failure is not shown as bad.
+/// The row of a candidate that was judged with test files of others laid over its tree. If commands
+/// fail, the tests may be at fault, so a failure is not shown as bad.
 fn ending_across(results: &Results) -> Ending {
     let failure = results.stopped_at().map(|result| comparison::stop(result).0);
     let standing = if failure.is_some() { Standing::Caution } else { Standing::Good };

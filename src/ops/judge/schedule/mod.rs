@@ -27,7 +27,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 pub enum StopWhen {
     /// Judging stops once every usable candidate was judged, each up to its first tree that did not pass.
     AllRan,
-    /// Judging stops once no missing outcome could change the recommended candidate.
+    /// Judging stops once the recommended candidate is certain, whatever the missing outcomes are.
     Decided(Rules),
 }
 
@@ -82,8 +82,8 @@ pub enum Subject {
         name: Name,
         /// The iteration that is judged.
         iteration: Option<u32>,
-        /// If the tree belongs to the candidate's second judging: the files beside the source
-        /// ([`TreeBeside::path`]), which are none in the first tree.
+        /// `None` for the candidate's own tree. For a tree of its second judging, the files beside
+        /// the source ([`TreeBeside::path`]); this is empty for the first of these trees.
         ///
         /// [`TreeBeside::path`]: crate::model::base_tests::TreeBeside::path
         second: Option<String>,

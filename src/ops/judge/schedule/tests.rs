@@ -321,7 +321,7 @@ fn known_results_are_not_judged_again() {
     assert_eq!((script.judged(), effort.saved_equal), (vec!["c2".to_owned()], 1));
 }
 
-/// A judge for which another process is judging the first tree until this process has judged all other trees.
+/// A judge that acts as if another process judged the first tree, until all other trees are judged.
 struct Shared {
     own: Mutex<Vec<u32>>,
     others: usize,

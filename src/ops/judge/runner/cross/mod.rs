@@ -31,7 +31,7 @@ use crate::ops::session::Session;
 use crate::oracle::ledger::Memory;
 use crate::oracle::sealed::Warmth;
 
-/// The name that stands for the author of a tree with the test files of several authors.
+/// Stands for the author's name if a tree has the test files of several authors.
 pub(super) const EVERYBODY: &str = "@all";
 
 /// At most this many tests of one author are compared.
@@ -52,8 +52,8 @@ struct CrossCandidate {
     name: Name,
     /// The candidate's judged tree.
     tree: Oid,
-    /// The candidate's tree, in which tests and files that decide which commands run are as in the base. With
-    /// its own versions of these files, a candidate could pass any test.
+    /// The candidate's tree, but with the base's tests, and with the base's version of each file
+    /// that decides which commands run. With its own versions, a candidate could pass any test.
     source: Oid,
     tests: TestFiles,
 }
@@ -108,7 +108,8 @@ impl OracleRunner<'_> {
             let cells = names.iter().map(|name| (name.as_str(), Cell::of(&there, name)));
             return Ok(Proof::of(cells));
         }
-        // No reported test is new or ends differently on the base, so only the exit code can tell.
+        // No reported test is new, and none ends differently on the base, so only the exit code can
+        // tell.
         let cell = if there.passed() {
             Cell::Pass
         } else if before.passing.is_empty() && baseline.results.passed() {
