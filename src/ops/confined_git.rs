@@ -21,7 +21,7 @@ pub fn confine_filters(repo: &Repo) {
 /// A world for our own git process in a worktree where an attempt's command has run. git can write
 /// to the worktree and to the directory of the index. Its filters can write to their stores.
 ///
-/// `None` if no world can be made on this system. The world is then not needed, because attempts
+/// `None` if no world can be made on this system. No world is needed then, because guarded attempts
 /// run under Landlock. Landlock keeps an attempt out of another worktree, even if the attempt has
 /// an open descriptor of a directory there.
 pub fn world_of_git(store: &Store, worktree: &Path, index: &Path) -> Option<WorldSpec> {

@@ -28,9 +28,10 @@ pub fn left_by_attempt(
     found
 }
 
-/// The ignored files in a language of which the index has a file in the same directory: the project
-/// uses this language there. If the directory is itself ignored, its parent directory decides. The
-/// keys of the result are the ignored paths. The path of an ignored directory ends in a slash.
+/// The ignored source files in languages that the project uses in the same directory, i.e. the
+/// index has a file in this language there. If the directory is itself ignored, its parent
+/// directory decides. The keys of the result are the ignored paths. The path of an ignored
+/// directory ends in a slash.
 pub fn find(
     worktree: &Path,
     index: &Path,

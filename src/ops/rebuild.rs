@@ -66,8 +66,8 @@ fn captures_of(events: &[Event], name: &Name) -> Vec<Oid> {
 }
 
 /// Sets a candidate's ref to the newest of these commits that is a whole capture of this candidate.
-/// All its objects must exist, and its message must say that it is such a capture. True if the
-/// candidate has a capture afterwards.
+/// All objects of the commit must exist, and its message must name the run and the candidate. True
+/// if the candidate has a capture afterwards.
 fn restore_capture(store: &Store, candidate: CandidateRef<'_>, commits: &[Oid]) -> Result<bool> {
     let repo = store.repo();
     let name = candidate.capture_ref();

@@ -221,10 +221,10 @@ impl RoundGiver for Rounds<'_> {
     }
 }
 
-/// Repairs the candidates that failed, round by round, until each of them passes, makes no more progress, or
-/// has had all its rounds. `judge` judges the run again. Its argument is true if a command of a
-/// round changed something outside of the worktrees, e.g. git's configuration, that can affect
-/// outcomes.
+/// Repairs the candidates that failed, round by round, until each of them passes, makes no more
+/// progress, or has had all its rounds. `judge` judges the run again. Its argument is true if a
+/// command of a round changed something that is outside of the worktrees and can affect outcomes,
+/// e.g. git's configuration.
 pub fn repair(
     rounds: &Rounds<'_>,
     mut verdict: Verdict,
@@ -418,7 +418,8 @@ fn leave_out_protected(
     Ok(())
 }
 
-/// The texts of the protected files at the commit `root`, from which judged trees get them.
+/// The texts of the protected files in the commit `root`. Judged trees get their protected files
+/// from this commit.
 fn protected_texts(session: &Session, root: &Oid, verdict: &Verdict) -> Result<Vec<String>> {
     let protect = &verdict.terms.settings.protect;
     if protect.is_empty() {

@@ -34,7 +34,8 @@ impl StartGate {
 
     /// Waits until the gate is opened or locked. If it is locked, marks the candidate as not
     /// started, and returns the candidate. Returns `None` if the candidate's command may start. If
-    /// the setup of its worktree failed, returns `None` at once, because no command waits.
+    /// the setup of its worktree failed, returns `None` at once, because its command is not
+    /// started.
     pub fn refuse(
         &self,
         session: &Session,

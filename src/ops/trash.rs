@@ -11,8 +11,8 @@ use crate::store::Store;
 /// Deletes the trash in `root`, a directory of worktrees. If the trash is large, a background process deletes
 /// it. If that process is killed, the next command deletes the rest.
 ///
-/// If an attempt called git-frites, nothing runs in the background, because git-frites ends and reports every
-/// process that outlives an attempt.
+/// If an attempt called git-frites, nothing runs in the background, because every process that
+/// outlives an attempt is ended and reported.
 pub fn empty(store: &Store, root: &Path) -> Result<()> {
     if trash::is_little(root) || caller(&store.dir().runs()).is_some() {
         return trash::empty(root);

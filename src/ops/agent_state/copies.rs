@@ -79,7 +79,7 @@ impl Copies {
             if LEFT_OUT.iter().any(|left_out| name == *left_out) {
                 continue;
             }
-            // Nothing exists if the entry is a dangling link.
+            // A dangling link is skipped, because its target does not exist.
             self.copy_setting(&from.join(&name), &to.join(&name), depth - 1).if_exists()?;
         }
         Ok(())

@@ -77,8 +77,8 @@ impl CopiedLogin {
         file.write_all(bytes)
     }
 
-    /// Removes the copy. If the agent has refreshed the tokens in the copy, first puts them into the user's login:
-    /// the service may accept no other tokens any more.
+    /// Removes the copy. If the agent has refreshed the tokens in the copy, first puts the new
+    /// tokens into the user's login, because the service may no longer accept the old ones.
     pub fn settle(&self, root: &Path, users: &UsersState) -> io::Result<Settled> {
         let Some((above, name)) = self.open_above(root).if_exists()? else {
             return Ok(Settled::Kept);

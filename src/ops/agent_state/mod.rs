@@ -43,8 +43,9 @@ struct AgentStateRecord {
     made_for_person: Option<AttemptMoment>,
 }
 
-/// A moment in an attempt's work, which changes when its command starts or ends. It is taken from the
-/// candidate's record: nothing is written here when git-frites is killed.
+/// A moment in an attempt's work, which changes when its command starts or ends. It is taken from
+/// the candidate's record, because a git-frites that is killed cannot write to `agent.toml` that
+/// the command has ended.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct AttemptMoment {
@@ -55,10 +56,12 @@ struct AttemptMoment {
     is_running: bool,
 }
 
-/// The directory of the state directories of persons, beside those of the attempt.
+/// The name of the directory that holds a person's state directories. It is beside the attempt's
+/// state directories.
 const OF_PERSON: &str = "person";
 
-/// The user of state directories. Each has logins of its own, so that a person can work beside a command.
+/// The owner of state directories: the attempt, or a person who works in its worktree. Each has
+/// copied logins of its own, so that a person can work while a command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Attempt,
@@ -107,11 +110,12 @@ pub fn prepare(
 /// Prepares state directories for a person who goes on working in a candidate's worktree, and whose commands
 /// are not guarded. Returns the environment variables that name them.
 ///
-/// An agent runs and obeys files in its state directory, and the attempt can write to its own. So the person has
-/// other directories, with the user's settings and the attempt's conversations. They are made anew if a command
-/// of the attempt has run since; the old ones are kept beside them. If git-frites does not know which files are
-/// conversations, the variable is not set. If conversations are stored with data that the agent obeys, they are
-/// not copied, and a note says where they are.
+/// An agent runs and obeys files in its state directory, and the attempt can write to the attempt's
+/// state directories. So the person gets separate ones, with the user's settings and the attempt's
+/// conversations. If a command of the attempt has run since these were made, they are made anew,
+/// and the old ones are kept beside them. If git-frites does not know which files of a state
+/// directory are conversations, its variable is not set. If conversations are stored together with
+/// data that the agent obeys, they are not copied, and a note says where they are.
 pub fn prepare_for_person(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -204,9 +208,10 @@ impl StateDirectories<'_> {
             .collect())
     }
 
-    /// Makes the directory of one variable with copies of the user's settings. If other programs share this
-    /// directory, adds links to the user's other entries. If the attempt has a directory for this variable, adds
-    /// its conversations. An old directory is kept under another name.
+    /// Makes the directory of one variable with copies of the user's settings. If other programs
+    /// share the user's directory, adds links to their entries in it. If the attempt has a
+    /// directory for this variable, adds the conversations in that directory. An old directory is
+    /// kept under another name.
     fn begin(
         &self,
         variable: &StateVariable,
@@ -247,7 +252,8 @@ impl StateDirectories<'_> {
 }
 
 /// A candidate's state directories, with links resolved. Commands of the attempt can write to
-/// these. They cannot write to the directory around them, in which git-frites makes new ones.
+/// these. They cannot write to the parent directory, in which git-frites makes new state
+/// directories.
 pub fn directories(session: &Session, candidate: CandidateRef<'_>) -> Vec<PathBuf> {
     let root = candidate.directory().agent_state();
     let all = variables(session, candidate).into_iter().map(|name| root.join(name));
@@ -263,8 +269,8 @@ pub fn variables(session: &Session, candidate: CandidateRef<'_>) -> Vec<String> 
 }
 
 /// Removes the logins of a candidate's attempt after its command has ended. If an agent has
-/// refreshed a login, puts the new tokens into the user's login. Does not do so if the user's login
-/// has changed since it was copied. A failure is only a warning.
+/// refreshed a login, puts the new tokens into the user's login. If the user's login has changed
+/// since it was copied, the new tokens are lost. A failure is only a warning.
 pub fn settle(session: &Session, candidate: CandidateRef<'_>) {
     match candidate.lock() {
         Ok(_lock) => settle_all(session, candidate, &[Owner::Attempt]),

@@ -72,10 +72,10 @@ impl UsersState {
         refreshed.map(|((file, _), _)| file).collect()
     }
 
-    /// The login files of all built-in agents, in the words of `sandbox.hide`. They are at their
-    /// usual places, and where the environment says. A login that an attempt has refreshed is
-    /// included even if the environment has changed since. It has tokens that an attempt wrote, so
-    /// judged code must not read it.
+    /// The paths of the login files of all built-in agents, in the form of `sandbox.hide`: the
+    /// usual paths, and the paths that the environment selects. A login that an attempt has
+    /// refreshed is included even if the environment has changed since. It has tokens that an
+    /// attempt wrote, so judged code must not read it.
     pub fn login_files(&self, session: &Session) -> Vec<String> {
         let states = || BUILT_IN.iter().flat_map(|agent| agent.state);
         let usual = states()
@@ -91,7 +91,7 @@ impl UsersState {
     }
 }
 
-/// The logins of [`remember_refreshed`].
+/// The logins that [`remember_refreshed`] has remembered.
 fn refreshed(session: &Session) -> BTreeSet<PathBuf> {
     let text = regular::read(&session.store.dir().refreshed_logins()).unwrap_or_default();
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
