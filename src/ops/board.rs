@@ -71,8 +71,8 @@ pub struct Board {
     jobs: usize,
     began: Instant,
     state: Mutex<BoardState>,
-    /// The file from which other processes read the board, the run, and the candidates whose rows are in the
-    /// file.
+    /// Three values: the file from which other processes read the board; the run; and the
+    /// candidates that have rows in the file.
     shared: OnceLock<(PathBuf, Name, Vec<Name>)>,
 }
 
@@ -294,7 +294,7 @@ impl Board {
         let began = Instant::now();
         for name in self.changing() {
             let lines = session.peek(session.store.candidate(run, &name));
-            // Counts that began before the attempt ended are out of date.
+            // If the attempt ended meanwhile, the count is out of date.
             if self.changing().contains(&name) {
                 self.counted_lines(&name, lines);
             }
@@ -348,8 +348,8 @@ pub fn live<T>(
 
 /// The work of other processes for a run.
 pub struct Elsewhere {
-    /// A row for each running command, and for each candidate of a board that waits or is done. Rows of hooks
-    /// and of the base come first.
+    /// A row for each running command, and a row for each candidate that waits or is done according
+    /// to its board. Rows of hooks and of the base come first.
     pub rows: Vec<Row>,
     /// The number of finished candidates, in words; empty if no process works on candidates.
     pub summary: String,

@@ -58,7 +58,8 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// The newest capture's tree; `base`, the tree of the base, if there is no capture.
+    /// The tree of the newest capture. If there is no capture, returns `base`, which is the base's
+    /// tree.
     pub fn tree<'a>(&'a self, base: &'a Oid) -> &'a Oid {
         self.capture.as_ref().map_or(base, |c| &c.tree)
     }
@@ -263,7 +264,8 @@ impl Session {
         Ok(omissions)
     }
 
-    /// Adds the commits that only git directories hold which are deleted with the worktree.
+    /// Some git directories are deleted together with the worktree. Adds the commits that only
+    /// these directories hold.
     fn add_git_dirs(&self, candidate: CandidateRef<'_>, omissions: &mut Omissions) -> Result<()> {
         omissions.unread = own_dir::unread(&candidate.directory().own_git());
         if let Some(admin) = worktree::admin_of(&self.repo, &candidate.worktree())? {
@@ -388,7 +390,8 @@ impl Session {
         Ok(captured)
     }
 
-    /// Records a capture whose git-frites was killed before it had written the event and the patch.
+    /// Completes the record of a capture if git-frites was killed before it had written the event
+    /// and the patch.
     fn make_up_for(
         &self,
         candidate: CandidateRef<'_>,
@@ -410,9 +413,10 @@ impl Session {
         atomic::write(&candidate.directory().patch(), &patch.bytes)
     }
 
-    /// Stores the final state of an attempt, because other clones see only captures. The newest capture has
-    /// an older state if it was made while the attempt ran, or before the attempt was resumed: then a new
-    /// commit is made. The new commit keeps the iteration number, because its files are the same.
+    /// Stores the final state of an attempt, because other clones see only captures. If the newest
+    /// capture was made while the attempt ran, or before the attempt was resumed, it has an older
+    /// state. Then a new commit is made. It keeps the iteration number, because its files are the
+    /// same.
     fn store_end(
         &self,
         candidate: CandidateRef<'_>,

@@ -53,7 +53,7 @@ pub fn hint(candidate: CandidateRef<'_>) -> String {
     )
 }
 
-/// The hint that tells how to have a failed attempt judged whose files are right. For example, a
+/// The hint that tells how a failed attempt can be judged if its files are right. For example, a
 /// program may exit non-zero because it could not fix everything.
 pub fn acceptance_hint(address: &str) -> String {
     format!("if its files are right as they are, `git frites retry {address} -- true` accepts them")

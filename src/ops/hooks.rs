@@ -93,8 +93,9 @@ struct Failure {
     is_interrupted: bool,
 }
 
-/// Refuses a hook that names a file of the checkout `dir` which a landing of this process has changed: the
-/// attempt's version would run with the user's permissions. Also reads the words of scripts (`sh -c`).
+/// Refuses a hook if it names a file in the checkout `dir` that a landing of this process has
+/// changed: the attempt's version would run with the user's permissions. Also finds such names in
+/// scripts (`sh -c`).
 fn refuse_landed_program(session: &Session, dir: &Path, argv: &[String]) -> Result<()> {
     let changed = session.changed_by_landing()?;
     let words: Vec<PathBuf> =

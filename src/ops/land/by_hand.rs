@@ -147,7 +147,7 @@ fn made_on_branch(repo: &Repo, branch: &RefName, from: &Oid) -> Result<Option<Oi
     Ok(list.lines().filter_map(Oid::parse).find(|commit| made.contains(commit)))
 }
 
-/// A branch of the user that reaches a commit, other than the branch `made_on`. Prefers the current branch.
+/// A branch of the user, other than `made_on`, that reaches a commit. Prefers the current branch.
 fn other_branch(repo: &Repo, commit: &Oid, made_on: &RefName) -> Result<Option<RefName>> {
     let mut branches = repo.refs_that_contain(commit, "refs/heads/")?;
     branches.retain(|name| name != made_on && !name.starts_with(refs::ATTEMPT_BRANCHES));

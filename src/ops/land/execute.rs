@@ -21,7 +21,7 @@ use crate::store::events::MoveDetails;
 
 /// The form in which a change lands on its branch.
 pub enum LandedAs<'a> {
-    /// The branch is at a commit that was made before the branch moves.
+    /// The branch moves to a commit that was made earlier.
     At {
         commit: Oid,
         /// The message for the reflogs.
@@ -106,7 +106,7 @@ fn end(session: &Session, target: &ResolvedTarget, intent: &Intent, file: &Path)
     session.bring_back(candidate).map(drop)
 }
 
-/// Says in an error that came after a landing was done that it is done.
+/// Adds a hint to an error that came after the landing. The hint says that the landing is done.
 pub(super) fn after_move(error: Error, intent: &Intent) -> Error {
     let Intent { run, candidate, .. } = intent;
     let done =

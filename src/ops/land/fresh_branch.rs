@@ -114,7 +114,7 @@ pub fn land(
 
 /// Fails if the landing would overwrite files in the user's checkout. Also fails if a commit there
 /// would run a program or a hook of the attempt. With `--no-verify`, a changed hook is no failure.
-/// Then returns true, and the commit must run no hook at all.
+/// If there is one, returns true, and the commit must run no hook at all.
 fn check_checkout(
     session: &Session,
     plan: &Plan,
@@ -122,7 +122,8 @@ fn check_checkout(
     options: &LandOptions,
     commits: bool,
 ) -> Result<bool> {
-    // A branch made with `--no-switch` would not help: git overwrites ignored files when it merges.
+    // The hint does not name `--no-switch`: if the user merged that branch later, git would
+    // overwrite ignored files.
     head.refuse_overwrite(session, &plan.tree, "move them away and apply again")?;
     if !commits {
         return Ok(false);

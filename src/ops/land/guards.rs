@@ -83,9 +83,9 @@ pub fn changed_hook(
     Ok(paths.find(|path| places.iter().any(|place| path.on_disk(Path::new("")).starts_with(place))))
 }
 
-/// A setting of git that names a changed file: its name, and the quoted path of the file. The
-/// settings are those that `git` obeys when it commits in the user's name. They include settings
-/// that only the user's checkout or this process has (`config.worktree`, `git -c`).
+/// A setting of git that names a changed file: the setting's name, and the quoted path of the file.
+/// The settings are those that `git` obeys when it commits in the user's name. They include
+/// settings that only the user's checkout or this process has (`config.worktree`, `git -c`).
 fn changed_setting(
     session: &Session,
     git: &Git,

@@ -25,7 +25,8 @@ fn warn_of_other_commands(session: &Session, target: &ResolvedTarget, terms: &Te
     let checks = |commands: &[OracleCommand]| {
         as_options(commands.iter().filter(|command| command.stage != Stage::Setup))
     };
-    // An error in a file of the target is told when a run with this base is judged.
+    // An error in a file of the target is ignored here. The judging of a run that starts from the
+    // target reports it.
     if !terms.oracle.iter().any(|command| command.source.starts_with("--"))
         && let Ok(named) = oracle::resolve(repo, config, &[], target.state())
         && let now = checks(&named.commands)
@@ -44,8 +45,8 @@ impl Plan {
     /// merging has not changed the judged tree, does only the second judging, because the target
     /// may have other tests than the base. Fails if a command fails on the merged tree.
     ///
-    /// Does nothing if the plan is unverified anyway. Also does nothing if the tree lands unchanged
-    /// on the base by which the run was judged.
+    /// Does nothing if the plan is unverified anyway. Also does nothing if merging has not changed
+    /// the tree, and the target is the run's base or root.
     pub(super) fn judge_merged(
         &mut self,
         session: &Session,
@@ -79,7 +80,7 @@ impl Plan {
             let who = format!("{} on {name}", self.address());
             let tree = self.tree;
             // `second` is planned for the target, which may already have the candidate's change to
-            // its tests. So `second` decides whether the tree changes tests there.
+            // its tests. So `second` decides whether the tree changes tests of the target.
             let flags = verdict.entry(&self.candidate).map(|entry| entry.flags.as_slice());
             let flags = flags.unwrap_or_default();
             let changes_tests = second.as_ref().is_some_and(|second| second.may_drop_tests(flags));
@@ -115,8 +116,8 @@ impl Plan {
     /// * The target has changed more than source since the base. It may have more tests.
     /// * Tests of the base are missing in the results. The target may have dropped them.
     ///
-    /// In both cases the target is judged, too. If it has a report, its tests count in place of the
-    /// base's.
+    /// In both cases the target is judged, too. If its results have a report, its tests count in
+    /// place of the base's.
     fn judge_on_target(
         &mut self,
         session: &Session,

@@ -1,6 +1,6 @@
 //! `apply --merge`: merges the change of a candidate. The target is the current branch, a branch
 //! that is not checked out, or another candidate, even if its worktree was removed. The commits are
-//! made first. Then the files of the checkout and the branch move to the merge commit.
+//! made first. Then the branch and the files of its checkout move to the merge commit.
 use crate::error::Result;
 use crate::git::commit::{self, CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;

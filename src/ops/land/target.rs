@@ -58,7 +58,7 @@ fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
 }
 
 /// Fails if the branch is checked out somewhere. The files there would stay when the branch moves.
-/// They would then count as a change that takes the landing back.
+/// They would then look like a change that reverts the landing.
 fn refuse_checked_out(session: &Session, branch: &RefName) -> Result<()> {
     let Some(holder) = worktree::holder_of(&session.repo, branch, None)? else { return Ok(()) };
     let what = format!("the branch '{}' is checked out in '{}'", branch.short(), holder.display());

@@ -20,7 +20,7 @@ pub(super) fn why_unverified(
     let judged = |v: &Verdict| {
         tree.is_none_or(|tree| v.candidates.iter().any(|e| e.tree.as_ref() == Some(tree)))
     };
-    // The command that a candidate failed says more than a doubt about its result.
+    // If a command has failed on the candidate, its name says more than a doubt about the results.
     let has_failed =
         |v: &Verdict| v.entry(name).is_some_and(|entry| entry.results.stopped_at().is_some());
     let doubts = verdict.map(|v| v.terms.settings.doubts_in_words()).unwrap_or_default();
@@ -106,7 +106,7 @@ pub(super) fn unverified(
     let land = format!("to land it all the same: `git frites apply --allow-unverified {address}`");
     let mut hints = vec![remedy, land];
     if let Some(better) = better {
-        // A candidate that only was not confirmed may well be right.
+        // A candidate whose pass is only not confirmed yet may well be right.
         hints.insert(if entry.is_some_and(Entry::is_pending) { 2 } else { 0 }, better);
     }
     let error = Error::no(format!("nothing verified to land: {why}"));

@@ -18,8 +18,8 @@ use crate::store::events::Event;
 pub enum ChangeSource {
     /// A patch, and its name for messages.
     Patch(Vec<u8>, String),
-    /// A revision that names a commit. The change is what differs in this commit since its merge base with
-    /// the run's base.
+    /// A revision that names a commit. The change is the difference between this commit and its
+    /// merge base with the run's base.
     Commit(String),
 }
 

@@ -70,7 +70,7 @@ pub struct AttemptReport {
     pub affects_outcomes: bool,
 }
 
-/// The attempts of a run whose commands run, and the work that is done beside them.
+/// The running attempts of a run, and the work that is done beside them.
 pub struct Attempts<'a> {
     pub session: &'a Session,
     pub run: &'a Run,
@@ -184,7 +184,8 @@ impl Attempts<'_> {
         self.run_all(rounds)
     }
 
-    /// Ends the watch over attempts that have ended with these results, and clears the mark of the run as running.
+    /// Ends the watch over the attempts, which have ended with `results`. Clears the mark that says
+    /// that the run is running.
     fn end_all(
         &self,
         watch: IntegrityWatch,

@@ -142,8 +142,8 @@ impl CandidateCommand {
         })
     }
 
-    /// Fails if the record of the command is not exact, because the command has bytes that are not UTF-8.
-    /// Another command would then run.
+    /// Fails if the recorded command differs from the typed one, because that has bytes that are
+    /// not UTF-8. A different command would then run.
     pub fn require_exact(&self) -> Result<()> {
         let words = words(&self.argv);
         match words.iter().find(|word| !is_exact(word)) {
@@ -170,7 +170,7 @@ pub fn words(argv: &[OsString]) -> Vec<String> {
     argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// True if a word in a record is the word that was typed, so that no byte of it was replaced.
+/// True if a word in a record is the word that was typed, i.e. no byte of it was replaced.
 pub fn is_exact(word: &str) -> bool {
     !word.contains(char::REPLACEMENT_CHARACTER)
 }
@@ -189,7 +189,7 @@ pub struct CommandContext<'a> {
     /// The number of candidates' commands inside which this process runs; `None` if a person started the
     /// command, not an attempt.
     pub depth: Option<u32>,
-    /// True if a guard keeps the command from the repository and the user's files.
+    /// True if a guard keeps the command from writing to the repository and to the user's files.
     pub is_guarded: bool,
 }
 

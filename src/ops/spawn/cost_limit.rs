@@ -31,7 +31,8 @@ impl CostLimit {
         start_gate::refuse(session, candidate, "limits.cost").map(Some)
     }
 
-    /// True if the run has reached its cost limit. Tells the user the first time, and which `effect` it has.
+    /// True if the run has reached its cost limit. The first time, tells the user so, and which
+    /// `effect` this has.
     pub fn is_reached(&self, session: &Session, run: &Run, effect: &str) -> Result<bool> {
         let Some(reached) = reached(session, run)? else { return Ok(false) };
         if !self.is_told.swap(true, Ordering::Relaxed) {

@@ -168,8 +168,8 @@ fn child_of(
     })
 }
 
-/// The new candidates of a run. The run may be new, too. The caller keeps the run locked until
-/// their commands have ended.
+/// The new candidates of a run. The run may be new, too. The caller keeps the run locked until the
+/// candidates' commands have ended.
 pub struct SpawnedRun {
     pub run: Run,
     /// The new candidates, in spawn order.

@@ -36,7 +36,7 @@ const RENAMES_HINT: &str = "in a HOME of its own no attempt can rename a directo
                             `git config frites.spawn.home shared` it can, and judging sees what it \
                             writes there";
 
-/// The terms that all commands have that are started together.
+/// The terms that are the same for all commands that are started together.
 #[derive(Default)]
 pub(super) struct AttemptTerms {
     /// The time limits of each command.
@@ -293,8 +293,9 @@ fn reported_usage(session: &Session, agent: &Name, log: &Path) -> Option<Usage> 
     Some(format.usage(&process::whole_log(log)))
 }
 
-/// Sets the state in a record according to how the candidate's command ended. After an error of git-frites, the
-/// command may have run, but its end is not known: then the candidate can be resumed.
+/// Sets the state in a record according to how the candidate's command ended. If git-frites failed
+/// and does not know how the command ended, the state is `cancelled`, so that the candidate can be
+/// resumed.
 fn record_end(record: &mut Candidate, end: &Result<End>) {
     record.end = CommandEnd::default();
     record.reason = None;

@@ -16,8 +16,8 @@ use crate::store::Store;
 use crate::store::intents::Phase;
 use crate::ui::Ui;
 
-/// If the run was not complete yet, takes it back. Otherwise marks the candidates whose commands ran as
-/// cancelled. Returns a message if either was necessary.
+/// If the run was not complete yet, takes it back. Otherwise marks as cancelled the candidates
+/// whose commands ran. Returns a message if either was necessary.
 pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     if !store.is_active(run) {
         remove_stub(store, run)?;
@@ -27,8 +27,8 @@ pub fn recover_run(store: &Store, run: &Name) -> Result<Option<String>> {
     recover_held(store, run)
 }
 
-/// Takes a run's lock, and recovers the run if necessary. The recovery at the start of this command skips a
-/// run whose lock a process of the killed command still holds.
+/// Takes a run's lock, and recovers the run if necessary. The recovery at the start of this command
+/// has skipped the run if a process of the killed command still held the lock.
 pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
     let lock = store.lock_run(run)?;
     if store.is_active(run)

@@ -42,9 +42,9 @@ pub fn to_start(
 /// on.
 ///
 /// Each of these candidates gets a fresh worktree, so that the command starts from the base and not
-/// from half-finished work. The old worktree is captured first, and stays an iteration. A later
-/// round is not run again, but taken back. `beside` does its work while the commands run. The
-/// caller holds the run's lock.
+/// from half-finished work. The old worktree is captured first, so its files stay available as an
+/// iteration. A later round is not run again, but taken back. `beside` does its work while the
+/// commands run. The caller holds the run's lock.
 pub fn resume(
     attempts: &Attempts<'_>,
     commands: &[(Name, CandidateCommand)],
@@ -70,7 +70,7 @@ pub fn resume(
 }
 
 /// Takes back an interrupted later round: restores the files of the candidate's newest capture that
-/// can be judged. The changes of the round stay an iteration.
+/// can be judged. The changes of the round stay available as an iteration.
 fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let go_on = format!("go on in its worktree with `git frites retry {candidate}`");
     let (Some((capture, state)), true) =

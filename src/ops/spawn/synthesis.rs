@@ -205,8 +205,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
-/// The first free name of a synthesis. One name more than the run has candidates is tried, so one
-/// of them is free.
+/// The first free name for a synthesis. The names that are tried are one more than the run's
+/// candidates, so one of them is free.
 fn next_name(run: &Run) -> Result<Name> {
     let mut names = (1..=run.candidates.len() + 1)
         .map(|n| format!("synthesis-{n}").parse::<Name>().expect("the name is valid"));
@@ -289,7 +289,7 @@ fn list(changes: &[diff::Change]) -> Vec<u8> {
     changes.iter().flat_map(|change| [b"- ", change.path.as_bytes(), b"\n"].concat()).collect()
 }
 
-/// A Markdown fence that is longer than every run of backquotes in the text.
+/// A Markdown fence that is longer than every sequence of backquotes in the text.
 fn fence(text: &[u8]) -> String {
     let longest = text.split(|b| *b != b'`').map(<[u8]>::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)

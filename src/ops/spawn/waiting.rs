@@ -54,7 +54,7 @@ pub(super) fn run(
             // If git-frites was suspended, so was the command. So no more than two intervals are added.
             let passed = before.elapsed().min(2 * look);
             before = Instant::now();
-            // A log that cannot be read, and the half of a line, count as work.
+            // A log that cannot be read, or that ends in half a line, counts as a sign of work.
             let new = log.read().unwrap_or_else(|_| b"unreadable".to_vec());
             let new = String::from_utf8_lossy(&new);
             let said: Vec<&str> = new.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -8,9 +8,9 @@ use crate::git::worktree;
 use crate::ops::session::Session;
 use crate::world::user_directories::{user_home, with_home};
 
-/// The configured directory for worktrees (`spawn.worktree-root`), as a run's record has it; `None`
-/// for the default one. Fails if worktrees cannot be there, or would show up as files of a
-/// checkout.
+/// The configured directory for worktrees (`spawn.worktree-root`), in the form for a run's record;
+/// `None` for the default directory. Fails if worktrees cannot be there, or would show up as files
+/// of a checkout.
 pub(super) fn worktree_root(session: &Session) -> Result<Option<String>> {
     let Some(text) = session.config.get(keys::SPAWN_WORKTREE_ROOT) else { return Ok(None) };
     let root = with_home(&text, user_home().as_deref());
