@@ -15,7 +15,7 @@ pub struct NextAttempt {
     pub is_further_round: bool,
 }
 
-/// The attempts, for the work beside them: their state, and the means to influence them. When this is
+/// With this, the work beside the attempts sees their state and influences them. When this is
 /// dropped, the gate opens, so that no attempt waits for work that has already ended.
 pub struct AttemptsAtWork<'a> {
     /// Shows the state of each attempt.

@@ -11,7 +11,7 @@ use crate::process::{last_lines, last_words, lines_from};
 /// about tests that passed.
 const MOST_SKIPPED: usize = 500;
 
-/// Stands for the lines between those about the first error and the last ones.
+/// Stands for the lines that are left out between the first error and the end.
 const LEFT_OUT: &str = "…";
 
 /// Prints a line about a failure, with an excerpt of the log under the line. Prints nothing with `-q`.
@@ -34,8 +34,8 @@ pub fn warn(session: &Session, line: &str, log: &Path) {
     session.ui.warn_output(line, &shown, &full_log_command(session, log));
 }
 
-/// The last `count` lines of the log of a command that failed. If none of these lines looks like an error,
-/// most of them give way to the first line of the log that does, and the lines after it.
+/// The last `count` lines of the log of a command that failed. If none of these lines looks like an
+/// error, most of them are replaced by the log's first line that does, and by the lines after it.
 pub fn of(log: &Path, count: usize) -> Vec<String> {
     let last = last_telling(last_lines(log, count + MOST_SKIPPED), count);
     if last.iter().any(|line| looks_like_error(line)) {

@@ -33,7 +33,7 @@ pub enum MirrorUse {
 }
 
 impl MirrorUse {
-    /// The end of the name of the directory that holds the mirrors for this use.
+    /// The directory with the mirrors for this use has a name that ends in this.
     fn suffix(self) -> &'static str {
         match self {
             MirrorUse::Judging => "",

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::git::seed::search;
 use crate::ops::session::Session;
 
-/// The prefix of the names of files that hold the settings of one machine.
+/// Files with names that begin with this hold the settings of one machine.
 const ENV_FILES: &str = ".env";
 
 /// Finds seeds to propose in the user's checkout: ignored `.env*` files, and ignored directories of installed

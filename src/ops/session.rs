@@ -174,7 +174,8 @@ impl Session {
         };
         watch::recover(session.integrity())?;
         if let Some(root) = session.config.get(keys::SPAWN_WORKTREE_ROOT) {
-            // As in `recover`, which does not know the configuration.
+            // An error is ignored, as in `recover`, which does not empty this trash because it does
+            // not know the configuration.
             let _ = trash::empty(&session.store, &session.store.worktrees(Some(&root)));
         }
         Ok(session)

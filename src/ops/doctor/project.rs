@@ -50,7 +50,7 @@ fn guard_of_attempts(session: &Session) -> Finding {
     }
 }
 
-/// Adds the commands that would judge, and the seeds that the checkouts for judging would get.
+/// Adds the commands that would judge, and the seeds that each judge checkout would get.
 fn commands(session: &Session, checkup: &mut ProjectCheckup) -> Result<()> {
     let Some(base) = session.repo.head() else {
         checkup.findings.push(

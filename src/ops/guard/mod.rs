@@ -88,8 +88,8 @@ pub fn choose(session: &Session) -> Result<Option<Guard>> {
 }
 
 /// As [`choose`], for candidates with this base. If candidates have layers of their own, downloads
-/// are put below these layers. They are from judging the base, or else its nearest ancestor with
-/// kept layers.
+/// are put below these layers. The downloads were made when the base was judged, or else when its
+/// nearest ancestor with kept layers was judged.
 pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     let mut guard = choose(session)?;
     if let Some(guard) = guard.as_mut().filter(|guard| !guard.private.is_empty()) {
@@ -101,7 +101,7 @@ pub fn choose_for(session: &Session, base: &Oid) -> Result<Option<Guard>> {
     Ok(guard)
 }
 
-/// The reason why no guard is possible on any system with this repository or configuration.
+/// The reason why this repository or configuration makes a guard impossible on every system.
 fn forbidden(session: &Session) -> Option<String> {
     if session.config.get(keys::LIMITS_NESTING) > 1 {
         let reason = "limits.nesting lets them spawn runs, which write to the repository";
@@ -285,7 +285,8 @@ impl Guard {
     }
 }
 
-/// The part of the process ids for a candidate. Attempts share `/tmp`, so those of a run get different parts.
+/// The part of the process ids for a candidate. Attempts share `/tmp`, so the attempts of one run
+/// get different parts.
 fn process_ids(candidate: CandidateRef<'_>) -> u8 {
     let CandidateRef { run, name, .. } = candidate;
     let place = run.candidates.iter().position(|other| other == name).unwrap_or_default();
@@ -293,7 +294,7 @@ fn process_ids(candidate: CandidateRef<'_>) -> u8 {
 }
 
 /// The confinement of a candidate's command by Landlock. `admin` is the administrative entry of the
-/// worktree. `open` are more paths that the command can write to. It can always write to the
+/// worktree. The command can also write to the paths in `open`. It can always write to the
 /// worktree, to the candidate's own git directory and to its temporary directories.
 ///
 /// After this call, the worktree's `.git` points to the candidate's own git directory. A capture

@@ -55,8 +55,9 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    /// Pushes the newest capture of a candidate. If another machine has stored a capture of the candidate
-    /// meanwhile, pushes a commit that joins both captures. Fails if the remote has another run by now.
+    /// Pushes the newest capture of a candidate. If another machine has stored a capture of the
+    /// candidate meanwhile, pushes a commit that joins both captures. Fails if the remote has
+    /// another run of this name by now.
     pub fn share_capture(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let Exchange { session, remote, .. } = self;
         let repo = &session.repo;

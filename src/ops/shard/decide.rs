@@ -86,8 +86,9 @@ fn take_all(run: &Run, exchange: &Exchange<'_>, is_first_look: bool) -> Result<V
     terms.map_or(Ok(Vec::new()), |terms| part_storage(session, run, None).pending(&terms))
 }
 
-/// True if a candidate's ref here does not reach the capture that the terms name, so that git could delete
-/// its objects. With `needs_captures`, also true if a candidate has no capture here.
+/// True if a candidate's ref here does not reach the capture that the terms name, so that git could
+/// delete the capture's objects. With `needs_captures`, also true if a candidate has no capture
+/// here.
 fn lacks_capture(
     session: &Session,
     run: &Run,

@@ -68,8 +68,8 @@ impl<'a> Exchange<'a> {
         self.fetch_refs(["@results*", "@terms*"].map(str::to_owned))
     }
 
-    /// Fetches the record of the run and refs of the run whose names end in these words. Fails if the other
-    /// repository has no such run, or another run of that name.
+    /// Fetches the run's record, and those of its refs whose names end in these words. Fails if the
+    /// other repository has no such run, or has another run of that name.
     pub(super) fn fetch_refs(&self, ends: impl IntoIterator<Item = String>) -> Result<()> {
         if self.fetch_if_there(ends)? { Ok(()) } else { Err(self.no_run()) }
     }
@@ -139,8 +139,8 @@ impl<'a> Exchange<'a> {
         self.session.store.run(&self.run)?.ok_or_else(|| self.no_run())
     }
 
-    /// The terms of the run at the remote. `None` if this repository has recorded a later round: then the
-    /// whole run was judged here after these terms were written.
+    /// The terms of the run at the remote. `None` if this repository has recorded a later judging,
+    /// i.e. the whole run was judged here after these terms were written.
     pub fn terms(&self) -> Result<Option<SharedTerms>> {
         let store = &self.session.store;
         let found = store.terms_at(&self.run, &self.fetched(&refs::terms(&self.run)))?;
@@ -172,9 +172,9 @@ impl<'a> Exchange<'a> {
         self.take(&name)
     }
 
-    /// Takes over the remote's value of a ref that does not exist here, or whose value here is an
-    /// ancestor of the remote's. Leaves any other ref as it is. In a mirror, takes it over in any
-    /// case.
+    /// Takes over the remote's value of a ref if the ref does not exist here, or if its value here
+    /// is an ancestor of the remote's. Otherwise leaves the ref as it is. In a mirror, always takes
+    /// the value over.
     pub fn take(&self, name: &RefName) -> Result<()> {
         let repo = &self.session.repo;
         let Some(theirs) = repo.read_ref(&self.fetched(name))? else { return Ok(()) };
@@ -382,8 +382,8 @@ pub fn part_storage<'s>(
     PartStorage { store: &session.store, run: &run.run, remote }
 }
 
-/// Writes the outcomes of these parts to a bundle, without objects that everyone who has the run has already.
-/// Leaves out parts that have no outcome here. Writes no file if no part has one.
+/// Writes the outcomes of these parts to a bundle. Leaves out the objects that each clone with the
+/// run already has. Leaves out parts that have no outcome here. Writes no file if no part has one.
 pub(super) fn write_bundle(
     session: &Session,
     run: &Run,

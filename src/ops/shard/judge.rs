@@ -213,7 +213,8 @@ impl<'s> ShardJudge<'s, '_> {
             options: JudgeOptions {
                 jobs,
                 timeout: Some(Duration::from_millis(terms.timeout_ms)),
-                // The cache may have outcomes of earlier rounds, which are not valid in this round.
+                // The cache may have outcomes of earlier judgings, which are not valid for this
+                // `round`.
                 no_cache: true,
                 seeds: Some((seeds.copy.clone(), seeds.link.clone())),
                 ..JudgeOptions::default()

@@ -93,8 +93,8 @@ fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option
     Ok((has_ended(state) && !candidate.record()?.cleaned).then_some(state))
 }
 
-/// The state of an attempt that is finished at the remote; `None` if there is none. Brings the captures here
-/// and there together.
+/// The state of an attempt that is finished at the remote; `None` if there is none. Also combines
+/// the captures of this repository with those of the remote.
 fn stored_end(
     session: &Session,
     exchange: &Exchange<'_>,
