@@ -127,7 +127,8 @@ fn refuses_to_commit_and_stages(world: &World) {
     let before = checkout(world);
     for args in [&["apply", "-m", "land"][..], &["apply", "--no-switch", "-m", "land"]] {
         let said = world.frites(args).expect(1).stderr;
-        let (ours, hint) = ("error: git did not make the commit; ", "hint: see its message above");
+        let (ours, hint) =
+            ("error: git did not make the commit; ", "hint: see git's message above");
         assert!(
             said.lines().any(|l| l.starts_with(ours)) && said.lines().any(|l| l.starts_with(hint)),
             "{said}"

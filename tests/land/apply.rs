@@ -530,7 +530,7 @@ fn change_that_head_already_holds_is_refused() {
     world.commit("by hand");
     let before = state(&world);
     for words in [vec!["apply"], vec!["apply", "--no-switch", "-m", "x"]] {
-        world.frites(words).refuses(1, "1/c1 changes nothing that HEAD does not hold already");
+        world.frites(words).refuses(1, "the whole change of 1/c1 is already in HEAD");
     }
     assert_eq!(state(&world), before);
     world.assert_clean();
@@ -1182,7 +1182,7 @@ fn file_that_a_setting_of_git_names_is_not_used_in_the_attempts_version() {
         world.git(["config", key, value]);
         let reason = format!("{candidate} changes '{path}', which git's setting {key} names");
         world.frites(["apply", "-m", "x", "--no-verify", candidate]).refuses(1, &reason);
-        let reason = format!("the commit would have '{path}', which git's setting {key} names");
+        let reason = format!("the commit's version of '{path}', which git's setting {key} names");
         for way in ["--no-switch", "--merge"] {
             world.frites(["apply", way, candidate]).refuses(1, &reason);
         }

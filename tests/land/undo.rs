@@ -99,7 +99,7 @@ fn undo_that_conflicts_or_is_refused_changes_nothing() {
         (
             "echo more >> src/lib.txt; git commit -qam more",
             1,
-            "undoing 1/c1 conflicts with what came after it in src/lib.txt (content)",
+            "undoing 1/c1 conflicts with later changes in src/lib.txt (content)",
         ),
         ("echo edited > README", 128, "your checkout has uncommitted changes: README"),
         ("git reset -q --hard HEAD^1", 1, "the merge of 1/c1 is not in 'main' any more"),

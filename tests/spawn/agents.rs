@@ -208,7 +208,7 @@ fn prompt_that_cannot_be_an_argument_is_refused() {
     fs::write(file, "x".repeat(131_072)).unwrap();
     world.frites(argument).refuses(
         128,
-        "the prompt cannot be an argument: 131072 bytes are more than the 131071 of one",
+        "the prompt cannot be an argument: it would have 131072 bytes, and 131071 is the limit",
     );
     assert_eq!(world.belongings(), before);
     assert!(!world.repo.join(".frites/runs").exists());

@@ -426,8 +426,7 @@ fn interrupted_round_is_taken_back_when_the_run_is_resumed() {
         let none = world.frites(["judge", "1", "--test", TEST]).expect(4);
         assert!(none.stderr.contains(hint), "{}", none.stderr);
         let resumed = world.frites(["run", "--resume", "1", "--rounds", "0", "--json"]).expect(1);
-        let told =
-            "warning: 1/c1: another round of it was interrupted; it is again as in iteration 1";
+        let told = "warning: 1/c1: another round of it was interrupted; its files are again those of iteration 1";
         assert!(resumed.stderr.lines().any(|line| line == told), "{}", resumed.stderr);
         let work = "hint: its work is kept: `git frites diff 1/c1@2`";
         assert!(resumed.stderr.lines().any(|line| line == work), "{}", resumed.stderr);

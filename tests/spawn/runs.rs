@@ -205,7 +205,7 @@ fn spawn_whose_rollback_fails_too_reports_the_first_error() {
     world.git(["config", "frites.spawn.setup", harm]);
     let answer = world.frites(["spawn", "--run", "fix", "-n", "1"]).refuses(128, "candidate.toml");
     assert!(
-        answer.stderr.contains("what was begun of run fix was not taken back: "),
+        answer.stderr.contains("the unfinished parts of run fix could not be removed: "),
         "{}",
         answer.stderr
     );

@@ -335,7 +335,7 @@ fn only_confirmed_results_can_be_landed_or_replayed() {
     world.frites(["judge", "--test", "make -s test"]).expect(0);
     let refused = world.frites(["apply", "1/c2"]).refuses(
         1,
-        "nothing verified to land: 1/c2 passed with what the base's commands left behind, and was not judged without",
+        "nothing verified to land: 1/c2 passed with what the base's commands left behind, and was not judged without it",
     );
     let again = "confirm it: `git frites judge 1 --cold --test 'make -s test'`";
     assert!(refused.stderr.contains(again), "{}", refused.stderr);

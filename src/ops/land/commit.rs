@@ -30,7 +30,7 @@ pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) ->
 /// was changed".
 pub fn no_commit(state: &str) -> Error {
     Error::no(format!("git did not make the commit; {state}")).hint(
-        "see its message above: a hook, a signature or an identity; `--no-verify` skips hooks",
+        "see git's message above: a hook, the signature or the identity; `--no-verify` skips hooks",
     )
 }
 

@@ -134,7 +134,7 @@ pub fn refuse_changed_settings(session: &Session, git: &Git, tree: &Oid) -> Resu
     let changes = diff::since(&session.repo, &head, tree).changes()?;
     let Some([key, path]) = changed_setting(session, git, &changes)? else { return Ok(()) };
     Err(Error::no(format!(
-        "the commit would have '{path}', which git's setting {key} names, in another version than your checkout"
+        "the commit's version of '{path}', which git's setting {key} names, differs from your checkout's"
     ))
     .hint("read that file, and make the commit yourself; `git frites apply` without `-m` stages a change"))
 }

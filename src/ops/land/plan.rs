@@ -269,7 +269,7 @@ impl Plan {
         // because it records which files lost.
         if self.choices.is_empty() && repo.commit(ours)?.tree == self.tree {
             return Err(Error::no(format!(
-                "{} changes nothing that {} does not hold already",
+                "the whole change of {} is already in {}",
                 self.address(),
                 target.name()
             ))

@@ -56,7 +56,7 @@ pub(super) fn revert(
         MergeResult::Clean(tree) => tree,
         MergeResult::Conflicts(conflicts) => {
             let error = Error::no(format!(
-                "undoing {address} conflicts with what came after it in {}; nothing was changed",
+                "undoing {address} conflicts with later changes in {}; nothing was changed",
                 conflicts.in_words()
             ));
             let error = match later.as_slice() {

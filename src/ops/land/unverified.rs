@@ -33,18 +33,18 @@ pub(super) fn why_unverified(
             format!("{address} was built, but nothing tests the change")
         }
         Some(v) if v.lacks_base() && v.entry(name).is_some_and(Entry::verified) => {
-            format!("{address} passed, but the base has no outcome with which that is compared")
+            format!("{address} passed, but the base has no outcome to compare that with")
         }
         Some(v) => match v.entry(name) {
             Some(entry) if entry.passed_own_tests_only() => {
                 format!("{address} {}: {}", how_it_passes(entry), without_own_tests(entry))
             }
             Some(entry) if entry.is_pending() => format!(
-                "{address} was not judged without its added tests, which could switch others off"
+                "{address} was not judged without its added tests, which could switch off other tests"
             ),
             Some(entry) if is_unconfirmed(entry) => {
                 format!(
-                    "{address} passed with what the base's commands left behind, and was not judged without"
+                    "{address} passed with what the base's commands left behind, and was not judged without it"
                 )
             }
             Some(entry) => format!("{address} {}", failed_at(entry)),

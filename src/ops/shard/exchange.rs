@@ -110,7 +110,7 @@ impl<'a> Exchange<'a> {
         let hint = match session.is_mirror() {
             true => "it was replaced while this command worked on it: give the same command again",
             false => {
-                "to judge it or to make its attempts here, write the URL after --remote: a mirror does that"
+                "to judge it or to make its attempts here, write the URL after --remote: git-frites then uses a mirror"
             }
         };
         Err(Error::fatal(format!("{what}: it was {times}")).hint(hint))
@@ -399,7 +399,7 @@ pub(super) fn write_bundle(
         }
     }
     if names.is_empty() {
-        session.ui.note(format!("no outcome is to be written to '{}'", file.display()));
+        session.ui.note(format!("there is no outcome to write to '{}'", file.display()));
         return Ok(());
     }
     let record = repo.read_ref(&refs::record(&run.run))?;

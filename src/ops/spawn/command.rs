@@ -94,12 +94,12 @@ impl CandidateCommand {
         let why = if prompt.contains(&0) {
             "it holds a NUL byte".to_owned()
         } else if length > LONGEST_ARGUMENT {
-            format!("{length} bytes are more than the {LONGEST_ARGUMENT} of one")
+            format!("it would have {length} bytes, and {LONGEST_ARGUMENT} is the limit")
         } else {
             return Ok(());
         };
         Err(Error::fatal(format!("the prompt cannot be an argument: {why}"))
-            .hint("let the command read {prompt_file} instead of {prompt}, or its standard input"))
+            .hint("let the command read the prompt from {prompt_file} or from its standard input"))
     }
 
     /// Fails if the command needs a prompt. Without a prompt, an agent would wait for a task, or invent one.

@@ -34,7 +34,7 @@ pub fn require_depth(session: &Session) -> Result<()> {
         return Err(Error::fatal(format!(
             "this runs inside a candidate's command (depth {depth}), and limits.nesting = {nesting}"
         ))
-        .hint("an attempt that spawns attempts seldom ends; if it is meant to: `git config frites.limits.nesting N`"));
+        .hint("an attempt that spawns attempts seldom ends; if it is intended: `git config frites.limits.nesting N`"));
     }
     Ok(())
 }

@@ -319,8 +319,8 @@ fn make(
         false => recover::take_back(store, run, names).and_then(|()| store.clear_active(&run.run)),
     };
     let Err(second) = undone else { return Err(error.hint("nothing was made")) };
-    session.ui.warn(format!("what was begun of run {run} was not taken back: {second}"));
-    Err(error.hint("the next command tries that again"))
+    session.ui.warn(format!("the unfinished parts of run {run} could not be removed: {second}"));
+    Err(error.hint("the next git-frites command tries to remove the unfinished parts again"))
 }
 
 /// The next free number for a run, and the lock of the run with this number. The caller holds the repository

@@ -94,7 +94,7 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
         return Ok(());
     }
     session.ui.warn(format!(
-        "{candidate}: another round of it was interrupted; it is again as in iteration {}",
+        "{candidate}: another round of it was interrupted; its files are again those of iteration {}",
         capture.iteration
     ));
     if let Some(work) = work {
@@ -141,7 +141,7 @@ pub fn start_again(
     let prepared = registered
         .and_then(|places| spawn::populate(session, run, &names, &places, &preparation))
         .map_err(|e| {
-            e.hint("what was there is captured; the same command makes the worktrees again")
+            e.hint("the old files are captured; the same command makes the worktrees again")
         })?;
     preparation.report(session, run, &names, &prepared);
     attempts.run(commands)

@@ -34,7 +34,7 @@ fn why_unusable(session: &Session, root: &str) -> Result<Option<&'static str>> {
         return Ok(Some("is empty"));
     }
     if root.starts_with('~') {
-        return Ok(Some("begins with the home of a user that is not looked up"));
+        return Ok(Some("begins with `~USER`, which is not expanded"));
     }
     if path.starts_with(store.worktrees(None)) {
         return Ok(None);
