@@ -532,7 +532,7 @@ fn root_of_worktrees_is_outside_of_checkouts_or_ignored() {
     let before = state();
     for (root, why) in [
         ("", "is empty"),
-        ("~nobody/wt", "begins with `~USER`"),
+        ("~nobody/wt", "begins with a `~`"),
         (".", "is in a checkout"),
         ("trees", "is in a checkout"),
         (".git/refs/heads", "is in the git directory"),

@@ -142,8 +142,8 @@ impl CandidateCommand {
         })
     }
 
-    /// Fails if the recorded command differs from the typed one, because that has bytes that are
-    /// not UTF-8. A different command would then run.
+    /// Fails if the recorded command differs from the typed one, because the typed one is not
+    /// UTF-8. A different command would then run.
     pub fn require_exact(&self) -> Result<()> {
         let words = words(&self.argv);
         match words.iter().find(|word| !is_exact(word)) {

@@ -205,8 +205,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     Ok(SpawnedRun { run, names, commands, prepared, lock })
 }
 
-/// The first free name for a synthesis. The names that are tried are one more than the run's
-/// candidates, so one of them is free.
+/// The first free name for a synthesis. The number of names that are tried is one more than the run
+/// has candidates, so one is free.
 fn next_name(run: &Run) -> Result<Name> {
     let mut names = (1..=run.candidates.len() + 1)
         .map(|n| format!("synthesis-{n}").parse::<Name>().expect("the name is valid"));

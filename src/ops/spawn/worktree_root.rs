@@ -34,7 +34,7 @@ fn why_unusable(session: &Session, root: &str) -> Result<Option<&'static str>> {
         return Ok(Some("is empty"));
     }
     if root.starts_with('~') {
-        return Ok(Some("begins with `~USER`, which is not expanded"));
+        return Ok(Some("begins with a `~` that cannot be expanded"));
     }
     if path.starts_with(store.worktrees(None)) {
         return Ok(None);
