@@ -210,10 +210,9 @@ impl<'a> CaptureInputs<'a> {
         Ok(commits.difference(&parents).copied().collect())
     }
 
-    /// Commits the attempt's index if it has a version of a file that exists nowhere else. The
-    /// capture (`captured`, the private index), the base, HEAD and the seeds are searched.
-    /// Otherwise returns `None`. Also returns `None` if the previous capture already has this
-    /// commit as an ancestor.
+    /// Commits the attempt's index if it has a version of a file that is neither in the capture
+    /// (`captured`, the private index) nor in the base, HEAD or the seeds. Otherwise returns
+    /// `None`. Also returns `None` if the previous capture already has this commit as an ancestor.
     ///
     /// git makes no tree from an index with conflicts. So the versions of conflicted files are
     /// added to `others`.
@@ -300,8 +299,8 @@ impl<'a> CaptureInputs<'a> {
         self.committed(&tree)
     }
 
-    /// A commit of a tree that saves objects. `None` if the previous capture already has it as an
-    /// ancestor.
+    /// Commits a tree, so that its objects are kept. `None` if the previous capture already has
+    /// this commit as an ancestor.
     fn committed(&self, tree: &Oid) -> Result<Option<Oid>> {
         let CaptureInputs { repo, source, .. } = self;
         let commit = commit::neutral(repo, tree, source.base, commit::STAGED)?;

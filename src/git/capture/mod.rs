@@ -1,9 +1,9 @@
 //! Captures a worktree: stores its files as a tree, whatever the attempt did with git. The tree is
 //! stored as a commit that also reaches everything that the attempt committed.
 //!
-//! A capture uses a private index. The private index begins as a copy of the worktree's index,
-//! which is made together with the worktree. The attempt's own index is not used, because it may
-//! have assume-unchanged bits or half-staged content.
+//! A capture uses a private index. The private index begins as a copy of the new worktree's index.
+//! The attempt's own index is not used, because it may have assume-unchanged bits or half-staged
+//! content.
 //!
 //! The worktree's `.git` file may be gone. Then `git add` would search the directories above, and
 //! stage into the user's index. So every call gets GIT_DIR, GIT_WORK_TREE and GIT_INDEX_FILE as
@@ -51,8 +51,8 @@ pub struct WorktreeSnapshot {
     /// The tree of the worktree's files.
     pub tree: Oid,
     /// The attempt's commits that neither the base nor the previous capture reaches, except
-    /// ancestors of others. If only the attempt's index or administrative entry names some other
-    /// object, a commit of these objects is here, too.
+    /// ancestors of others. If only the attempt's index or administrative entry names an object, a
+    /// commit that contains the object is here, too.
     pub heads: Vec<Oid>,
     /// The attempt's HEAD; `None` if it cannot be read.
     pub head: Option<Oid>,

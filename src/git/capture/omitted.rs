@@ -47,8 +47,8 @@ pub struct Omissions {
     /// The ignored files that look like the project's source. The key is the path that git ignores:
     /// the file itself, or a directory above it. The path of a directory ends in a slash.
     pub ignored_source: BTreeMap<TreePath, Vec<TreePath>>,
-    /// A line for each git directory of a submodule that is deleted with the worktree, and whose
-    /// commits are nowhere else, or cannot be read.
+    /// A line for each submodule whose git directory is deleted with the worktree, if the directory
+    /// has commits that are nowhere else, or if it cannot be read.
     pub submodules: Vec<String>,
     /// A line about unreadable commits in the attempt's own git directory.
     pub unread: Option<String>,
@@ -134,7 +134,7 @@ pub(super) fn add_unlisted_files(
 pub(super) const RULES: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
 /// The files of rules in a worktree may have at most this many bytes together, because git reads
-/// them into memory. git skips one file of more than 100 MiB, but has no limit for many files.
+/// them into memory. git skips a file of more than 100 MiB, but does not limit the sum.
 const MOST_RULES: u64 = 16 << 20;
 
 /// Fails if a `.gitignore`, `.gitattributes` or `.gitmodules` of the worktree is a FIFO, a socket
@@ -272,8 +272,8 @@ fn unsaved_submodule_work(
 }
 
 /// True if a submodule's directory has work that no commit has, or if git fails. `git` is for the
-/// submodule's git directory, whose settings, `info/exclude` and index the attempt can change. So
-/// none of these hides a file: only its `.gitignore` does, as in the worktree.
+/// submodule's git directory. The attempt can change the settings, the `info/exclude` and the index
+/// there, so these must not hide a file. Only a `.gitignore` hides files, as in the worktree.
 fn has_uncommitted_work(git: &Git, directory: &Path) -> Result<bool> {
     let tracked = git.call("status").words("--porcelain -z --ignore-submodules=none -uno");
     let tracked = tracked.output()?;
@@ -285,9 +285,10 @@ fn has_uncommitted_work(git: &Git, directory: &Path) -> Result<bool> {
     Ok(nul_separated(&listing.stdout).any(|record| may_be_work(record, directory)))
 }
 
-/// True for a path that may have uncommitted work, by its record in the output of `git ls-files -v`.
-/// `?` is an untracked path. A letter in lower case has the bit assume-unchanged, and `S` the bit
-/// skip-worktree, with which git does not look at the file.
+/// True for a path that may have uncommitted work, by its record in the output of
+/// `git ls-files -v`. `?` stands for an untracked path, a letter in lower case for the bit
+/// assume-unchanged, and `S` for the bit skip-worktree. git does not look at a file with one of
+/// these bits.
 fn may_be_work(record: &[u8], directory: &Path) -> bool {
     match record.first() {
         Some(b'H') | None => false,

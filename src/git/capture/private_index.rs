@@ -80,7 +80,7 @@ pub(super) fn forget_touched_entries(
     edit_index(git, edits)
 }
 
-/// Sets an entry of an index to the same object with this mode.
+/// Adds an edit that sets the mode of an index entry and keeps its object.
 pub fn set_mode(
     edits: &mut IndexEdits,
     mode: Mode,
