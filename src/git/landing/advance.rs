@@ -7,8 +7,8 @@
 //! - Then the refs move in one transaction, or the fresh branch is made and HEAD moves to it.
 //! - Last, the locked index is renamed to `index`.
 //!
-//! Until the branch or HEAD has moved, the files can be put back. After that, all files are
-//! written.
+//! Until the branch or HEAD has moved, the files can be put back. Once it has moved, all files have
+//! been written already.
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -116,7 +116,7 @@ fn lock_index(git: &Git, index: &Path) -> Result<()> {
         other => drop(other.could_not("write", &lock)?),
     }
     // A git makes `index.lock.lock` only if it writes `index.lock` as its index. This process holds
-    // `index.lock` now, so a killed git has left that file.
+    // `index.lock` now, so a file `index.lock.lock` is from a killed git.
     let _ = fs::remove_file(lock_of_lock(git));
     if let Err(error) = fs::copy(index, &lock) {
         fs::remove_file(&lock).could_not("write", &lock)?;
@@ -215,7 +215,7 @@ fn write_files(git: &Git, from: &Oid, to: &Oid) -> Result<()> {
     if first.code > 128 {
         return Err(first.error("read-tree"));
     }
-    // git takes a file with new times for changed until the index is refreshed.
+    // Until the index is refreshed, git counts a file with new times as changed.
     git.refresh()?;
     if read_tree()?.code == 0 { Ok(()) } else { Err(first.error("read-tree")) }
 }
@@ -274,8 +274,8 @@ pub struct Rollback {
 /// branch even if it has moved since. The landed change is still in its capture.
 ///
 /// Puts back only paths that the landing has changed, and tracked paths that a hook has staged.
-/// Every other change in the checkout is the user's. If such a file has neither its old nor its
-/// landed content, its present content is stored in a commit first.
+/// Every other change in the checkout is the user's. If a file to put back has neither its old nor
+/// its landed content, its present content is stored in a commit first.
 ///
 /// HEAD moves after the files. If git-frites is killed before, HEAD is still on the fresh branch.
 pub fn roll_back(repo: &Repo, git: &Git, intent: &Intent) -> Result<Rollback> {

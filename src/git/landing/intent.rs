@@ -77,8 +77,8 @@ impl Intent {
     }
 }
 
-/// A candidate in whose worktree a capture of another candidate lands. The landing moves the branch
-/// of this candidate.
+/// A candidate in whose worktree a capture of another candidate lands. The landing moves the
+/// holder's branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub run: Name,

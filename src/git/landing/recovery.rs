@@ -24,8 +24,7 @@ use crate::model::trailer::Trailer;
 pub enum Interrupted {
     /// The landing had not changed anything yet, or everything was taken back already.
     NotBegun,
-    /// The checkout is on the branch, and has the whole landing. The landing is in this commit, or
-    /// only staged (`None`).
+    /// The landing is complete: it is in this commit, or only staged in the checkout (`None`).
     Complete(Option<Oid>),
     /// The checkout is on the branch, and has conflicts for a person to resolve.
     Unmerged,
@@ -149,8 +148,8 @@ fn is_unmerged(git: &Git) -> Result<bool> {
     Ok(!git.call("ls-files").args(["-z", "--unmerged"]).bytes()?.is_empty())
 }
 
-/// Installs the locked index, if the landing has written it. Otherwise the lock is that of a
-/// `git commit` that ran after the landing and was killed. Then removes the lock.
+/// Installs the locked index if the landing has written it. Otherwise the lock is from a
+/// `git commit` that ran after the landing and was killed, and the lock is removed.
 fn settle_index(git: &Git, to: &Oid, since: SystemTime) -> Result<()> {
     let lock = lock_file(git);
     if !written_since(&lock, since) {

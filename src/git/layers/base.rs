@@ -40,7 +40,7 @@ const HOME: &str = "home";
 pub struct BaseEnd {
     /// True if all commands passed.
     pub passed: bool,
-    /// False if a command failed whose only purpose is to download dependencies.
+    /// False if a command that only downloads dependencies has failed.
     pub downloaded: bool,
     /// The time in seconds that all commands took without earlier outputs, and the number of tests
     /// that they reported. If these layers were made from those of an ancestor, the numbers may be
@@ -183,14 +183,14 @@ impl BaseLayer {
         Ok(())
     }
 
-    /// How the commands ended that left the outputs. Without a record, they count as not passed.
+    /// The end of the commands that left the outputs. Without a record, they count as not passed.
     pub fn end(&self) -> BaseEnd {
         let text = fs::read_to_string(self.dir.join(END)).unwrap_or_default();
         let unknown = BaseEnd { passed: false, downloaded: true, cold: None };
         serde_json::from_str(&text).unwrap_or(unknown)
     }
 
-    /// Records how the commands ended that left the outputs. If their `cold` is `None`, the
+    /// Records the end of the commands that left the outputs. If its `cold` is `None`, the
     /// ancestor's stays.
     pub fn note_end(&self, end: BaseEnd) -> Result<()> {
         self.write_end(BaseEnd { cold: end.cold.or(self.end().cold), ..end })

@@ -24,13 +24,13 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// The pause between two looks at the clock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Makes `layer`, the layers of the base `to`, from `ancestor`, the layers of the ancestor `from`.
-/// The new layers have the ancestor's outputs, and the files of `to`. If the difference cannot be a
+/// Makes the layers of the base `to` (`layer`) from those of its ancestor `from` (`ancestor`). The
+/// new layers have the ancestor's outputs, and the files of `to`. If the difference cannot be a
 /// layer over the ancestor's files, makes nothing and returns false.
 ///
-/// A file that differs between the two commits is younger than all outputs. So build tools build
-/// everything again that depends on it. Like the files of [`BaseLayer::check_out`], it is older
-/// than the files of every tree that is judged later.
+/// A file that differs between the two commits is younger than all outputs. So build tools rebuild
+/// everything that depends on it. Like the files of [`BaseLayer::check_out`], it is older than the
+/// files of every tree that is judged later.
 ///
 /// Files that the ancestor's commands left in the user's directories are not copied. An outcome
 /// with inherited outputs is confirmed without them, but files in the user's directories would be

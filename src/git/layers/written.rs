@@ -50,7 +50,7 @@ impl CompleteIndex {
         Ok(CompleteIndex { bytes, modified })
     }
 
-    /// The tracked files of an overlay that commands have changed, sorted. `upper` is the layer
+    /// The tracked files that commands have changed in an overlay, sorted. `upper` is the layer
     /// that got every write.
     pub fn changed_over(&self, git: &Git, upper: &Path) -> Result<Vec<TreePath>> {
         if has_only_git(upper).could_not("read", upper)? {
@@ -125,8 +125,8 @@ impl CompleteIndex {
         }
         let written: BTreeSet<&TreePath> = written.iter().collect();
         let scratch = ScratchIndex::empty(&git.clone().work_tree(directory))?;
-        // The copy gets the time of the original index. So git reads the files again that may have
-        // been written in the same moment as the index.
+        // The copy gets the time of the original index. So git rereads the files that may have been
+        // written in the same moment as the index.
         fs::write(&scratch.file, &self.bytes)
             .and_then(|()| File::options().write(true).open(&scratch.file))
             .and_then(|file| file.set_modified(self.modified))
