@@ -300,7 +300,7 @@ impl Call {
     /// Runs the call. An exit code other than 0 is not an error.
     ///
     /// Runs the call again if git did not find an object or could not write one. Another git may
-    /// just have moved the object into a pack, or removed the directory for the new one.
+    /// just have moved the object into a pack, or removed the directory for the new object.
     pub fn output(self) -> Result<Output> {
         repeat(
             PAUSES,

@@ -1,5 +1,5 @@
-//! Makes commits in the user's name, with the user's hooks, identity and signature, and commits by
-//! git-frites.
+//! Makes two kinds of commits: commits in the user's name, with the user's hooks, identity and
+//! signature; and commits by git-frites.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,5 @@
-//! Compares trees. Makes the bytes of git's own patch, and counts of changed lines that no attempt
-//! can make look smaller.
+//! Compares trees. Makes the same patch as git, byte for byte. Counts the changed lines in a way
+//! that no attempt can use to look smaller.
 use std::collections::BTreeSet;
 
 use gix::ObjectId;
@@ -24,7 +24,7 @@ use crate::model::path::TreePath;
 const COMPARE: &str = "diff-tree -r --ignore-submodules=none --no-renames --diff-algorithm=myers \
                        --indent-heuristic --no-ext-diff --no-textconv";
 
-/// The largest number of paths that are compared in process; git compares more.
+/// If more paths than this differ, git compares them.
 const MOST_IN_PROCESS: usize = 1000;
 
 /// The options that detect renames regardless of the configuration, and list nothing else.
@@ -360,8 +360,8 @@ fn parse_renames(answer: &[u8]) -> Option<Vec<Rename>> {
         let from = take_record(&mut rest)?;
         take_record(&mut rest)?;
         let rename = renames.iter_mut().find(|rename| *rename.from == *from)?;
-        // git prints no counts for a binary file, even if its content is unchanged. Then the counts
-        // stay 0.
+        // git prints no counts for a binary file, even if its content is unchanged. If it is
+        // unchanged, the counts stay 0.
         if rename.change.old != rename.change.new {
             rename.change.lines = number(added).zip(number(deleted));
         }

@@ -11,7 +11,7 @@ use crate::git::repo::Repo;
 use crate::model::refname::RefName;
 
 /// A file of at least this age is certainly on the disk. By default the system writes a file after
-/// half a minute, and on a laptop that saves power after several minutes.
+/// half a minute, or after several minutes on a laptop that saves power.
 const WRITTEN_BY_ITSELF: Duration = Duration::from_secs(15 * 60);
 
 impl Repo {
@@ -60,7 +60,7 @@ impl Repo {
     }
 }
 
-/// The young entries of a directory for which `is_kind` is true. None if the directory does not
+/// The young entries of a directory for which `is_kind` is true. Empty if the directory does not
 /// exist.
 fn young_below(directory: &Path, is_kind: impl Fn(&Metadata) -> bool) -> Result<Vec<PathBuf>> {
     let failed = || format!("could not read '{}'", directory.display());

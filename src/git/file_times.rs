@@ -14,7 +14,7 @@ use crate::git::index::{entry_stat, read_index};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTimes {
     /// The second before the one in which the checkout was made, without nanoseconds. Then no file
-    /// is racily clean: git knows that a file is unchanged without reading it.
+    /// is racily clean: git need not read a file to know that it is unchanged.
     ///
     /// Also, a file that is written later has another time in whole seconds. Python compares only
     /// whole seconds to find out whether a compiled module belongs to its source.

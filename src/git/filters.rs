@@ -25,7 +25,7 @@ const STORE_OF_ANNEX: &str = "annex";
 /// The ways to confine a filter.
 #[derive(Clone, Copy, Debug)]
 pub enum FilterConfinement {
-    /// By Landlock, which takes a third of the time of a world.
+    /// By Landlock, which takes a third of the time that a world takes.
     Landlock,
     /// In a world.
     World,

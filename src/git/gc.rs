@@ -88,7 +88,7 @@ impl Repo {
 
     /// Moves the refs back, the last ref first. If a ref cannot be moved, goes on, and returns the
     /// first error at the end. Nothing can be stored on top of a damaged commit, so as few refs as
-    /// possible may stay at one.
+    /// possible may stay on a damaged commit.
     fn move_back(&self, moves: &[WholeMove<'_>], why: &str) -> Result<()> {
         let mut all = Ok(());
         for WholeMove { name, new, old, .. } in moves.iter().rev() {

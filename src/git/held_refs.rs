@@ -26,8 +26,8 @@ struct HeldRef {
     log: Vec<u8>,
 }
 
-/// A move of a ref that was made neither by git-frites for a person nor by a capture. A value is an
-/// object id, or `ref: ` with the target of a symbolic ref.
+/// A move of a ref, made neither by git-frites for a person nor by a capture. A value is an object
+/// id, or `ref: ` with the target of a symbolic ref.
 pub struct ForeignMove {
     /// The ref.
     pub name: RefName,
@@ -52,10 +52,10 @@ impl HeldRefs {
         Ok(all)
     }
 
-    /// Returns the moves of refs since the last call that were made neither by git-frites for a
-    /// person nor by a capture. Restores a ref in three cases: it is gone, it has become symbolic,
-    /// or its new commit does not contain the old one. Also undoes every move that an attempt made
-    /// by calling git-frites.
+    /// Returns the moves of refs since the last call, except moves by git-frites for a person and
+    /// moves by a capture. Restores a ref in three cases: it is gone, it has become symbolic, or
+    /// its new commit does not contain the old one. Also undoes every move that an attempt made by
+    /// calling git-frites.
     pub fn restore(&mut self, repo: &Repo) -> Result<Vec<ForeignMove>> {
         self.note_own_moves(repo);
         let now = list(repo, &self.run)?;
@@ -81,7 +81,7 @@ impl HeldRefs {
         Ok(found)
     }
 
-    /// Notes the value of a ref, and keeps the held reflog; `None` if the ref is gone.
+    /// Notes the value of a ref, and keeps the held reflog. The value is `None` if the ref is gone.
     fn hold(&mut self, name: &RefName, value: Option<String>) {
         let log = self.held.remove(name).map(|held| held.log).unwrap_or_default();
         self.held.extend(value.map(|value| (name.clone(), HeldRef { value, log })));

@@ -76,7 +76,7 @@ impl Overrides {
         self.stand_in.write().take_if(|stand_in| stand_in.directory == directory);
     }
 
-    /// The directory whose settings calls on the common git directory `common` obey.
+    /// The directory with the settings that apply to calls on the common git directory `common`.
     pub(super) fn settings_of(&self, common: &Path) -> PathBuf {
         let stand_in = self.stand_in.read();
         stand_in.as_ref().map_or(common.to_owned(), |stand_in| stand_in.directory.clone())
@@ -167,7 +167,7 @@ pub fn names_a_program(key: &str) -> bool {
 
 /// For a setting that names a program which our calls would start, the value that means "no
 /// program". `None` for any other setting. Settings for other programs need no such value: all our
-/// calls set them already, or only git commands that we never run read them.
+/// calls set them already, or they are read only by git commands that we never run.
 ///
 /// With an empty filter, git does not change the bytes. If a merge driver fails (`false`), the
 /// result is a conflict and never a wrong merge.

@@ -17,8 +17,8 @@ use crate::model::oid::Oid;
 use crate::model::path::file_name;
 
 /// The words of attributes that can change a checked-out file. An attributes file without any of
-/// them changes nothing. Each word has the attributes to ask git for. `crlf` is a value of `eol`,
-/// and an old name of `text`.
+/// them changes nothing. Beside each word are the attributes whose values git is asked for. `crlf`
+/// is a value of `eol`, and an old name of `text`.
 const WORDS: [(&str, &[&str]); 4] = [
     ("crlf", &["eol", "text", "crlf"]),
     ("filter", &["filter"]),
@@ -45,7 +45,7 @@ impl Conversion {
     /// The conversions of all entries of `index`, which lists the files of `commit`. Empty if all
     /// are verbatim. `git` works in a new worktree.
     ///
-    /// Fails if git may understand an attributes file in another way.
+    /// Fails if git may understand an attributes file in another way than this module.
     pub fn all(
         git: &Git,
         gix: &gix::Repository,
@@ -107,8 +107,8 @@ impl Conversion {
     }
 }
 
-/// The attributes that may change a file. Each belongs to a word of [`WORDS`] in an attributes file
-/// of the tree, the user, the system or the repository.
+/// The attributes that may change a file. Each belongs to a word of [`WORDS`] that stands in an
+/// attributes file. This can be a file of the tree, the user, the system or the repository.
 fn decisive_attributes(
     gix: &gix::Repository,
     index: &gix::index::State,

@@ -30,8 +30,8 @@ use crate::model::oid::Oid;
 /// open 1,024 files.
 const OPEN_DIRECTORIES: usize = 256;
 
-/// Checks out the files of `commit` into the worktrees `new`. They are registered, have no files
-/// yet, and have their HEAD at `commit`.
+/// Checks out the files of `commit` into the worktrees `new`. The worktrees are registered, have no
+/// files yet, and have their HEAD at `commit`.
 ///
 /// If this writer fails, git checks out the files instead. If git fails, too, git's error is
 /// returned.
@@ -149,10 +149,10 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
 }
 
 /// The reason why git must check out the files of a repository. `None` if the fan-out writer writes
-/// the same files. `gix` was opened at one of two times:
+/// the same files. `gix` was opened in one of two ways:
 ///
 /// - in a new worktree, because its configuration may differ from that of the user's checkout;
-/// - when this process started, before any command ran.
+/// - in the user's repository, when this process started and no command had run yet.
 fn reason_for_git(repo: &Repo, gix: &gix::Repository) -> Option<String> {
     let config = gix.config_snapshot();
     let is = |key: &str, value: bool| config.boolean(key) == Some(value);

@@ -24,8 +24,8 @@ use crate::model::refname::RefName;
 /// is a limit.
 const MOST_REFS: usize = 1_000;
 
-/// The file in the worktree's administrative entry that names objects of other worktrees that the
-/// attempt has made. So a capture saves these objects.
+/// The file in the worktree's administrative entry that names the objects of the attempt's other
+/// worktrees. Because of this file, a capture saves these objects.
 const OTHERS: &str = "frites-other-worktrees";
 
 /// The content of an attempt's git directory, read from its files without git.
@@ -42,8 +42,8 @@ struct Found {
     own: BTreeMap<BString, Oid>,
     /// The commits of refs beyond [`MOST_REFS`]. These refs are not brought back.
     left_out: BTreeSet<Oid>,
-    /// The reflogs. An own git directory is made without those of the repository, so the attempt
-    /// has written all of them.
+    /// The reflogs. An own git directory is made without the repository's reflogs, so the attempt
+    /// has written all of these.
     logs: BTreeMap<BString, Vec<u8>>,
     /// The other worktrees that the attempt has made with its git directory.
     others: OtherWorktrees,
@@ -58,15 +58,16 @@ struct OtherWorktrees {
     heads: BTreeMap<BString, Oid>,
     /// The reflogs of the HEADs.
     logs: BTreeMap<BString, Vec<u8>>,
-    /// The ids in the other files, such as that of an autostash. Some may not exist.
+    /// The ids in the other files, such as that of an autostash. Some of the objects may not exist.
     named: BTreeSet<Oid>,
     /// The ids of the files in the indexes.
     staged: BTreeSet<Oid>,
 }
 
 impl OtherWorktrees {
-    /// The objects that perhaps only these entries name: those of their files, and the staged files
-    /// that neither `base` nor a HEAD has. Objects that do not exist are left out.
+    /// The objects that may be named nowhere else: the objects that the files of the entries name,
+    /// and the staged files that neither `base` nor a HEAD has. Objects that do not exist are left
+    /// out.
     fn objects(&self, repo: &Repo, base: &Oid) -> Result<BTreeSet<Oid>> {
         let mut staged = self.staged.clone();
         let commits = [base].into_iter().chain(self.heads.values());

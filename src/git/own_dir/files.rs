@@ -171,7 +171,8 @@ fn remove(admin: &Path, is_gone: impl Fn(&Path) -> bool) -> io::Result<()> {
 /// these files together with the worktree. They may be the only ones that name an object, such as
 /// an autostash, a ref of a bisection, or an amended commit.
 ///
-/// All files count, because each version of git has other files. Some of the objects may not exist.
+/// All files count, because the set of files differs between versions of git. Some of the objects
+/// may not exist.
 pub fn named(admin: &Path) -> BTreeSet<Oid> {
     let is_left_out = |path: &Path| is_of_the_repository(path) || is_of_an_index(path);
     let found = read(admin, is_left_out, &mut Vec::new());

@@ -164,7 +164,7 @@ impl OwnGitDir {
         atomic::write(&note, parts.join("; ").as_bytes())
     }
 
-    /// The directories with git directories of submodules that are deleted with this directory.
+    /// The directories that hold git directories of submodules and are deleted with this directory.
     /// The submodules of the worktree itself are in its administrative entry in the repository.
     fn modules(&self) -> Vec<PathBuf> {
         let of_entry = self.entry.join(MODULES);
