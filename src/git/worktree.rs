@@ -105,7 +105,7 @@ pub(super) fn require_readable_entries(repo: &Repo) -> Result<()> {
         for file in ["HEAD", "gitdir", "commondir", "locked"].map(|name| entry.join(name)) {
             if regular::open(&file).is_err_and(|e| e.kind() == io::ErrorKind::InvalidData) {
                 return Err(Error::fatal(format!("'{}' is not a regular file", file.display()))
-                    .hint("git would wait for ever when it reads that: remove it"));
+                    .hint("git would wait for ever if it read this file: remove it"));
             }
         }
     }
@@ -201,7 +201,7 @@ pub fn require_own_git(
         if is_bare && git_dir.is_dir() && tracks(repo, &git_dir, above, found_at) {
             let [place, owner] = [found_at, above].map(Path::display);
             return Err(Error::fatal(format!(
-                "'{place}' looks like a repository, but is a directory of the one in '{owner}'"
+                "'{place}' looks like a repository, but is a directory of the repository in '{owner}'"
             ))
             .hint("go to a directory above it; if it is a repository of yours: `GIT_DIR=. git frites …`"));
         }

@@ -496,7 +496,7 @@ fn ignored_or_excluded_file_of_the_base_that_was_captured_as_deleted_and_is_ther
     let again = "echo dir/ >>.gitignore; mkdir -p dist; echo built >dist/app.js; echo again >dir/a; echo no >dir/new";
     world.sh(&attempt.dir, again).expect(0);
     let said = attempt.lands(&["dir/new"]);
-    let hidden = "1 path that its own .gitignore change hides, such as 'dir/new'";
+    let hidden = "1 path ignored because of the attempt's changes to .gitignore, such as 'dir/new'";
     assert!(said.starts_with(&format!("warning: 1/c1: not captured: {hidden}\nhint: ")), "{said}");
     assert_eq!(said.lines().count(), 2, "{said}");
 }
@@ -518,7 +518,7 @@ fn files_of_rules_that_are_too_long_for_memory_are_refused_and_others_are_judged
     for name in ["nested", "tracked"] {
         let line = format!("1/{name} could not be captured: '");
         let line = answer.stderr.lines().find(|found| found.contains(&line));
-        let words = "' and other files of rules have more than 16.0 MiB";
+        let words = "' and other files of rules together have more than 16.0 MiB";
         assert!(line.is_some_and(|line| line.contains(words)), "{name}: {}", answer.stderr);
     }
     for name in ["long", "other"] {
@@ -587,7 +587,7 @@ fn file_hidden_by_a_changed_gitignore_is_flagged_and_kept() {
     );
     let said = attempt.lands(&["hidden", "old.log"]);
     assert!(
-        said.starts_with("warning: 1/c1: not captured: 1 path that its own .gitignore change hides, such as 'hidden"),
+        said.starts_with("warning: 1/c1: not captured: 1 path ignored because of the attempt's changes to .gitignore, such as 'hidden"),
         "{said}"
     );
     assert_eq!(said.lines().count(), 2, "old.log is ignored by the base's own rules: {said}");

@@ -638,7 +638,7 @@ fn a_repository_that_an_attempt_made_in_its_worktree_or_landed_is_not_used() {
     world.frites_in(&worktree.join("src"), ["status"]).expect(0);
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
     world.frites(["apply", "-q", "-m", "x"]).expect(0);
-    refused(&world.repo.join("bare"), "looks like a repository, but is a directory of the one in");
+    refused(&world.repo.join("bare"), "looks like a repository, but is a directory of");
     // A repository of the user, which the one around it does not track, is used.
     world.git(["init", "-q", "--bare", "mine"]);
     world.frites_in(&world.repo.join("mine"), ["status"]).expect(0);

@@ -427,7 +427,7 @@ fn hidden_edit_of_a_seed_is_flagged_and_a_lost_record_is_rebuilt() {
     let answer = world.frites(["diff", "--name-only"]).expect(0);
     assert_eq!(answer.out(), format!("# {run}/c1\n.gitignore\n"));
     assert!(
-        answer.stderr.contains("its own .gitignore change hides, such as 'notes.txt'"),
+        answer.stderr.contains("the attempt's changes to .gitignore, such as 'notes.txt'"),
         "{}",
         answer.stderr
     );
@@ -829,7 +829,7 @@ fn a_pattern_in_seed_link_that_matches_nothing_is_named() {
     world.git(["config", "--add", "frites.seed.link", "deps-*"]);
     world.git(["config", "--add", "frites.seed.link", "dpes-*"]);
     let told = world.frites(["spawn", "-n", "1"]).expect(0).stderr;
-    let line = "warning: seed.link: nothing that could be a seed matches 'dpes-*'\n";
+    let line = "warning: seed.link: 'dpes-*' matches nothing that could be a seed\n";
     assert_eq!(told.matches("nothing that could be").count(), 1, "{told}");
     assert!(told.contains(line), "{told}");
     assert!(world.worktree("1/c1").join("deps-a/file").is_file());

@@ -109,7 +109,7 @@ fn script_that_starts_a_program_of_the_users_own_seed_is_only_named() {
     world.attempts(&["echo 1 >a"]);
     let answer = world.frites(["judge", "--test", ".venv/bin/pytest"]).expect(0);
     let words = "note: the seed '.venv/bin/activate' and 2 more lead to your own copy: a command that installs \
-                 something through them writes to your checkout";
+                 something this way writes to your checkout";
     assert!(answer.stderr.contains(words.trim_start_matches("note: ")), "{}", answer.stderr);
     world.frites(["apply", "-m", "land"]).expect(0);
 }

@@ -82,7 +82,7 @@ impl Omissions {
         );
         if let Some(first) = self.newly_ignored.first() {
             lines.push(format!(
-                "not captured: {} that its own .gitignore change hides, such as '{}'",
+                "not captured: {} ignored because of the attempt's changes to .gitignore, such as '{}'",
                 count(self.newly_ignored.len(), "path"),
                 show(first)
             ));
@@ -160,8 +160,10 @@ pub(super) fn require_readable_rules(source: &CaptureSource<'_>) -> Result<()> {
         let bytes = if meta.is_file() { meta.len() } else { 0 };
         left = left.checked_sub(bytes).ok_or_else(|| {
             let most = size(MOST_RULES);
-            Error::fatal(format!("'{shown}' and other files of rules have more than {most}"))
-                .hint("git would read all of them into memory: shorten or remove them")
+            Error::fatal(format!(
+                "'{shown}' and other files of rules together have more than {most}"
+            ))
+            .hint("git would read all of them into memory: shorten or remove them")
         })?;
     }
     Ok(())
@@ -187,7 +189,7 @@ fn metadata_of_file(path: &Path) -> Result<Option<fs::Metadata>> {
     let Ok(meta) = fs::metadata(path) else { return Ok(None) };
     if special_kind(meta.file_type()).is_some() {
         return Err(Error::fatal(format!("'{}' is not a regular file", path.display()))
-            .hint("git would wait for ever when it reads that: remove it"));
+            .hint("git would wait for ever if it read this file: remove it"));
     }
     Ok(Some(meta))
 }

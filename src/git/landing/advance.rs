@@ -413,7 +413,7 @@ fn refuse_directory(root: &Path, change: &Change) -> Result<()> {
     if is_directory && change.mode != EntryMode::Submodule && fs::remove_dir(&full).is_err() {
         let name = change.path.quoted();
         return Err(Error::fatal(format!("'{name}' is a directory with files in it"))
-            .hint("move it away: a file that the landing replaced comes back there"));
+            .hint("move it away: the file that the landing replaced must be restored there"));
     }
     Ok(())
 }

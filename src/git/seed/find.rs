@@ -105,7 +105,7 @@ impl Seeds {
         for line in globs {
             let own = Patterns::parse(&[("seed.link", line)])?;
             if !line.starts_with('!') && !seeds.found.keys().any(|path| own.matches(path, false)) {
-                let note = format!("seed.link: nothing that could be a seed matches '{line}'");
+                let note = format!("seed.link: '{line}' matches nothing that could be a seed");
                 seeds.notes.push(note);
             }
         }

@@ -33,8 +33,8 @@ const LONGEST: usize = 4096;
 /// The seeds that lead back, each with the path to which it leads.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BackLeads {
-    /// Seeds that lead to files of a checkout that are not seeds themselves. Commands would use
-    /// these files in place of the judged files.
+    /// Seeds that lead to files in a checkout. These files are not seeds, and commands would use
+    /// them in place of the judged files.
     pub to_files: BTreeMap<TreePath, PathBuf>,
     /// Seeds that lead to a seed in the user's checkout, such as scripts that name the interpreter
     /// of a virtual environment.
@@ -101,7 +101,7 @@ impl BackLeads {
             let more = self.to_seeds.len() - 1;
             let lead = if more == 0 { "leads" } else { "lead" };
             lines.push(format!(
-                "the seed '{}'{} {lead} to your own copy: a command that installs something through them \
+                "the seed '{}'{} {lead} to your own copy: a command that installs something this way \
                  writes to your checkout",
                 first.quoted(),
                 and_more(more)
@@ -138,9 +138,9 @@ fn targets(path: &TreePath, original: &Path) -> BTreeSet<PathBuf> {
     if text.contains(&0) { BTreeSet::new() } else { paths_in(file_name(path), &text) }
 }
 
-/// Two real paths for a path: one with all links resolved, and one with all links resolved except
-/// the last part. Both are needed. The last part may be a link that lies in a checkout but leads
-/// out of it, like the interpreter of a virtual environment.
+/// Two real paths for a path: one with all links resolved, and one whose last part is not resolved.
+/// Both are needed. The last part may be a link that lies in a checkout but leads out of it, like
+/// the interpreter of a virtual environment.
 fn places(path: &Path) -> [PathBuf; 2] {
     let last = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => tree::nearest_real(parent).join(name),
