@@ -120,8 +120,8 @@ impl HeldRefs {
     }
 }
 
-/// True if git-frites moved a ref to the value `to` for a person. Also true for the ref of a
-/// capture, or of its file times, that an attempt made by calling git-frites.
+/// True if git-frites moved a ref to the value `to` for a person. For the ref of a capture or of
+/// its file times, also true if an attempt called git-frites to move the ref.
 fn is_ours(repo: &Repo, name: &RefName, to: Option<&str>) -> Result<bool> {
     let Some(to) = to else { return Ok(false) };
     let is_capture = !name.contains("/@") || name.contains("/@mtimes/");

@@ -1,4 +1,4 @@
-//! Reads and lists refs. A command that only shows runs can remember the list.
+//! Reads and lists refs. A command that changes nothing can remember the list.
 //!
 //! The files of loose refs are read first, and then `packed-refs`, as git does. So even if git
 //! packs a ref in between, the ref is found in its own file or in `packed-refs`.
@@ -121,7 +121,8 @@ fn is_gone(e: &io::Error) -> bool {
 }
 
 /// Reads the first [`LONGEST_VALUE`] bytes of a ref's file. Does not wait if it is a FIFO. Like
-/// git, takes a link to `refs/…` for a symbolic ref (`core.preferSymlinkRefs`), and follows others.
+/// git, takes a link to `refs/…` for a symbolic ref (`core.preferSymlinkRefs`), and follows other
+/// links.
 fn read_start(directory: impl AsFd, path: impl Arg + Copy) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let open = |more| rustix::fs::openat(&directory, path, flags | more, Mode::empty());

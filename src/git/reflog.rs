@@ -32,9 +32,9 @@ fn parse(line: &str) -> Option<ReflogEntry> {
     Some(ReflogEntry { new, message: message.to_owned() })
 }
 
-/// The commits that were made on a branch since a checkout last switched to it while it was at
-/// `start`, oldest first. `log` is the reflog of the checkout's HEAD. Unlike the branch's own
-/// reflog, it stays when the branch is deleted.
+/// The commits that were made on a branch, oldest first. They were made after a checkout last
+/// switched to the branch while the branch was at `start`. `log` is the reflog of the checkout's
+/// HEAD. Unlike the branch's own reflog, it stays when the branch is deleted.
 pub fn made_on(log: &[ReflogEntry], branch: &RefName, start: &Oid) -> Vec<Oid> {
     let mut made = Vec::new();
     let mut is_on_branch = false;

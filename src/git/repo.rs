@@ -236,7 +236,7 @@ impl Repo {
         }
     }
 
-    /// Finds the commit that a revision, as the user typed it, names.
+    /// Finds the commit for a revision that the user typed.
     pub fn resolve_commit(&self, revision: &str) -> Result<Oid> {
         // Most calls are for HEAD, which can be resolved without a git process.
         if revision == "HEAD" {
@@ -525,7 +525,7 @@ impl Repo {
         key_of(&self.git_dir)
     }
 
-    /// An index without stat data of a commit's tree.
+    /// An index of a commit's tree, without stat data.
     pub(super) fn index_of(&self, commit: &Oid) -> Result<Arc<gix::index::File>> {
         let mut last = self.index.lock();
         if let Some((_, index)) = last.as_ref().filter(|(of, _)| of == commit) {
@@ -594,7 +594,7 @@ impl Repo {
         repeat(PAUSES, Result::is_err, || read(&self.gix()))
     }
 
-    /// Opens one of our own worktrees, with the settings that our git calls in it have.
+    /// Opens one of our own worktrees. The settings are those of our git calls in the worktree.
     pub(super) fn open_worktree(&self, path: &Path) -> Result<gix::Repository> {
         let settings = EXACT.split_whitespace().chain([REPLACE_NOTHING]);
         let options = self.options.clone().config_overrides(settings);

@@ -1,4 +1,4 @@
-//! Makes patches of text files that are byte for byte those of `git diff-tree`. Makes none where
+//! Makes the same patches of text files as `git diff-tree`, byte for byte. Makes no patch where
 //! that is not certain.
 //!
 //! The diff algorithm is a port of git's (GIT-FACTS, "Capture and diff"). A test in `diff` compares

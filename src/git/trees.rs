@@ -17,7 +17,7 @@ use crate::git::repo::{Repo, TreeEntry, from_oid, to_oid};
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
 
-/// The largest number of commits that [`is_whole`] checks in process; git checks more.
+/// If there are more commits than this to check, [`is_whole`] leaves them to git.
 const MOST_COMMITS: usize = 64;
 
 /// A path whose entries differ between two trees.
@@ -222,7 +222,7 @@ impl Default for PathBudget {
 }
 
 impl PathBudget {
-    /// The bytes that each path counts in addition to its own.
+    /// Each path counts as its own bytes and this many more.
     const PER_PATH: usize = 256;
 
     /// Counts a path of this length; `None` if that is one too many.

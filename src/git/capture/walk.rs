@@ -33,8 +33,8 @@ const LONGEST_PATH: usize = 3000;
 /// The deepest directory that is read in process.
 const DEEPEST: usize = 100;
 
-/// git reads files of rules that are longer than this. In process, the rules of all directories
-/// above a file are in memory at once, and each line takes many times its length.
+/// Files of rules that are longer than this are left to git. In process, the rules of all
+/// directories above a file are in memory at once, and each line takes many times its length.
 const LONGEST_RULES: u64 = 64 << 10;
 
 /// The differences between a worktree and its private index, as `git ls-files` would list them.

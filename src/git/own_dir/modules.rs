@@ -23,8 +23,8 @@ use crate::model::path::TreePath;
 /// At most this many commits of a submodule are named.
 const MOST_NAMED: usize = 3;
 
-/// The entries of a git directory that name no commits of its user: objects, settings, and the git
-/// directories of submodules, which are read by themselves.
+/// The entries of a git directory that do not name commits of its user: objects, settings, and the
+/// git directories of submodules, which are read separately.
 const NOT_READ: [&str; 7] = ["objects", "modules", "index", "config", "hooks", "info", "lfs"];
 
 /// A line for each git directory below `modules` with commits that are nowhere else, and for each
@@ -51,7 +51,8 @@ pub fn unsaved_in(repo: &Repo, base: &Oid, dir: &Path) -> Result<Option<String>>
 }
 
 /// The git directories of submodules below `modules`, and those of the submodules in them. Adds to
-/// `strange` what is no part of a git directory and no directory, and what cannot be read.
+/// `strange` the paths that are neither directories nor part of a git directory, and the
+/// directories that cannot be read.
 fn git_dirs_in(modules: &Path, strange: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut waiting = vec![modules.to_owned()];
@@ -119,7 +120,8 @@ impl Named {
                 }
                 named.required.extend(ids);
             } else if path.starts_with("logs") {
-                // git keeps the new object of each entry, but perhaps not the old one of the first.
+                // git keeps the new object of each entry, but perhaps not the first entry's old
+                // object.
                 let new = bytes.lines().filter_map(|line| line.split(|b| *b == b' ').nth(1));
                 named.required.extend(new.flat_map(ids_in));
                 named.others.extend(own_refs::logged(&bytes));
@@ -134,7 +136,7 @@ impl Named {
     }
 }
 
-/// The commits of submodules that stay if a worktree is removed.
+/// The submodule commits that stay if a worktree is removed.
 struct KeptElsewhere {
     /// The commits that the base's tree names, and those of the user's own submodules.
     commits: BTreeSet<Oid>,

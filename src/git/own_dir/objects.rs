@@ -40,7 +40,7 @@ pub(super) fn fetch(
     let keep_missing = |wanted: &mut BTreeSet<Oid>| {
         // The index of an attempt lists all files, so all of them are looked up with one handle.
         let gix = repo.gix();
-        // Any file can contain an id of another length. That is the id of no object here.
+        // Any file can contain an id of another length. No object here has such an id.
         wanted.retain(|oid| from_oid(oid).is_ok_and(|id| gix.find_header(id).is_err()));
     };
     // There are two tries. During the first one, a running attempt may be moving its objects into a
@@ -63,8 +63,8 @@ pub(super) fn fetch(
 const MOST_FETCHES: usize = 100;
 
 /// Fetches the objects that are present. If a fetch fails, fetches each half of its objects. So one
-/// damaged object among many costs few fetches. Fails after more than [`MOST_FETCHES`]. Returns the
-/// objects that are present.
+/// damaged object among many costs few fetches. Fails if this needs more than [`MOST_FETCHES`].
+/// Returns the objects that are present.
 fn fetch_once(repo: &Repo, view: &ObjectView, wanted: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>> {
     let present = view.present(repo, wanted)?;
     let mut groups = VecDeque::from([Vec::from_iter(present.iter().copied())]);

@@ -30,7 +30,7 @@ const SAVED_LOGS: &str = "logs/refs/worktree/attempt";
 /// the main worktree.
 const OF_MAIN_WORKTREE: [&str; 3] = ["refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
-/// The refs of the repository with which an own git directory is made.
+/// The repository's refs that an own git directory gets when it is made.
 pub(super) struct GivenRefs {
     /// All refs except symbolic ones, as the text of a `packed-refs` file.
     pub packed: String,
