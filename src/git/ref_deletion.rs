@@ -87,7 +87,7 @@ fn are_all_loose(dir: &Path, refs: &[(RefName, Oid)]) -> bool {
     })
 }
 
-/// Removes the directories above the ref's file that are empty now, except those that git keeps.
+/// Removes the empty directories above the ref's file, except those that git keeps.
 fn remove_empty_parents(root: &Path, name: &RefName) {
     let kept =
         name.split('/').take(KEPT_DIRECTORIES).fold(root.to_owned(), |at, part| at.join(part));

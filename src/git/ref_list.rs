@@ -274,7 +274,7 @@ impl Repo {
         Ok(values)
     }
 
-    /// The names of the refs under this prefix from which a commit can be reached, sorted.
+    /// The names of the refs that are under this prefix and reach a commit, sorted.
     pub fn refs_that_contain(&self, commit: &Oid, under: &str) -> Result<Vec<RefName>> {
         let call = self.git().call("for-each-ref").args(["--format=%(refname)", "--contains"]);
         let list = call.args([commit.as_str(), under]).bytes()?;

@@ -47,8 +47,8 @@ pub fn refuse_other_lock(git: &Git, intent: &Intent, since: SystemTime) -> Resul
         return Ok(());
     }
     // The lock of this landing has one of these two trees. If git can make no tree from the lock,
-    // it has conflicts or is incomplete. An incomplete lock of another git is still open in that
-    // git.
+    // the lock has conflicts or is incomplete. An incomplete lock of another git is still open in
+    // that git.
     let is_ours = match git.clone().index(&lock).call("write-tree").oid() {
         Ok(tree) => tree == tree_of(git, &intent.to)? || tree == tree_of(git, intent.files())?,
         Err(_) => !is_held(&lock),

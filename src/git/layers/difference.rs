@@ -51,8 +51,8 @@ pub fn write(
     Ok(true)
 }
 
-/// Lets git write the files. No attributes file differs, so the attributes of the base's checkout
-/// hold for the other tree, too.
+/// Lets git write the files. All attributes files are the same, so the attributes of the base's
+/// checkout hold for the other tree, too.
 fn check_out_files(
     repo: &Repo,
     layer: &BaseLayer,
