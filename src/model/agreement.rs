@@ -199,8 +199,8 @@ fn shared(edits: &[Edit]) -> Vec<Vec<u64>> {
     shared
 }
 
-/// The score of each edit: the mean of how much it covers of the other edits, rounded to 1e-9. `None` if there
-/// is no other edit. The edits must come from distinct trees.
+/// The score of each edit: the mean of [`Edit::cover`] over all other edits, rounded to 1e-9.
+/// `None` if there is no other edit. The edits must come from distinct trees.
 pub fn scores(edits: &[Edit]) -> Vec<Option<f64>> {
     let score = |(at, mut covers): (usize, Vec<f64>)| {
         covers.remove(at);

@@ -23,7 +23,7 @@ pub enum BaseTests {
     /// These candidates:
     /// * each candidate that changes existing tests, a file that decides which commands run, or
     ///   another file that is not source;
-    /// * the candidate that would be recommended, if it adds tests to the base's.
+    /// * the candidate that would be recommended, if it adds tests.
     #[default]
     Changed,
     /// The candidates of `Changed`, and all candidates that only add tests. The added tests are taken out.
@@ -66,8 +66,8 @@ pub struct BaseTestsResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<TreeBeside>,
     /// True if the candidate changes only tests, files that decide which commands run, and
-    /// documents. With those put back, it is the base, so a pass of the first tree says nothing
-    /// about it.
+    /// documents. If these files are put back, the candidate equals the base, so a pass of the
+    /// first tree says nothing about the candidate.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_commands: bool,
     /// True if the candidate only adds tests. It is then judged a second time only if it would be
@@ -89,7 +89,8 @@ pub struct BaseTestsResult {
 /// or that decide which commands run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeBeside {
-    /// The paths of the files that are added to the source, separated by `, `.
+    /// The files that are added to the source, in words: their paths, separated by `, `. If there
+    /// are many, only the first are named.
     pub path: String,
     /// The tree with the source and these files.
     pub tree: Oid,
@@ -106,7 +107,8 @@ impl BaseTestsResult {
         !self.results.is_empty() && !self.results.passed()
     }
 
-    /// True if the candidate was not fully compared with the base, and did not fail with its tests.
+    /// True if the candidate was not fully compared with the base, and did not fail with the base's
+    /// tests.
     pub fn is_not_compared(&self) -> bool {
         self.problem.is_some() && !self.failed()
     }
@@ -123,7 +125,7 @@ impl BaseTestsResult {
 
     /// True if the candidate's own tree may run other tests than the base. This is so if tests of
     /// the base are put back. It is also so if a change that may decide which commands run cannot
-    /// be put back without others. The candidate's `flags` name the files that decide which
+    /// be put back without other changes. The candidate's `flags` name the files that decide which
     /// commands run.
     pub fn may_drop_tests(&self, flags: &[Flag]) -> bool {
         let deciders = flags.iter().filter(|flag| flag.kind == FlagKind::OracleChanged);
@@ -159,8 +161,8 @@ impl BaseTestsResult {
         first.chain(self.alone.iter().map(|beside| (&beside.tree, beside.path.as_str())))
     }
 
-    /// The files beside the source ([`TreeBeside::path`]) in the tree of the result at this position; `None`
-    /// for the first tree, which has only the source.
+    /// For the tree from which the result at this position comes: the files beside the source
+    /// ([`TreeBeside::path`]). `None` for the first tree, which has only the source.
     pub fn beside(&self, result: usize) -> Option<&str> {
         // The results of each tree begin with the first stage again, so the stage rises except between two
         // trees.

@@ -12,9 +12,8 @@ use crate::model::cross::{Cell, CrossTest};
 use crate::model::name::Name;
 use crate::model::verdict::{Entry, Verdict};
 
-/// Sets the score of every entry that has results of the candidates' tests on each other
-/// (`Entry::cross`). The score depends only on tests of other candidates, and unknown results are
-/// left out.
+/// Sets the score of every entry that has results of tests across candidates (`Entry::cross`). The
+/// score depends only on tests of other candidates, and unknown results are left out.
 pub fn set_scores(entries: &mut [Entry]) {
     let scores: Vec<Option<f64>> = entries.iter().map(|entry| score(entry, entries)).collect();
     for (entry, score) in entries.iter_mut().zip(scores) {
@@ -29,8 +28,8 @@ fn score(of: &Entry, entries: &[Entry]) -> Option<f64> {
     mean(others.filter_map(|author| share(of, author)).collect()).map(rounded)
 }
 
-/// The share of an author's tests that a candidate passes. It is taken only of the tests that count
-/// and whose result on the candidate is known. `None` if there is no such test.
+/// The share of an author's tests that a candidate passes. Tests that do not count, and tests whose
+/// result on the candidate is unknown, are left out. `None` if no test is left.
 fn share(of: &Entry, author: &Entry) -> Option<f64> {
     let tests = counting_tests(author);
     let cells: Vec<Cell> = tests.map(|test| test.cell(&of.candidate)).collect();
@@ -199,9 +198,10 @@ pub fn remarks(of: &Entry, entries: &[Entry]) -> Vec<String> {
     words
 }
 
-/// The first other candidate that passed and has tests of this kind: it passes them itself, but
-/// they fail on the base and on the candidate `of`. Also returns the names of these tests. They may
-/// show that `of` leaves out a part of the change, even if no third candidate passes them.
+/// Looks at the other candidates that passed, and at their tests: does a test pass on its author,
+/// but fail on the base and on the candidate `of`? Returns the first author of such tests, and the
+/// names of the tests. They may show that `of` leaves out a part of the change, even if no third
+/// candidate passes them.
 pub fn failed_proofs<'e>(of: &Entry, entries: &'e [Entry]) -> Option<(&'e Name, Vec<String>)> {
     let name = listed_name(of, entries);
     let authors = entries.iter().filter(|author| author.passed() && !is_same(author, of));

@@ -2,8 +2,8 @@
 //! base. The exit code can be wrong for two reasons:
 //! * Tests of the base may be missing: something skipped them, ended the run early, or kept them
 //!   from being found.
-//! * By their names, tests fail that do not fail on the base: the command lost the exit code of one
-//!   of its suites.
+//! * The report names failing tests that do not fail on the base: the command lost the exit code of
+//!   one of its suites.
 //!
 //! A test that failed has run, too. So if the base fails, the tests that the change is to fix must
 //! also run on the candidate.
@@ -19,7 +19,7 @@ use crate::model::terms::JudgeSettings;
 use crate::model::test_report::{MOST_NAMES, TestReport, is_doctest};
 use crate::model::verdict::{Baseline, Entry};
 
-/// Calls [`contradict_tree`] for the trees of each entry. Returns true if there was such a pass.
+/// Calls [`contradict_tree`] for the trees of each entry. Returns true if a pass was changed.
 pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettings) -> bool {
     let mut found = false;
     for entry in entries {
@@ -35,11 +35,11 @@ pub fn contradict(entries: &mut [Entry], base: &Baseline, settings: &JudgeSettin
 
 /// Changes passes that the report contradicts. If the report lacks tests of the base, the pass
 /// becomes [`Outcome::MissingTests`]. If it has failures that the base does not have, the pass
-/// becomes [`Outcome::ReportedFailures`]. Returns true if there was such a pass.
+/// becomes [`Outcome::ReportedFailures`]. Returns true if a pass was changed.
 ///
-/// A tree that changes tests itself may drop some, but not all. So only a missing report, or a
-/// report without tests, counts against it. The tree is judged once more with the base's tests, and
-/// then its report is always compared.
+/// If `changes_tests` is true, the tree may drop some tests, but not all. So only a missing report,
+/// or a report without tests, counts as missing tests. The tree is judged once more with the base's
+/// tests, and then its report is always compared.
 pub fn contradict_tree(
     results: &mut Results,
     base: &Baseline,
@@ -83,8 +83,8 @@ fn contradiction(base: &Baseline, own: Option<&TestReport>) -> Option<Outcome> {
     }
 }
 
-/// The numbers of tests that ran on a candidate and on the base, if by their reports fewer ran on
-/// the candidate. `own` is the candidate's report, if it has one of the same kind as the base's.
+/// The numbers of tests that ran on a candidate and on the base. `None` unless the reports show
+/// that fewer ran on the candidate. `own` is the candidate's report, if it has one.
 /// `oracle.trust-exit` makes no difference here.
 pub fn fewer(base: &Baseline, own: Option<&TestReport>) -> Option<(u64, u64)> {
     match contradiction(base, own) {
@@ -149,9 +149,9 @@ impl Expected<'_> {
 }
 
 /// The number of modules that fail on the base and have tests on the candidate: `tests.test_a`, if
-/// the candidate has `tests.test_a::test_b`. If a module cannot be loaded on the base, its report
-/// names the module in place of the tests. This happens if a test imports something that only the
-/// candidate has.
+/// the candidate has `tests.test_a::test_b`. If a module cannot be loaded on the base, the base's
+/// report names the module in place of its tests. This happens if a test imports something that
+/// only the candidate has.
 fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
     let tests = own.passing.iter().chain(&own.failing);
     let modules: BTreeSet<&str> =
@@ -159,14 +159,15 @@ fn modules_that_failed(base: &TestReport, own: &TestReport) -> u64 {
     base.failing.iter().filter(|name| modules.contains(name.as_str())).count() as u64
 }
 
-/// The number of tests that fail by a report, and do not fail on the base. A command that runs
-/// several suites can lose the failure of an earlier suite. Names that also fail on the base do not
-/// count: a test runner's own tests print failures that are not real. The failures in a report file
-/// do not count here either, because they count where the file is read.
+/// The number of tests that fail according to a report, and do not fail on the base. A command that
+/// runs several suites can lose the failure of an earlier suite. Names that also fail on the base
+/// do not count: a test runner's own tests print failures that are not real. The failures in a
+/// report file do not count here either, because they count where the file is read.
 ///
-/// Tests that also pass do not count, because they may have run again. There is one exception: the
-/// base has several tests of one name. Then the pass may be that of another test, even in a report
-/// file. So only as many tests are left out as ran again: the repeats that the base does not have.
+/// Tests that also pass do not count, because they may have been run again. There is one exception:
+/// if several tests of the base share a name, the pass may be that of another test, even in a
+/// report file. Then the number of tests that do not count is limited: it is the number of repeats
+/// that the candidate has more than the base.
 fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     let of_base = base.results.report();
     if of_base.is_none() && !base.results.passed() {
@@ -185,7 +186,8 @@ fn new_failures(own: &TestReport, base: &Baseline) -> u64 {
     once + (again.len() as u64).saturating_sub(repeats(own).saturating_sub(namesakes))
 }
 
-/// The number of tests that ran beyond one for each name; 0 if the report does not name every test.
+/// The number of tests that ran, minus the number of their distinct names; 0 if the report does not
+/// name every test.
 fn repeats(report: &TestReport) -> u64 {
     let named = report.passing.len() + report.failing.len();
     if report.passing.is_empty() || named >= MOST_NAMES || report.is_of_several_runners() {
@@ -208,8 +210,8 @@ fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     own.ran_in_files().min(files.count() as u64)
 }
 
-/// The number of passing tests, without doctests, whose names no test of the base has; 0 if the base's report
-/// does not name all its tests.
+/// The number of passing tests, without doctests, whose names do not occur on the base; 0 if the
+/// base's report does not name all its tests.
 fn tests_of_other_names(own: &TestReport, base: &TestReport) -> u64 {
     let named: BTreeSet<_> = base.passing.iter().chain(&base.failing).collect();
     let names_all = named.len() as u64 >= base.total.saturating_sub(base.skipped);
@@ -370,7 +372,7 @@ mod tests {
         let in_file = TestReport { printed_by: None, ..again(3) };
         let of_file = self::base(Outcome::Passed, report(3, &["a", "b"], None));
         assert_eq!(contradiction(&of_file, Some(&in_file)), counts);
-        // One more test ran than the names of the base tell, so it was run again.
+        // One more test ran than on the base, so a test was run again.
         assert_eq!(contradiction(&namesakes, Some(&again(4))), None);
         // `go test` names only the tests that fail, so the base has no report.
         let silent = Baseline {

@@ -62,8 +62,8 @@ pub enum Outcome {
         /// The number of tests that failed.
         failed: u64,
     },
-    /// Exit code 0, although by the tests' report fewer tests ran than on the base, or there is no report.
-    /// It is not known whether the other tests pass.
+    /// Exit code 0, although the tests' report shows fewer tests than ran on the base, or is
+    /// missing. It is not known whether the other tests pass.
     MissingTests {
         /// The number of the base's tests that ran, by the report; 0 if there is no report.
         reported: u64,
@@ -107,8 +107,8 @@ impl Outcome {
         matches!(self, Outcome::Passed | Outcome::Flaky { refused: false })
     }
 
-    /// True if a program could not be started: the command itself or, by the exit code of a shell, the last
-    /// program that the shell ran. Then the tree need not be the cause.
+    /// True if a program could not be started: the command itself or, as the exit code of a shell
+    /// says, the last program that the shell ran. Then the tree need not be the cause.
     pub fn could_not_start(&self) -> bool {
         self.why_not_started().is_some()
     }
@@ -160,8 +160,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A fault of the place where a command ran, and not of the tree, that may have made the command fail. It
-/// is found in the command's output or by comparing files.
+/// A fault that may have made a command fail. It is a fault of the place where the command ran, and
+/// not of the tree. It is found in the command's output or by comparing files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Obstacle {
@@ -179,7 +179,7 @@ pub enum Obstacle {
     },
     /// The dependencies of the tree could not be downloaded.
     Download,
-    /// The disk was full on which the command writes.
+    /// The disk to which the command writes was full.
     FullDisk,
     /// A command rewrote a test of the base, or a file that decides which commands run. It did not
     /// do so on the base.
@@ -268,8 +268,9 @@ impl StageResult {
         StageResult { stage, seconds, outcome, ..StageResult::default() }
     }
 
-    /// True if a command that ends like this on the base can judge no tree. It cannot start, it was
-    /// refused a write, or the disk was full. Or it is a setup that failed, and not because of a download.
+    /// True if a command that ends like this on the base can judge no tree. This is so if it could
+    /// not start, if it was refused a write, or if the disk was full. It is also so if it is a
+    /// setup that failed for another reason than a download.
     pub fn is_unjudgeable(&self) -> bool {
         let is_refused = matches!(self.obstacle, Some(Obstacle::Write { .. } | Obstacle::FullDisk));
         let by_the_place = is_refused && self.outcome == Outcome::CannotTell;

@@ -1,8 +1,8 @@
 //! The lines of a log that show text of protected files.
 use std::collections::HashSet;
 
-/// The length of the shortest line of a file that is searched for, in characters that are not spaces. Shorter
-/// lines are too common.
+/// A line of a file is searched for only if it has at least this number of characters that are not
+/// spaces. Shorter lines are too common.
 const SHORTEST_LINE: usize = 8;
 
 /// A line of a log shows text of a file if it shares this number of characters in a row with a line

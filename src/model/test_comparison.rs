@@ -82,9 +82,9 @@ pub struct MoreSkipped {
 }
 
 impl MoreSkipped {
-    /// The tests that a candidate skips in addition; `None` if there are none, or if the reports do not show
-    /// it. If the reports have no names, the numbers are compared, unless the base's run may have ended
-    /// before all its tests ran.
+    /// The tests that a candidate skips in addition to those that the base skips; `None` if the
+    /// reports show none. If the reports have no names, the numbers are compared, unless the base's
+    /// run may have ended before all its tests ran.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<MoreSkipped> {
         let passed = base.results.passed();
         let (base, own) = reports(base, entry)?;
@@ -117,8 +117,8 @@ pub struct FewerTests {
 }
 
 impl FewerTests {
-    /// Compares the numbers of tests. `None` if as many ran as on the base, or if the reports do
-    /// not show it. Also `None` if the candidate does not pass.
+    /// Compares the numbers of tests. `None` unless the candidate passes, and the reports show that
+    /// fewer tests ran on it than on the base.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<FewerTests> {
         let own = entry.results.report();
         let is_of_other_kind = reports(base, entry).is_none() && own.is_some();
@@ -127,7 +127,8 @@ impl FewerTests {
     }
 }
 
-/// Clauses without their subject about the tests of the base that a candidate's own tests leave out.
+/// Clauses about the tests of the base that did not run on a candidate, or that it skips. The
+/// subject of the clauses is left out.
 pub fn left_out(base: &Baseline, entry: &Entry) -> Vec<String> {
     // Skipped tests are missing tests, too, but the words about them say more.
     if let Some(more) = MoreSkipped::of(base, entry) {

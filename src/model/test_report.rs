@@ -206,9 +206,9 @@ fn push(names: &mut Vec<String>, name: &str) {
 /// The maximum length of a test's name in a sentence or a table, in characters.
 const SHOWN: usize = 60;
 
-/// A test's name for a sentence or a table. `all` are the names of all tests that the text is about. The
-/// names of one file begin alike, and parameters are at the end. So the middle of a long name is left out,
-/// unless another name would then look the same.
+/// A test's name for a sentence or a table. `all` are the names of all tests that the text is
+/// about. The names of tests in one file begin alike, and parameters are at the end. So the middle
+/// of a long name is left out, unless another name would then look the same.
 pub fn shortened(name: &str, all: &[String]) -> String {
     let cut = without_middle(name);
     let is_taken = all.iter().any(|other| other != name && without_middle(other) == cut);
