@@ -8,8 +8,8 @@ use crate::model::name::{InvalidName, Name};
 /// A parsed address, not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A word without a slash. The first of these that exists: the run of this name, the candidate
-    /// of this name in the newest run, the run whose name the word abbreviates.
+    /// A word without a slash. It means the first of these that exists: the run of this name, the
+    /// candidate of this name in the newest run, the run whose name the word abbreviates.
     Word {
         /// The name of a run or of a candidate. A run's name may be abbreviated, except if it is a
         /// number, or if the command removes or undoes something.

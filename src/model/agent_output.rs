@@ -202,7 +202,8 @@ fn all(parts: impl Iterator<Item = Usage>) -> Usage {
     }
 }
 
-/// The maximum number of places in a line at which an object after other text is looked for.
+/// If a line begins with other text, a JSON object is looked for at no more than this number of
+/// places in the line.
 const MOST_PLACES: usize = 16;
 
 /// The JSON objects of an output, in order. An object can be on a line of its own, after other text
@@ -243,7 +244,7 @@ fn object_behind_text(line: &str) -> Option<Value> {
     found.find(Value::is_object)
 }
 
-/// The places of an agent's texts for people in its JSON output.
+/// The places in an agent's JSON output that can have text for people.
 const WORDS: [&str; 9] = [
     "/result",
     "/error/message",

@@ -30,8 +30,8 @@ pub enum State {
     TimedOut,
     /// The candidate's command was ended from outside.
     Cancelled,
-    /// The candidate's agent could not go on, or was not started for that reason: its account has reached a
-    /// limit, or its environment has a fault.
+    /// The candidate's agent could not go on, or was not started, because its account has reached a
+    /// limit, or because its environment has a fault.
     Limited,
 }
 
@@ -167,7 +167,8 @@ pub struct Candidate {
     /// The access that the attempt's commands had outside of its worktree. `None` if there was no
     /// command, or if the access is not known, as for attempts on other machines.
     pub access: Option<AttemptAccess>,
-    /// True while the worktree is made again, after an interruption: there may be none yet, or an incomplete one.
+    /// True while the worktree is made again after an interruption. It may be missing or
+    /// incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remaking: bool,
     /// The time at which the command started.

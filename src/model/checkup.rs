@@ -33,7 +33,7 @@ pub struct Finding {
     pub advice: Vec<String>,
 }
 
-/// A command that would judge, and the programs it needs that are not installed.
+/// A command that would judge, and the missing programs that it needs.
 #[derive(Clone, Debug, Serialize)]
 pub struct CheckedCommand {
     #[serde(flatten)]
@@ -102,7 +102,7 @@ impl Finding {
         Finding::new(what, Health::Missing, found)
     }
 
-    /// A finding with which git-frites cannot work.
+    /// A finding that something keeps git-frites from working.
     pub fn broken(what: &str, found: impl Into<String>) -> Finding {
         Finding::new(what, Health::Broken, found)
     }

@@ -31,9 +31,9 @@ pub fn with_commands(decision: Decision) -> Decision {
 
 /// Makes the decision on a run from the outcomes of its candidates.
 ///
-/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If only some
-/// usable candidates have no result, and a missing result could change the recommendation, the run is
-/// undecided.
+/// `entries` may come in any order. If no usable candidate has any result, there was no oracle. If
+/// only some usable candidates have a result, and a missing one could change the recommendation,
+/// the run is undecided.
 pub fn decide(entries: &[Entry], baseline: Option<&Baseline>, rules: Rules) -> Decision {
     let rules = rules.settled(entries);
     let usable = in_ranking(entries, rules);
@@ -212,7 +212,7 @@ fn step(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String 
     format!("{} before {}: {}", a.candidate, b.candidate, difference(a, b, rules, counts))
 }
 
-/// The reason why `a` is ranked before `b`, a candidate behind it.
+/// The reason why `a` is ranked before `b`.
 fn difference(a: &Entry, b: &Entry, rules: Rules, counts: &MakerCounts<'_>) -> String {
     match (a.passed(), b.passed()) {
         (true, false) if b.not_run() => return "it passed, the other was not run".into(),
@@ -773,7 +773,8 @@ mod tests {
                 "c before d: it failed test (exit 1), the other failed build (exit 101)"
             ]
         );
-        // Among candidates that passed, one that deletes tests comes behind larger ones that leave out none.
+        // Among candidates that passed, one that deletes tests comes behind larger ones that leave
+        // out no tests.
         let mut skips = entry("s", 1, 1, 1, &PASS);
         skips.flags = vec![FlagKind::TestsDeleted.at("test.rs")];
         let passing = [skips, entry("t", 2, 9, 1, &PASS), entry("u", 3, 10, 1, &PASS)];

@@ -25,8 +25,8 @@ impl DeclaredSource {
         let mut globs = GlobSetBuilder::new();
         for pattern in patterns {
             let files = pattern.strip_prefix('!').unwrap_or(pattern);
-            // A pattern that matches no path, or other paths than it seems to, is refused. It would
-            // exclude nothing, and nobody would notice.
+            // A pattern that matches no path, or other paths than it seems to, is refused.
+            // Otherwise, nobody would notice the mistake.
             let is_path = !files.is_empty() && files.trim() == files && !files.contains("//");
             if !is_path || ["!", "/", "./"].iter().any(|start| files.starts_with(start)) {
                 return Err(invalid(pattern, "it matches no path".to_owned()));

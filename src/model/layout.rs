@@ -18,7 +18,8 @@ pub const TERMS: &str = "terms.toml";
 /// The file of a prompt.
 pub const PROMPT: &str = "prompt.md";
 
-/// The name of the log of a candidate's own command, and of the directory for its agents' state.
+/// The name of two things in a candidate's directory: the log of its own command, and the directory
+/// in which its agents keep their state.
 pub const AGENT: &str = "agent";
 
 /// The file that says which work on a run is under way.
@@ -56,7 +57,7 @@ pub fn command_of_log(name: &str) -> Option<&str> {
     name.strip_suffix(LOG_ENDING)?.split('.').next()
 }
 
-/// The name of the file of a candidate's own prompt in the run's record.
+/// The name of the file in the run's record that holds a candidate's own prompt.
 pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")
 }
@@ -99,8 +100,8 @@ paths! { StateDir:
     /// The event log.
     events: "events.jsonl";
 
-    /// The paths of the user's logins into which git-frites wrote tokens that attempts had
-    /// refreshed, one in a line.
+    /// The list of the user's login files into which git-frites wrote tokens that attempts had
+    /// refreshed: one path in each line.
     refreshed_logins: "refreshed-logins";
 
     /// The record of the last git program that was found new enough.
@@ -112,7 +113,8 @@ paths! { StateDir:
     /// The changes of the configuration that attempts may have made, until the user accepts them.
     untrusted: "untrusted.json";
 
-    /// The directory of the fingerprints that were taken before the commands that run now were started.
+    /// The directory of fingerprints. They were taken before the start of the commands that run
+    /// now.
     watches: "watches";
 
     /// The directory in which git-frites tries whether the system allows layers over the user's directories.
@@ -164,7 +166,7 @@ impl StateDir {
         self.0.join("locks/candidate").join(run.as_str()).join(candidate.as_str())
     }
 
-    /// The lock that a command holds which a person runs in a candidate's worktree.
+    /// The lock that is held while a person runs a command in a candidate's worktree.
     pub fn use_lock(&self, run: &Name, candidate: &Name) -> PathBuf {
         self.0.join("locks/use").join(run.as_str()).join(candidate.as_str())
     }
@@ -179,7 +181,8 @@ impl StateDir {
         self.landings().join(format!("{checkout}.move.toml"))
     }
 
-    /// The directory of the intents of landings in candidates' worktrees, a directory for each run.
+    /// The directory of the intents of landings in candidates' worktrees. It has a directory for
+    /// each run.
     pub fn candidate_landings(&self) -> PathBuf {
         self.landings().join("candidates")
     }

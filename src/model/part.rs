@@ -40,8 +40,9 @@ impl FromStr for Part {
     }
 }
 
-/// `terms.toml`, which `shard open` writes. Each machine judges by these terms. `[env]`, `[limits]`, `oracle.warm`
-/// and `[sandbox]` without its mode describe the machine, and come from its own configuration.
+/// `terms.toml`, which `shard open` writes. Each machine judges by these terms. But some settings
+/// describe the machine, so each machine takes them from its own configuration: `[env]`,
+/// `[limits]`, `oracle.warm`, and `[sandbox]` without its mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SharedTerms {

@@ -150,8 +150,8 @@ impl<'a> MakerCounts<'a> {
 }
 
 /// The usable candidates, best first:
-/// 1. Candidates that passed. They are compared by three facts, in this order: they also pass with
-///    the base's tests, they leave out no tests, their pass is clean and not flaky.
+/// 1. Candidates that passed. They are compared by three questions, in this order: Do they also
+///    pass with the base's tests? Do they leave out no tests? Is their pass clean, and not flaky?
 /// 2. Candidates whose test report contradicts an exit code of 0.
 /// 3. Candidates that were skipped.
 /// 4. Candidates that failed. They are compared by how far they got, then by whether they leave out

@@ -316,8 +316,9 @@ impl DecisionInputs<'_> {
     }
 
     /// The beginning of a sentence that compares the winner with other candidates. Only candidates
-    /// with the winner's score are compared. If the winner leaves out no tests, neither do they.
-    /// Other candidates may be smaller, so the sentence names these conditions.
+    /// with the winner's score are compared. If the winner leaves out no tests, candidates that
+    /// leave out tests are not compared. Other candidates may be smaller, so the sentence names
+    /// these conditions.
     fn lead_among_compared(&self, winner: &Entry, score: Option<f64>) -> String {
         let mut condition = String::new();
         if let Some(score) = score
@@ -391,7 +392,7 @@ impl DecisionInputs<'_> {
         )
     }
 
-    /// The sentence if the base fails in the same way as the candidates. Then their failures say
+    /// The sentence if the base fails in the same way as the candidates. Then the failures say
     /// nothing about the candidates.
     fn broken_base(&self, closest: &Entry) -> String {
         let Some(base) = self.baseline.and_then(|base| base.fails_like_all(self.usable)) else {
@@ -561,8 +562,8 @@ pub fn without_own_tests(entry: &Entry) -> String {
     format!("{} it {end}{failing}{why}", what_was_put_back(second))
 }
 
-/// The words for a candidate that was judged more than once, because it changes files that may not
-/// be source. `None` if it changes no such file.
+/// The words for a candidate that was judged more than once, because it changes files that are not
+/// known to be source. `None` if it changes no such file.
 pub fn why_judged_twice(second: &BaseTestsResult) -> Option<String> {
     let are = if second.no_source.len() == 1 { "is" } else { "are" };
     let files = Some(&second.no_source).filter(|files| !files.is_empty())?;

@@ -52,7 +52,7 @@ pub struct RepairRound {
     pub end: RepairEnd,
 }
 
-/// The number of judged candidates that pass, including the base's tests: `1 of 3 passed`.
+/// How many of the usable candidates passed, also with the base's tests: `1 of 3 passed`.
 pub fn passes_in_words(entries: &[Entry]) -> String {
     let usable = || entries.iter().filter(|entry| entry.usable());
     let passed = usable().filter(|entry| entry.passed_base_tests_too()).count();
@@ -201,7 +201,8 @@ pub fn prompt(
     text
 }
 
-/// The changes that were undone in the second judging of a candidate that passes by itself, and why.
+/// The changes that were undone in the second judging of a candidate, and why. With all its
+/// changes, the candidate passes.
 fn undone_changes(entry: &Entry, base: &Oid) -> String {
     let mut text = String::from(
         "With all its changes it passes. It was judged once more with the original tests and commands, because \

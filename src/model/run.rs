@@ -49,7 +49,8 @@ pub struct Run {
     /// The tasks to which single candidates are bound.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tasks: BTreeMap<Name, String>,
-    /// The time limits that were given for the commands, for further rounds and `--resume`.
+    /// The time limits that were given for the commands. They also apply to further rounds and to
+    /// `--resume`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: GivenLimits,
     /// The arguments of `git frites run`, for `--resume`; empty if another command made the run. Bytes that are
@@ -93,8 +94,8 @@ pub const PROMPT: &str = "{prompt}";
 /// The placeholder for the file that holds the prompt.
 pub const PROMPT_FILE: &str = "{prompt_file}";
 
-/// The placeholder in an argument for the mode of Codex's own sandbox. That sandbox keeps Codex from
-/// committing, and is not needed if the attempt is guarded.
+/// The placeholder that stands for the mode of Codex's own sandbox in an argument. That sandbox
+/// keeps Codex from committing, and is not needed if the attempt is guarded.
 pub const CODEX_SANDBOX: &str = "{codex-sandbox}";
 
 /// The request to synthesise one candidate from other candidates.
@@ -136,7 +137,7 @@ pub struct Assignment {
     pub framing: Option<String>,
 }
 
-/// Written as the run's name.
+/// A run is displayed as its name.
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.run.fmt(f)

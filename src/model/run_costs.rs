@@ -1,5 +1,5 @@
-//! Compares the time of running the commands with the base's build outputs and without them, and
-//! chooses the way that is expected to cost less.
+//! Compares two ways of judging: with the base's build outputs and without them. Chooses the way
+//! that is expected to cost less time.
 use serde::{Deserialize, Serialize};
 
 /// The times, in seconds, of two runs of the commands, one with the base's build outputs and one
@@ -72,7 +72,7 @@ mod tests {
         assert!(costs(28.0, 199.0).warm_pays(4));
         assert!(!costs(2.0, 2.1).warm_pays(5));
         assert!(costs(0.0, 0.1).warm_pays(2));
-        // Outputs that save half save less than the confirmations cost.
+        // Outputs that save half the time save less than the confirmations cost.
         assert!(!costs(1.0, 2.0).warm_pays(5));
         assert!(!costs(0.0, 0.0).warm_pays(5));
     }

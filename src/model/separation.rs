@@ -40,7 +40,8 @@ pub struct AttemptAccess {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<String>,
     /// The directories for temporary files that the attempt's environment named, sorted. Commands
-    /// that judge see an empty directory only in place of those that their own environment names.
+    /// that judge see an empty directory in place of such a directory, but only if their own
+    /// environment names it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub temporary: Vec<String>,
 }

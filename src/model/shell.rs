@@ -44,8 +44,8 @@ const UNREADABLE: [&str; 20] = [
 /// The programs without which this line cannot exit 0, in their order, each once.
 ///
 /// They are the first words of the simple commands whose failure makes the line fail. Only commands
-/// after the last `;` count. Commands that `&&` joins all count. Of a pipeline, only the last
-/// command counts.
+/// after the last `;` count. If `&&` joins commands, all of them count. Of a pipeline, only the
+/// last command counts.
 pub fn programs(line: &str) -> Vec<String> {
     let Some(tokens) = tokens(line) else { return Vec::new() };
     let mut needed: Vec<String> = Vec::new();
@@ -139,7 +139,7 @@ impl Word {
     }
 }
 
-/// The character around the index of a substitution in the text that stands for it.
+/// A substitution is replaced by a text: its index, with this character before and after it.
 pub const MARK: char = '\u{1}';
 
 /// The text that stands for the substitution with this index.
@@ -342,8 +342,8 @@ fn length_of_failure(tokens: &[Token]) -> Option<usize> {
     ends.then_some(end)
 }
 
-/// At most this many lines of a script become one line. If a quoted text is longer, its first quote counts as a
-/// character.
+/// At most this many lines of a script become one line. If a quoted text is longer, its first quote
+/// counts as an ordinary character.
 const MOST_JOINED_LINES: usize = 500;
 
 /// The lines of a shell script, each joined with its continuation lines: after a backslash, and in
@@ -501,7 +501,8 @@ pub fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// The tokens of a line; `None` if it has a quote that does not end, a subshell or a function.
+/// The tokens of a line; `None` if it has a subshell, a function, a command substitution, or a
+/// quote that does not end.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut found = Vec::new();
     let mut is_of_errors = false;

@@ -185,7 +185,7 @@ impl Terms {
     }
 
     /// The first difference between these terms and `ours` that matters to a verdict, as a clause
-    /// about these terms. These terms are compared: the world, the commands, the settings of
+    /// about these terms. Four things are compared: the world, the commands, the settings of
     /// [`JudgeSettings::by_key`], and the seeds if both are known.
     ///
     /// The other terms, e.g. the ranking, the doubts and the way of counting lines, are not
@@ -302,8 +302,8 @@ impl JudgeSettings {
         Some(format!("its {key} is {theirs}, and here {ours}"))
     }
 
-    /// The options of `git` that set the settings that differ from `ours` to their values in
-    /// `self`: ` -c KEY=VALUE` for each. Each option begins with a space.
+    /// For each setting that differs from `ours`, the option with which `git` sets it to its value
+    /// in `self`: ` -c KEY=VALUE`. Each option begins with a space.
     pub fn git_options(&self, ours: &JudgeSettings) -> String {
         let differences = self.differences(ours).into_iter();
         let pairs = differences.map(|(key, theirs, _)| format!("frites.{key}={theirs}"));

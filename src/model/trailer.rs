@@ -44,7 +44,8 @@ pub enum Trailer {
     Undone,
     /// A conflict, and the side that was taken.
     Choice,
-    /// A parent of a record's commit that is not a judged commit, but an earlier commit of the record.
+    /// A parent of a record's commit. This parent is an earlier commit of the record, not a judged
+    /// commit.
     Previous,
     /// A parent that holds another outcome of the same tree, which disagrees with this commit's outcome.
     Disagrees,

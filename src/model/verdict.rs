@@ -1,5 +1,5 @@
-//! The verdict: the candidates that were judged, their results, and the decision, which `decision`
-//! makes.
+//! The verdict: the candidates that were judged, their results, and the decision, which
+//! `decision.rs` makes.
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -105,8 +105,8 @@ pub struct Entry {
     /// If the commands did not run for this candidate, because another candidate has the same tree:
     /// that other candidate. `None` if the commands ran for this candidate.
     pub same_as: Option<Name>,
-    /// The manifest of a project that the test commands do not enter, if the candidate changes
-    /// files of the project, apart from documents and tests.
+    /// If the candidate changes files of a project that the test commands do not enter: the
+    /// manifest of that project. Changed documents and tests do not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
     /// The passing candidates from which this one was synthesised; empty for an ordinary attempt.
@@ -238,7 +238,8 @@ impl Entry {
         self.passed_base_tests_too() && !self.is_claim()
     }
 
-    /// The reason why the base's tests say nothing about the candidate; `None` if they do.
+    /// The reason why the base's tests say nothing about the candidate; `None` if they say
+    /// something.
     pub fn why_untested(&self, base: Option<&Baseline>) -> Option<String> {
         match &self.untested {
             Some(manifest) => Some(format!(
@@ -253,8 +254,8 @@ impl Entry {
     }
 
     /// True if any result was found over the layers of the base's commands, and not confirmed
-    /// without them. Also true if the candidate passed, and was not judged without its added tests
-    /// yet.
+    /// without them. Also true if the candidate passed, but has not been judged without its added
+    /// tests yet.
     pub fn is_claim(&self) -> bool {
         let mut second = self.base_tests.iter();
         self.is_pending()
@@ -276,8 +277,8 @@ impl Entry {
         self.results.iter().chain(second).any(flaky)
     }
 
-    /// The trees of a second judging, and the reason if there are none; `None` if nothing is judged a
-    /// second time.
+    /// The trees of the second judging, and the reason why it does not fully compare the candidate
+    /// with the base, if there is such a reason. `None` if there is no second judging.
     pub fn second_judging(&self) -> Option<(Vec<Oid>, Option<&str>)> {
         let second = self.base_tests.as_ref()?;
         Some((second.trees().copied().collect(), second.problem.as_deref()))
