@@ -395,7 +395,7 @@ mod tests {
             (
                 DecisionKind::Undecided,
                 "d b".into(),
-                "1 of 1 that ran passed; a is ahead, with 4 lines in 1 file; d and b have no outcome \
+                "so far, 1 of 1 passed; a is ahead, with 4 lines in 1 file; d and b have no outcome \
                  yet and could still win"
                     .into()
             )
@@ -405,7 +405,7 @@ mod tests {
             (kind, why.as_str()),
             (
                 DecisionKind::Undecided,
-                "none of 1 that ran passed; b has no outcome yet and could still win"
+                "so far, none of 1 passed; b has no outcome yet and could still win"
             )
         );
         let (kind, missing, why) = undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 30)]);
@@ -505,7 +505,7 @@ mod tests {
             Baseline { results: entry("base", 0, 0, 0, &SKIPPED).results, inherited: false };
         let failed_there = entry("b", 2, 1, 1, &[Outcome::Passed, Outcome::Failed { code: 1 }]);
         let why = decide(&[failed_there], Some(&baseline), Rules::default()).rationale;
-        assert!(why.ends_with("; lint cannot tell of the base"), "{why}");
+        assert!(why.ends_with("; lint cannot tell whether the base passes"), "{why}");
     }
 
     #[test]

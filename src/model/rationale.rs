@@ -209,11 +209,11 @@ impl DecisionInputs<'_> {
         }
         let ran = self.usable.iter().filter(|e| !e.not_run()).count();
         let lead = if self.passing.is_empty() {
-            format!("none of {ran} that ran passed")
+            format!("so far, none of {ran} passed")
         } else {
             let passed = self.passing.len();
             format!(
-                "{passed} of {ran} that ran passed; {} is ahead, with {}",
+                "so far, {passed} of {ran} passed; {} is ahead, with {}",
                 best.candidate, best.blast
             )
         };
@@ -408,7 +408,7 @@ impl DecisionInputs<'_> {
         };
         let (stage, why) = (base.stage, base.why_and_lack());
         format!(
-            "{stage} does not pass on the base ({why}), nor {all}: nothing can be judged before it does; {best}"
+            "{stage} does not pass on the base ({why}), nor {all}: nothing can be judged before it passes; {best}"
         )
     }
 
@@ -464,7 +464,7 @@ impl DecisionInputs<'_> {
         }
         match baseline.stops_at(stopped.stage) {
             Some(base) if base.outcome == Outcome::CannotTell => {
-                format!("; {} cannot tell of the base", stopped.stage)
+                format!("; {} cannot tell whether the base passes", stopped.stage)
             }
             Some(base) => {
                 format!("; {} fails on the base, too ({})", stopped.stage, end_in_words(base))
@@ -512,7 +512,7 @@ fn to_check(kind: DecisionKind, winner: &Entry, base: Option<&Baseline>) -> Stri
     let is_whole = put_back.all(|path| !path.starts_with(PART_OF));
     let evidence = match &winner.base_tests {
         Some(second) if second.passed() && is_put_back && is_whole => {
-            "; it also passes with the base's version of that"
+            "; it also passes with these changes undone"
         }
         Some(second) if second.passed() => "; it also passes with the base's tests and commands",
         _ => "",

@@ -214,7 +214,7 @@ fn undone_changes(entry: &Entry, base: &Oid) -> String {
     let undone = put_back.chain(second.taken_out.iter().map(|path| format!("{path}: taken out")));
     add_list(&mut text, &undone.collect::<Vec<_>>());
     if let Some(path) = second.failed_beside() {
-        let _ = writeln!(text, "\nOf these, only {path} was there as the attempt has it.");
+        let _ = writeln!(text, "\nOf these files, only {path} was kept as the attempt has it.");
     }
     text.push_str(
         "\nMake it pass without them, if the task allows that. If the task needs them, leave the files as they are: \

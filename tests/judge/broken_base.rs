@@ -21,7 +21,7 @@ fn base_and_candidates_that_fail_in_one_command_before_the_test_are_a_broken_bas
         let name = &stage[2..];
         let reason = format!(
             "broken-base: {name} does not pass on the base (exit 4), nor on any of 2 candidates: \
-             nothing can be judged before it does; c1 comes first, with 2 lines in 1 file"
+             nothing can be judged before it passes; c1 comes first, with 2 lines in 1 file"
         );
         assert_eq!(sentence(&answer.out()), reason);
         assert!(answer.out().contains("\n~  1/c1"), "{}", answer.out());

@@ -79,7 +79,7 @@ fn cheat_ranks_behind_every_other_and_the_table_says_why() {
     let words = "judge: 3 of 3 passed, but c1 only with its own tests or commands; c3 changes the \
                  fewest lines, with 6 lines in 3 files; next is c2";
     assert!(out.lines().last().unwrap().starts_with(words), "{out}");
-    assert!(out.ends_with("it also passes with the base's version of that\n"), "{out}");
+    assert!(out.ends_with("it also passes with these changes undone\n"), "{out}");
     let says =
         "c1 with the base's tests and commands: test exit 1; put back as in the base: check.sh";
     assert!(answer.stderr.contains(says), "{}", answer.stderr);

@@ -306,7 +306,7 @@ fn missing_outcome_that_could_win_leaves_a_replay_undecided() {
     };
     judge(&["c1", "c3"]);
     let answer = world.frites(["judge", "--replay"]).expect(3);
-    let reason = "2 of 2 that ran passed; c3 is ahead, with 5 lines in 1 file; c2 has no outcome yet \
+    let reason = "so far, 2 of 2 passed; c3 is ahead, with 5 lines in 1 file; c2 has no outcome yet \
                   and could still win";
     assert_eq!(answer.out().lines().last().unwrap(), format!("undecided: {reason}"));
     assert!(

@@ -115,7 +115,7 @@ fn parts_are_compared_where_the_verdict_is_decided() {
     world.frites(["shard", "judge", "1/c1"]).expect(0);
     // Until the base has an outcome, nothing can be compared.
     let open = world.frites(["judge", "--replay"]).expect(3);
-    let reason = "undecided: 1 of 1 that ran passed; c1 is ahead, with 1 line in 1 file; the base has no outcome \
+    let reason = "undecided: so far, 1 of 1 passed; c1 is ahead, with 1 line in 1 file; the base has no outcome \
                   yet, and each pass must be compared with it";
     assert_eq!(sentence(&open.out()), reason);
     assert!(open.stderr.contains("`git frites shard judge 1 1/1`"), "{}", open.stderr);
