@@ -67,8 +67,8 @@ impl StopPatterns {
         })
     }
 
-    /// True if there are patterns for lines with which the agent says that it waits for the network. Such an
-    /// agent may wait for ever.
+    /// True if the patterns can recognise an agent that waits for the network. Such an agent may
+    /// wait for ever.
     pub fn can_wait(&self) -> bool {
         self.faults.iter().any(|(fault, _)| *fault == AgentFault::NoNetwork)
     }

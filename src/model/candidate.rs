@@ -113,9 +113,9 @@ impl Landing {
     }
 }
 
-/// The reason in the record of a candidate that `shard open --attempts` made, until its first
-/// capture arrives. The state in the record is `cancelled`, so that `run --resume` starts the
-/// candidate.
+/// The reason in the record of a candidate that `shard open --attempts` made and whose first
+/// capture has not arrived. The state in the record is `cancelled`, so that `run --resume` starts
+/// the candidate.
 pub const FOR_LATER: &str = "not started yet";
 
 /// The reason in the record of a candidate whose command was ended, or not started, because enough other

@@ -21,7 +21,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// How a test ended, by the report of these results.
+    /// How a test ended, according to the report in these results.
     pub fn of(results: &Results, test: &str) -> Cell {
         let has = |names: &[String]| names.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
         match results.report() {

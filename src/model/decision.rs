@@ -702,8 +702,8 @@ mod tests {
         };
         let reason = "; synthesis-1 is not preferred: its 305 lines are more than 1.5 times the 11 \
                       lines of the candidates that it drew on";
-        // Without its ceiling, the synthesis would come first: by its clean pass before two flaky ones, or by
-        // the highest agreement.
+        // Without its ceiling, the synthesis would come first: its pass is clean and the other two
+        // are flaky, or its agreement is the highest.
         for (ends, rank) in [(&flaky, Rank::BlastRadius), (&PASS, Rank::Agreement)] {
             let entries = [entry("a", 1, 5, 1, ends), entry("b", 2, 6, 1, ends), synthesis(305)];
             let rules = Rules { rank, ..Rules::default() };

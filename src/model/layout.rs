@@ -47,7 +47,8 @@ pub fn log_name(command: &str) -> String {
     format!("{command}{LOG_ENDING}")
 }
 
-/// The name of the log of a command's try with this number, if another try followed.
+/// The name of the log of one try of a command, if another try followed. The tries are numbered
+/// from 1.
 pub fn log_of_try(command: &str, number: usize) -> String {
     log_name(&format!("{command}.try-{number}"))
 }
@@ -62,7 +63,7 @@ pub fn prompt_of(candidate: &Name) -> String {
     format!("prompt-{candidate}.md")
 }
 
-/// Gives a type a function for its own path and one for each file or directory in it.
+/// Gives a type these functions: one for its own path, and one for each file or directory in it.
 macro_rules! paths {
     ($owner:ident: $($(#[$doc:meta])* $name:ident: $file:expr;)*) => {
         impl $owner {
@@ -257,7 +258,7 @@ impl RunDir {
     }
 }
 
-/// The name of the files of a hook for a run or a candidate.
+/// The name, without its ending, of a hook's files for a run or a candidate.
 fn hook_name(hook: &str, candidate: Option<&Name>) -> String {
     match candidate {
         Some(candidate) => format!("hook-{hook}-{candidate}"),

@@ -250,7 +250,7 @@ impl PartOutcome {
     }
 }
 
-/// The part of a command's end on which decisions depend: all failures are the same.
+/// The part of a command's end on which decisions depend: all failures count as the same.
 fn deciding_end(outcome: &Outcome) -> Discriminant<Outcome> {
     match outcome {
         Outcome::Failed { .. }

@@ -82,8 +82,8 @@ pub fn enough_passed(enough: Option<u32>, entries: &[Entry], base: Option<&Basel
     passed >= enough as usize && base.is_some_and(|base| !base.results.passed())
 }
 
-/// The reason, as judging found it, why a candidate that did not pass gets no further round; `None` if it
-/// passed, or can have a round.
+/// The reason why a candidate that did not pass gets no further round, as far as judging shows it;
+/// `None` if it passed, or can have a round.
 pub fn why_no_round(entry: &Entry) -> Option<String> {
     if entry.passed_base_tests_too() || can_be_repaired(entry) {
         return None;

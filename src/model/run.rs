@@ -53,8 +53,9 @@ pub struct Run {
     /// `--resume`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: GivenLimits,
-    /// The arguments of `git frites run`, for `--resume`; empty if another command made the run. Bytes that are
-    /// not UTF-8 are replaced, and such arguments are not used.
+    /// The arguments of `git frites run`, for `--resume`; empty if another command made the run.
+    /// Bytes that are not UTF-8 are replaced. If there are any, `--resume` does not use the
+    /// arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// The branch that `git frites run` merges a verified winner into: the one that was checked out when the

@@ -427,7 +427,8 @@ pub struct Decision {
     pub undecided: Vec<Name>,
 }
 
-/// The number of commands that were run, and the number of those that were saved, by reason.
+/// The number of commands that were run, and for each reason, the number of commands that did not
+/// have to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Effort {
@@ -489,7 +490,7 @@ pub struct Verdict {
     pub decision: Decision,
     /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the verdict.
     pub no_synthesis: Option<String>,
-    /// The number of commands that were run and saved.
+    /// The numbers of commands that were run, and of commands that did not have to run.
     #[serde(default)]
     pub effort: Effort,
     /// The times that decided whether to judge with the base's build outputs; `None` if no times were
