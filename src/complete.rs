@@ -339,7 +339,8 @@ fn configuration() -> Option<Config> {
     Config::load(root.as_deref(), &repo.settings_of("frites").ok()?).ok()
 }
 
-/// The keys of the configuration. Keys of agents are offered only once the text begins like one.
+/// The keys of the configuration. Keys of agents are offered only if the typed text begins like
+/// one.
 pub fn keys(typed: &str) -> Option<Offers> {
     let agents = LazyCell::new(agent_names);
     let mut offers = Offers::new();

@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
         error.kind.code()
     });
     if lands && code == exit::OK {
-        // The landing was complete when the signal came.
+        // The landing is complete, even if a signal came meanwhile.
         return ExitCode::SUCCESS;
     }
     // A command that was interrupted did not finish its work, even if it ended without an error.

@@ -2,8 +2,8 @@
 //! git's own `GIT_TRACE*`.
 //!
 //! Events go to a file, or to standard error through [`Ui`], above the progress lines. Standard
-//! output never changes. If none of these is set, the process has no subscriber, and an event costs
-//! almost nothing.
+//! output never changes. If tracing is not switched on, the process has no subscriber, and an event
+//! costs almost nothing.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};

@@ -45,8 +45,8 @@ pub struct StateDirectory {
     pub variable: &'static str,
     /// The directory below HOME that is used if the variable is not set; empty for HOME itself.
     pub default: &'static str,
-    /// The agent's own subdirectory, if other programs use the variable, too. An attempt's
-    /// directory has links to the user's other entries, for these programs.
+    /// If other programs use the variable, too: the agent's own subdirectory. Beside it, an
+    /// attempt's directory has links to the user's entries for the other programs.
     pub own: Option<&'static str>,
     /// The files with the user's logins, each with the JSON keys of the tokens that the agent
     /// refreshes. There are no keys if the tokens in a file cannot be recognized. An attempt gets
@@ -56,13 +56,13 @@ pub struct StateDirectory {
     pub settings: &'static str,
     /// Settings that are in HOME itself if the variable is not set.
     pub settings_in_home: &'static str,
-    /// Patterns for the files of conversations; a `*` stands for any characters of one name. If a
-    /// person goes on with an attempt's conversation, that person gets copies of these files, and
+    /// Patterns for the files of conversations; a `*` stands for any characters of one name. If the
+    /// user goes on with an attempt's conversation, the agent gets copies of these files, and of
     /// the user's settings. So no pattern matches a file that the agent obeys, or that leads it to
     /// other files.
     pub conversations: &'static [&'static str],
-    /// The place of conversations that a person does not get, because it also holds data that the
-    /// agent obeys; `None` if there is none.
+    /// The place of conversations that are not copied, because it also holds data that the agent
+    /// obeys; `None` if there is none.
     pub conversations_left: Option<&'static str>,
 }
 
@@ -93,7 +93,7 @@ const fn no_network(words: &'static [&'static str]) -> FaultWording {
     FaultWording { fault: AgentFault::NoNetwork, words, remedy }
 }
 
-/// The names of tokens in the files of OAuth libraries in JavaScript.
+/// The JSON keys under which JavaScript libraries for OAuth store tokens.
 const CAMEL_CASE: &[&str] = &["accessToken", "refreshToken", "expiresAt"];
 
 /// The built-in agents, in the order in which they are listed.
@@ -123,8 +123,8 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
         CLAUDE_CODE_USE_BEDROCK CLAUDE_CODE_USE_VERTEX",
     usage: Some("claude"),
     state: if cfg!(target_os = "macos") {
-        // The name of Claude's login in the keychain depends on this directory, so the directory
-        // must stay.
+        // The name of Claude's login in the keychain depends on the path of this directory, so
+        // attempts use the user's own directory.
         &[]
     } else {
         &[StateDirectory {
@@ -132,7 +132,7 @@ const CLAUDE: BuiltInAgent = BuiltInAgent {
             // The last two files name the places from which Claude reads the plugins themselves.
             settings: "settings.json settings.local.json CLAUDE.md rules agents commands skills
                 hooks output-styles plugins/installed_plugins.json plugins/known_marketplaces.json",
-            // Account, onboarding, MCP servers, and Claude's data about projects.
+            // This file has the account, the onboarding, the MCP servers, and data about projects.
             settings_in_home: ".claude.json",
             conversations: &["projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl"],
             ..directory("CLAUDE_CONFIG_DIR", ".claude")
@@ -227,8 +227,8 @@ const GEMINI: BuiltInAgent = BuiltInAgent {
         settings: ".gemini/google_accounts.json .gemini/settings.json .gemini/trustedFolders.json
             .gemini/GEMINI.md .gemini/agents .gemini/commands .gemini/extensions .gemini/policies
             .gemini/skills",
-        // Without `projects.json`, Gemini names the directory below `tmp` after the worktree again.
-        // A copy could lead it to any directory.
+        // A copy of `projects.json` could lead Gemini to any directory. Without this file, Gemini
+        // names the directory below `tmp` after the worktree again.
         conversations: &[
             ".gemini/tmp/*/chats/*.json",
             ".gemini/tmp/*/chats/*.jsonl",

@@ -92,8 +92,8 @@ pub fn usage_format(config: &Config, name: &Name) -> Option<UsageFormat> {
 }
 
 /// The variables that name the directories of an agent's state. The configuration lists them, or
-/// names a built-in agent whose variables they are. Without configuration, they are the variables
-/// of the built-in agent called `name`; other agents have none.
+/// names a built-in agent, whose variables are then used. Without configuration, the variables of
+/// the built-in agent called `name` are used; other agents have none.
 pub fn state(config: &Config, name: &Name) -> Vec<StateVariable> {
     let known = |agent: Option<&'static BuiltInAgent>| {
         let directories = agent.map_or(&[][..], |agent| agent.state).iter();

@@ -94,7 +94,7 @@ fn rows(session: &Session) -> Vec<Row> {
     rows
 }
 
-/// The row for a key of a built-in agent that is not set, with the built-in value.
+/// The row for an unset key of a built-in agent, with the built-in value.
 fn built_in(key: &str) -> Option<Row> {
     let spec = keys::ALL.iter().find(|spec| spec.matches(key))?;
     let value = Some(agents::built_in_value(key)?.into());
@@ -176,7 +176,7 @@ fn init(session: &Session) -> Result<u8> {
     );
     if !seeds.patterns.is_empty() {
         session.ui.hint(format!(
-            "it proposes seeds that this checkout has: seed.copy = {}",
+            "the file proposes seeds that this checkout has: seed.copy = {}",
             table::printable(&toml::Value::from(seeds.patterns).to_string())
         ));
     }

@@ -31,8 +31,8 @@ pub struct SourcedValue {
     pub source: String,
     /// The exact place: a file with a line, a configuration file of git, or a variable.
     pub place: String,
-    /// The place of a list that this list replaces, if that list has items that this one lacks. It
-    /// comes from a weaker source.
+    /// Set if the value replaces a list from a weaker source, and lacks items of that list: the
+    /// place of that list.
     pub replaced: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Config {
                 DefaultValue::Unset(..) => T::unset(),
             },
         };
-        value.expect("`set` checks every value that is set, and a test every default")
+        value.expect("`set` checks every value that is set, and a test checks every default")
     }
 
     /// A command, and the source that set it.
@@ -102,9 +102,9 @@ impl Config {
         &self.values
     }
 
-    /// Reads git's settings: pairs of fields, each ended by NUL. The first is the origin
-    /// (`file:.git/config`, `command line:`), the second the key, a newline and the value. Refuses
-    /// text that is not UTF-8, because a path with replaced bytes would name another file.
+    /// Reads git's settings. A setting is two fields, each ended by NUL: first the origin
+    /// (`file:.git/config`, `command line:`), then the key, a newline and the value. Refuses text
+    /// that is not UTF-8, because a path with replaced bytes would name another file.
     fn read_git(&mut self, settings: &[u8]) -> Result<()> {
         let mut lists: BTreeMap<String, (&KeySpec, Vec<Value>, Origin)> = BTreeMap::new();
         let mut fields = settings.split(|byte| *byte == 0);

@@ -19,7 +19,7 @@ impl SeedProposal {
         let mut text = String::new();
         if !self.tied.is_empty() {
             text.push_str(&format!(
-                "# Not proposed, because files in it name their own place, and a copy would use yours: {}.\n\
+                "# Not proposed, because files in a copy would still contain the path of the original: {}.\n\
                  # Let spawn.setup make one in each worktree.\n",
                 printable(&self.tied.join(", "))
             ));
@@ -40,7 +40,7 @@ impl SeedProposal {
 pub fn text(seeds: &SeedProposal) -> String {
     let mut text = String::from(
         "# git-frites: how attempts at a change to this project are made and judged.\n\
-         # All keys but hooks.*, which only your own configuration sets. A commented-out line shows the default, or an example if there is no default;\n\
+         # This file has all keys except hooks.*, which only your own configuration can set. A commented-out line shows the default, or an example if there is no default;\n\
          # remove its `#` to set the key. `git frites config` shows each effective value and its source.\n",
     );
     let mut section = "";

@@ -20,8 +20,8 @@ pub trait Setting: Sized {
     /// Reads a value; `None` if it has another type, or is out of range.
     fn read(value: &Value) -> Option<Self>;
 
-    /// The value that a text stands for if it is no [`literal`]. [`Setting::read`] may still refuse
-    /// it.
+    /// Converts a text, unless the type accepts it as a [`literal`]. [`Setting::read`] may refuse
+    /// the result.
     fn from_text(text: &str) -> Option<Value> {
         Some(text.into())
     }
@@ -228,7 +228,7 @@ pub enum Network {
     On,
     /// `false`
     Off,
-    /// `"setup"`: only the setup command has it.
+    /// `"setup"`: only the setup command has the network.
     Setup,
 }
 
@@ -331,7 +331,8 @@ impl Setting for ByteSize {
     }
 }
 
-/// Reads `90s`, `10m` or `1h30m`; `None` for any other text, and for a duration of zero.
+/// Reads a duration such as `90s`, `10m` or `1h30m`; `None` if the text is not a duration above
+/// zero.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let span: jiff::SignedDuration = text.parse().ok()?;
     Duration::try_from(span).ok().filter(|d| !d.is_zero())

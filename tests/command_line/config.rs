@@ -215,13 +215,13 @@ fn init_proposes_seeds_that_the_checkout_ignores() {
     }
     let answer = world.frites(["config", "--init"]).expect(0);
     assert!(
-        answer.stderr.contains("it proposes seeds that this checkout has"),
+        answer.stderr.contains("the file proposes seeds that this checkout has"),
         "{}",
         answer.stderr
     );
     let file = world.repo.join(".frites.toml");
     let text = fs::read_to_string(&file).unwrap();
-    assert!(text.contains("# Not proposed, because files in it name their own place, and a copy would use yours: .venv.\n"), "{text}");
+    assert!(text.contains("# Not proposed, because files in a copy would still contain the path of the original: .venv.\n"), "{text}");
     assert!(
         text.contains(": .env, node_modules, web/.env.local, web/[id]/node_modules.\n"),
         "{text}"
