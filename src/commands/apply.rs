@@ -257,8 +257,8 @@ fn print_landed(
     Ok(())
 }
 
-/// The words about the merge of a branch that was made without the user's checkout. git overwrites
-/// ignored files there when it merges.
+/// The hint on how to merge a branch that was created with `--no-switch`. git overwrites ignored
+/// files of the checkout when it merges.
 fn merge_hint(session: &Session, landed: &LandedBranch) -> Result<String> {
     let LandedBranch { plan, branch, from, .. } = landed;
     let merge = format!("`git merge {}`", branch.short());

@@ -50,7 +50,7 @@ impl RoundAnswer<'_> {
         for name in self.candidates {
             let candidate = session.store.candidate(self.run, name);
             let path = candidate.worktree();
-            // The path is empty if the worktree was removed, because the attempt changed nothing.
+            // The path is empty if the worktree was removed, as after an attempt without changes.
             let path = if path.exists() { path.as_os_str().as_bytes() } else { b"" };
             session.ui.answer([format!("{candidate}\t").as_bytes(), path, b"\n"].concat());
         }

@@ -34,7 +34,7 @@ pub struct CaptureArgs {
 /// adds to the message of a capture or a landing.
 pub(super) fn paragraph(text: &str) -> Result<String> {
     if text.trim().is_empty() {
-        return Err(Error::usage("the message is empty").hint("leave `-m` out for none"));
+        return Err(Error::usage("the message is empty").hint("leave `-m` out for no message"));
     }
     if text.lines().any(|line| line.starts_with("Frites-")) {
         return Err(Error::usage("no line of a message may begin with 'Frites-'")
@@ -93,8 +93,8 @@ pub fn run(session: &Session, args: &CaptureArgs) -> Result<u8> {
     Ok(if failed { exit::NO } else { exit::OK })
 }
 
-/// The candidates to capture. Without an address, inside a candidate's worktree, this is that
-/// candidate. So an attempt can make a checkpoint without knowing its own name.
+/// The candidates to capture. If no address is given in a candidate's worktree, that candidate is
+/// captured. So an attempt can make a checkpoint without knowing its own name.
 fn selection(session: &Session, args: &CaptureArgs) -> Result<Selection> {
     let here = session.repo.work_tree().map(|here| session.store.candidate_at(here)).transpose()?;
     match (&args.address, here.flatten()) {

@@ -73,7 +73,7 @@ pub struct CleanArgs {
 /// From this size on, the kept build outputs are mentioned after `--all`.
 const LARGE_LAYERS: u64 = 1_000_000_000;
 
-/// Candidates of a run to remove.
+/// The candidates of one run that are to be removed.
 struct Target {
     run: Run,
     names: BTreeSet<Name>,
@@ -149,7 +149,7 @@ pub fn run(session: &Session, args: &CleanArgs) -> Result<u8> {
     Ok(if removals.iter().any(|r| r.error.is_some()) { exit::NO } else { exit::OK })
 }
 
-/// Prints hints that tell the user how to get the work of removed candidates that have not landed.
+/// If removed candidates have not landed, tells the user how to get the work of the first of them.
 fn hint_at_captures(session: &Session, removals: &[Removal]) -> Result<()> {
     for removal in removals.iter().filter(|removal| removal.bytes.is_some()) {
         let address = values::address(&removal.address)?;
@@ -209,7 +209,7 @@ fn note_others(session: &Session, cleaned: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Removes cached outcomes, and those kept build outputs and mirrors that are not in use. With
+/// Removes cached outcomes, and the build outputs and mirrors that are not in use. With
 /// `--dry-run`, only prints their size.
 fn clear_cache(session: &Session, args: &CleanArgs) -> Result<u8> {
     let own = pool::home(&session.repo)?;
@@ -351,10 +351,10 @@ fn targets(session: &Session, args: &CleanArgs) -> Result<Vec<Target>> {
     Ok(found)
 }
 
-/// The candidates of a target to remove. `run` is the present state of the target's run. With
-/// `--expired`, these are the candidates that have expired. Otherwise, these are the candidates
-/// that are named themselves or not marked as kept. Fails if the run is to be forgotten and
-/// candidates of it would be left.
+/// The candidates to remove from a target. With `--expired`, these are the ones that have expired.
+/// Otherwise, these are the ones that are named themselves or not marked as kept. `run` is the
+/// present state of the target's run. Fails if the run is to be forgotten, but some of its
+/// candidates would stay.
 fn to_remove(session: &Session, run: &Run, target: &Target, args: &CleanArgs) -> Result<Vec<Name>> {
     let mut names = Vec::new();
     for name in in_order(run, &target.names) {

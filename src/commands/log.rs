@@ -80,8 +80,8 @@ fn run_named(events: &[Map<String, Value>], word: &Name) -> Result<Name> {
     }
 }
 
-/// True for an event that names the task `id`, and for any event of a run or candidate in `bound`.
-/// These are bound to the task now.
+/// True for an event that names the task `id`, and for any event of a run or candidate in `bound`:
+/// the runs and candidates that are bound to the task now.
 fn is_of_task(event: &Map<String, Value>, id: &str, bound: &[(Run, Option<Name>)]) -> bool {
     let text = |key: &str| event.get(key).and_then(Value::as_str);
     text("task") == Some(id)

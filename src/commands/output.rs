@@ -248,7 +248,7 @@ fn follow(session: &ReadSession, one: &Shown, tail: Option<u32>) -> Result<()> {
     let mut waiting: Vec<u8> = Vec::new();
     let mut tail = tail;
     loop {
-        // Check whether the command has ended before reading, so that the last read gets
+        // Before each read, check whether the command has ended, so that the last read gets
         // everything.
         let is_written = running::is_written(&one.path);
         let new = log.read().context(|| could_not_read(one))?;

@@ -128,7 +128,7 @@ impl JudgingPlan {
             ));
         }
         if oracle.tests_nothing() {
-            ui.warn("no test was detected: a pass of these commands verifies nothing; name one with `--test CMD`");
+            ui.warn("no test was detected: a pass of these commands verifies nothing; name a test with `--test CMD`");
         }
         note_left_out(ui, oracle);
         note_not_taken(ui, oracle);
@@ -181,7 +181,7 @@ fn command_lines(commands: &[(Name, CandidateCommand)]) -> BTreeMap<&Name, Strin
     agents.collect()
 }
 
-/// Tells the user in one line how many commands detection did not choose, with one example. If CI
+/// Tells the user in one line how many commands the detection passed over, with one example. If CI
 /// runs one of these commands, that command is the example.
 fn note_not_taken(ui: &Ui, oracle: &ResolvedOracle) {
     let all = || oracle.not_taken.iter().filter_map(|other| Some((other.command.as_ref()?, other)));

@@ -226,10 +226,9 @@ fn recorded(run: &Run, parse: ParseRun) -> Result<Option<RunArgs>> {
             _ => added.push(word),
         }
     }
-    // The options that are typed now stand after the recorded options, so that they override these.
-    // They also stand before the `--` of the command. Another `--` may be a prompt, and there may
-    // be no command after the last `--`. So the right place is the one that leaves the command
-    // unchanged.
+    // The options that are typed now are put after the recorded options, to override them, but
+    // before the `--` of the command. A search for this `--` is not enough: a `--` may be a prompt,
+    // or have no command after it. So the right place is the one that leaves the command unchanged.
     let words_of_command = command.len() + usize::from(!command.is_empty());
     for after in [words_of_command, 1] {
         let Some(end) = arguments.len().checked_sub(after) else { continue };
@@ -455,14 +454,14 @@ fn refuse_unread(session: &Session, run: &Run, verdict: &Verdict, winner: &Name)
     if !changed.is_empty() {
         let files: Vec<String> = changed.iter().map(|path| quoted(path.as_bytes())).collect();
         let files = some_of(&files);
-        let what = "it changes what decides how the next run is judged";
+        let what = "it changes files that decide how the next run is judged";
         return refuse(format!("{address} was not merged, because {what}: {files}"), BY_MERGE);
     }
     // A merge may change the programs that git runs.
     let programs = ChangedPrograms::find(session, run.root(), tree, &address)?;
     if let Some(reason) = programs.setting {
         // `apply --merge` would be refused, too.
-        let land = "land it without a commit, and make that yourself: `git frites apply";
+        let land = "land it uncommitted, and commit it yourself: `git frites apply";
         return refuse(format!("{reason}, so it was not merged"), land);
     }
     if let Some(reason) = programs.hook {

@@ -62,8 +62,8 @@ pub fn run(session: &Session, args: &TaskArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Tells the user about the newest other run that is bound to the task, because the task's address
-/// means only the newest of all bound runs.
+/// Tells the user if another run is bound to the task, because the task's address means only the
+/// newest of its runs.
 fn warn_of_others(session: &Session, run: &Run, id: &str) -> Result<()> {
     let bound = session.store.bound_to(id)?;
     if let Some((other, _)) = bound.iter().rev().find(|(other, _)| other.run != run.run) {

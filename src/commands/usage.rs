@@ -88,8 +88,8 @@ fn message(e: &clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// The hint for a word that belongs to another tool, to another command or to an older version. It
-/// names the word that git-frites has for it.
+/// The hint for a word that belongs to another tool, to another command or to an older version. The
+/// hint names the command or option that git-frites has instead.
 fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> {
     if let Some(word) = text(e, ContextKind::InvalidSubcommand) {
         let (what, command) = match word.as_str() {

@@ -58,7 +58,7 @@ fn in_brief(verdict: &Verdict) -> String {
     }
 }
 
-/// Judges the winner's tests on the base, and prints the result. An error is only a warning,
+/// Runs the winner's tests on the base, and prints the result. An error is only a warning,
 /// because the verdict does not depend on the result.
 pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdict) {
     match prove(session, options, verdict) {
@@ -115,15 +115,15 @@ fn hints_after_no_change(session: &Session, verdict: &Verdict) -> Vec<String> {
         vec![next_steps::after_no_change(&format!("{run}/{}", entry.candidate), entry.state)];
     if uncommitted(&session.repo).is_ok_and(|changes| !changes.is_empty()) {
         hints.push(format!(
-            "your checkout has changes that are not committed, so no attempt has them; make one of them: \
+            "your checkout has changes that are not committed, so no attempt has them; make an attempt of them: \
              `git diff --binary HEAD | git frites add --patch - {run}`"
         ));
     }
     hints
 }
 
-/// The hints about failed attempts that a person has corrected since. If no other candidate is
-/// left, also the hint that tells how to correct a failed attempt.
+/// The hints about failed attempts that a person has corrected since. If there are none, and no
+/// candidate is usable, the hints that help with a failed attempt.
 fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<String> {
     let mut hints = Vec::new();
     for entry in &verdict.candidates {
@@ -151,7 +151,7 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
             return vec![hint.to_owned()];
         }
         hints.push(format!(
-            "correct it in `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
+            "correct it in its worktree: `cd \"$(git frites path {address})\"`; after `git frites capture {address}`, `{}` judges it",
             verdict.terms.judge_command(&run.run, "")
         ));
         if entry.blast.files > 0 {
@@ -161,7 +161,7 @@ fn correction_hints(session: &Session, run: &Run, verdict: &Verdict) -> Vec<Stri
     hints
 }
 
-/// The JUnit file has this many lines from the end of the log of a failed command.
+/// The number of lines that the JUnit file has from the end of a failed command's log.
 const LINES: usize = 40;
 
 /// Writes a verdict as JUnit to `file`. Does nothing if `file` is `None`.

@@ -263,7 +263,7 @@ fn failed_attempt_that_somebody_corrects_is_judged_once_it_is_captured_by_name()
     let fails = "echo bad > work; exit 3";
     world.frites(["spawn", "-n", "2", "--", "sh", "-c", fails]).expect(4);
     let judge = |code| world.frites(["judge", "--test", "grep -q good work"]).expect(code);
-    let correct = "hint: correct it in `cd \"$(git frites path 1/c1)\"`; after `git frites capture 1/c1`, `git frites judge 1 --test 'grep -q good work'` judges it";
+    let correct = "hint: correct it in its worktree: `cd \"$(git frites path 1/c1)\"`; after `git frites capture 1/c1`, `git frites judge 1 --test 'grep -q good work'` judges it";
     let lines = |answer: &crate::common::Answer, line: &str| {
         answer.stderr.lines().filter(|one| *one == line).count()
     };

@@ -439,7 +439,7 @@ fn run_leaves_a_change_to_what_decides_to_a_person() {
         let answer = world.frites(words.iter().chain(&["--", "sh", "-c", &script])).expect(1);
         let run = if file == "Makefile" { "2" } else { "1" };
         let why = format!(
-            "error: {run}/c1 was not merged, because it changes what decides how the next run is judged: \
+            "error: {run}/c1 was not merged, because it changes files that decide how the next run is judged: \
              {file}\nhint: read the change, `git frites diff {run}/c1`\nhint: then land it yourself: \
              `git frites apply --merge {run}/c1`\n"
         );
@@ -477,7 +477,7 @@ fn run_leaves_a_change_to_what_git_runs_to_a_person() {
         ),
         (
             retarget,
-            "was not merged, because it changes what decides how the next run is judged: hooks/current",
+            "was not merged, because it changes files that decide how the next run is judged: hooks/current",
         ),
     ] {
         let words = ["run", "-n", "1", "--merge", "--test", "true", "--", "sh", "-c", script];

@@ -196,7 +196,7 @@ fn cache(session: &ReadSession) -> Result<(UserCache, u64)> {
 }
 
 /// The runs to show, and the number of runs that are left out. Without an address, a task or
-/// `--all`, these are the newest run and the runs with worktrees.
+/// `--all`, the newest run and the runs with worktrees are shown.
 fn worth_showing(
     session: &ReadSession,
     args: &StatusArgs,
