@@ -122,7 +122,7 @@ pub fn run(session: &Session, args: &DiffArgs) -> Result<u8> {
             return Err(Error::usage(format!(
                 "'{run}' is a run, and only two candidates can be compared"
             ))
-            .hint(format!("write {run}/CANDIDATE first")));
+            .hint(format!("give {run}/CANDIDATE as the first argument")));
         }
         (None, None) if args.no_capture => {
             let candidates = session.store.candidates(run);
@@ -173,7 +173,7 @@ fn tests(
     let verdict =
         stored.as_ref().filter(|verdict| verdict.candidates.iter().any(|e| e.cross.is_some()));
     let Some(verdict) = verdict else {
-        let text = format!("the tests of run {run} were not judged on each other");
+        let text = format!("the candidates of run {run} were not judged by each other's tests");
         let terms = stored.map(|verdict| verdict.terms).unwrap_or_default();
         let judge = terms.judge_command(&run.run, " --cross");
         return Err(Error::no(text).hint(format!("judge them: `{judge}`")));

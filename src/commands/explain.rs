@@ -62,8 +62,8 @@ pub fn paragraphs(
     commands.extend(passed_over(session, base, &verdict.terms.oracle)?);
     if judge::is_source_unknown(&session.repo, base, &verdict.terms.oracle)? {
         commands.push(
-            "the base shows no language that is known, so every other file counts as source: all \
-             but tests, hidden files, and files that decide what is run"
+            "no known language was found in the base, so every file counts as source, except \
+             tests, hidden files, and files that decide what is run"
                 .to_owned(),
         );
     }

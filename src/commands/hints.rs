@@ -22,7 +22,7 @@ pub fn add(error: Error) -> Error {
             format!("wait for it to end; `git frites status {run}` shows its progress")
         }
         Cause::StorageFull => {
-            "free disk space: `git frites clean RUN` removes the worktrees of a run, and `git frites clean --cache` what is cached".to_owned()
+            "free disk space: `git frites clean RUN` removes the worktrees of a run, and `git frites clean --cache` empties the cache".to_owned()
         }
         Cause::ReadOnly if std::env::var_os(env::RUN).is_some() => {
             return Error::fatal(format!(

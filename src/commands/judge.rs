@@ -27,9 +27,8 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let selected = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix);
     let run = selected
         .map_err(|error| match (&args.address, error.kind) {
-            (Some(Address::Pair { run, candidate, .. }), ErrorKind::Usage) => error.hint(format!(
-                "`git frites judge {run} --candidate {candidate}` judges it by itself"
-            )),
+            (Some(Address::Pair { run, candidate, .. }), ErrorKind::Usage) => error
+                .hint(format!("`git frites judge {run} --candidate {candidate}` judges it alone")),
             _ => error,
         })?
         .run;
@@ -49,7 +48,7 @@ pub fn run(session: &Session, args: &JudgeArgs) -> Result<u8> {
     let mut verdict = RepeatedJudging::new(session, options.clone()).judge(&run, on_oracle)?;
     if session.store.verdict(&run.run)?.is_some_and(|last| last.judged != verdict.judged) {
         let as_before = session.store.judge_command(&run.run);
-        session.ui.hint(format!("its last verdict had commands, and stays: `{as_before}`"));
+        session.ui.hint(format!("this verdict without commands does not replace the last one; to judge as before: `{as_before}`"));
     }
     // The JSON document includes how the winner's tests end on the base, so judge them first.
     if args.show.output.json {

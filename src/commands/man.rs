@@ -61,6 +61,6 @@ fn find<'a>(pages: &'a [Page], wanted: &str) -> Result<&'a Page> {
     let error = Error::usage(format!("there is no page '{wanted}'"));
     Err(match nearest(names.iter().copied(), wanted) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint(format!("there are {}", names.join(", "))),
+        None => error.hint(format!("the pages are {}", names.join(", "))),
     })
 }

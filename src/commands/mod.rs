@@ -80,7 +80,7 @@ fn note_left_out(ui: &Ui, oracle: &ResolvedOracle) {
             false => "configuration",
         };
         ui.note(format!(
-            "only the commands of the {named_by} run; detected, and left out: {}",
+            "detected, but left out because of commands in the {named_by}: {}",
             commands.join(", ")
         ));
     }

@@ -307,7 +307,7 @@ fn parts_are_not_ranked_by_cross() {
     world.git(["config", "frites.oracle.rank", "cross"]);
     let refused = world
         .frites(["shard", "open"])
-        .refuses(128, "run 1 cannot be ranked by cross, as oracle.rank says");
+        .refuses(128, "oracle.rank is cross, but parts of run 1 cannot be ranked so");
     assert!(refused.stderr.contains("git -c frites.oracle.rank=auto"), "{}", refused.stderr);
     world.git(["-c", "frites.oracle.rank=auto", "frites", "shard", "open", "1"]);
     world.git(["config", "--unset", "frites.oracle.rank"]);

@@ -823,7 +823,7 @@ fn empty_command_takes_its_stage_out() {
 #[test]
 fn named_command_says_which_detected_ones_it_leaves_out() {
     let world = project(&[("Makefile", "all lint test:\n\ttrue\n")]);
-    let left_out = "only the commands of the options run; detected, and left out: build `make all`, lint `make lint`\n";
+    let left_out = "detected, but left out because of commands in the options: build `make all`, lint `make lint`\n";
     let answer = world.frites(["judge", "--test", "true"]).expect(0);
     assert!(answer.stderr.contains(left_out), "{}", answer.stderr);
     assert_eq!(world.frites(["judge", "-q", "--test", "true"]).expect(0).stderr, "");
@@ -845,7 +845,7 @@ fn configured_test_says_that_it_leaves_out_the_detected_setup() {
     stand_in(&mut world, "npm");
     let left_out = |by: &str| {
         format!(
-            "only the commands of the {by} run; detected, and left out: setup `npm ci`, lint `npm run lint`\n"
+            "detected, but left out because of commands in the {by}: setup `npm ci`, lint `npm run lint`\n"
         )
     };
     let hint =

@@ -1610,7 +1610,7 @@ fn explanation_says_if_no_language_is_known() {
     let world = World::new();
     world.attempts(&["echo x > value"]);
     let answer = world.frites(["judge", "--explain", "--test", "true"]).expect(0);
-    let says = "the base shows no language that is known, so every other file counts as source";
+    let says = "no known language was found in the base, so every file counts as source";
     assert!(answer.stderr.contains(says), "{}", answer.stderr);
 }
 

@@ -793,7 +793,9 @@ fn hints_that_judge_again_name_the_commands_that_options_named() {
     let without = world.frites(["judge", "1"]).expect(3);
     hinted(
         &without,
-        &format!("hint: its last verdict had commands, and stays: `git frites judge 1 {test}`\n"),
+        &format!(
+            "hint: this verdict without commands does not replace the last one; to judge as before: `git frites judge 1 {test}`\n"
+        ),
     );
     // What a hint names can be typed.
     world.sh(&world.repo, &format!("git frites judge 1 {test}")).expect(0);

@@ -48,11 +48,11 @@ pub fn run(session: &Session, args: &ShardCollectArgs) -> Result<u8> {
     let DecisionArgs { until_pass, rank } = args.decision;
     if until_pass && args.wait.is_none() {
         return Err(Error::usage("--until-pass needs --wait")
-            .hint("without --wait it is decided by the outcomes that are there"));
+            .hint("without --wait, the outcomes that are there decide at once"));
     }
     let name = &args.run;
     if rank == Some(Rank::Cross) {
-        return Err(Error::usage("parts cannot be ranked by cross: none judges the tests of one candidate on another")
+        return Err(Error::usage("parts cannot be ranked by cross: no part runs one candidate's tests on another candidate")
             .hint(format!("collect the outcomes by another rule, then judge here: `git frites judge --rank cross {name}`")));
     }
     preflight::require_writable(session, "--junit", args.show.output.junit.as_deref())?;

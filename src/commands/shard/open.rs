@@ -66,7 +66,7 @@ pub fn run(session: &Session, args: &ShardOpenArgs) -> Result<u8> {
     }
     let run = session.store.select(args.address.as_ref(), Scope::Run, Matching::Prefix)?.run;
     if session.config.get(keys::ORACLE_RANK) == Rank::Cross {
-        return Err(Error::fatal(format!("run {run} cannot be ranked by cross, as oracle.rank says: no part judges the tests of one candidate on another"))
+        return Err(Error::fatal(format!("oracle.rank is cross, but parts of run {run} cannot be ranked so: no part runs one candidate's tests on another candidate"))
             .hint(format!("open it with another rule: `git -c frites.oracle.rank=auto frites shard open {run}`"))
             .hint(format!("or judge it here: `git frites judge {run}`")));
     }
