@@ -1,5 +1,4 @@
-//! The outcome cache: stores in the user's cache directory, for a day, on which trees the oracle
-//! passed.
+//! The outcome cache: remembers for a day which trees passed. It is in the user's cache directory.
 //!
 //! Failures are not stored, because their cause may be the machine, a service that was down, or a
 //! flaky test. After a failure, the next `judge` runs the commands again.
@@ -59,7 +58,7 @@ const OF_THE_TERMINAL: &str = "
 const OF_THE_TERMINAL_BEGINNINGS: [&str; 9] =
     ["FRITES_", "TERM_", "SSH_", "TMUX", "XDG_SESSION_", "DBUS_", "VTE_", "KITTY_", "VSCODE_"];
 
-/// The cached outcomes of one oracle under the same conditions.
+/// The cached outcomes of one oracle under one set of conditions.
 pub struct Cache<'r> {
     repo: &'r Repo,
     dir: PathBuf,
@@ -213,8 +212,8 @@ impl<'r> Cache<'r> {
     }
 
     /// Takes the [`Turn`] to judge a tree. If another process has it, returns the id of that
-    /// process as the inner error. If another process has stored an outcome meanwhile, the outcome
-    /// is trusted if `trusts` returns true.
+    /// process as the inner error. An outcome that another process has stored meanwhile is trusted
+    /// if `trusts` returns true.
     pub fn take_turn(
         &self,
         judged: &JudgedTree,
@@ -258,8 +257,8 @@ impl<'r> Cache<'r> {
     }
 
     /// Stores the results of a pass that depended only on the tree. Other results remove an earlier
-    /// pass from the cache, unless a command has only said that it cannot tell. It is not an error
-    /// if the results cannot be written.
+    /// pass from the cache, unless a command said that it cannot tell, and no try failed. It is not
+    /// an error if the results cannot be written.
     pub fn keep(&self, judged: &JudgedTree, results: &Results, logs: &Path) -> Result<()> {
         if results.cannot_tell() && results.iter().all(|r| r.earlier.is_empty()) {
             return Ok(());

@@ -3,7 +3,7 @@
 //!
 //! All outcomes are kept in the memory of this process. Passes are also stored in the cache
 //! directory, for later processes. Only this file asks the cache for outcomes. Another kind of
-//! storage would be one more field of [`Ledger`], and would change no other file.
+//! storage would be one more field of [`Ledger`], which `open_ledger` in `ops/judge/runner/` makes.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub struct TreeOutcome {
     /// True for a base that was judged with build outputs of an earlier judging, and was not judged
     /// again without them.
     pub inherited: bool,
-    /// The difference from a claim ([`Results::is_claim`]) that these results have replaced, with
-    /// its cause, in words. `None` if they agree with the claim, or replaced none.
+    /// If these results replaced a claim ([`Results::is_claim`]) and differ from it: the difference
+    /// and its cause, in words. Otherwise `None`.
     pub stale: Option<String>,
 }
 
@@ -50,10 +50,10 @@ pub struct Memory(Mutex<Remembered>);
 struct Remembered {
     /// The outcomes, each by the id of its terms and by its tree.
     outcomes: BTreeMap<(String, Oid), TreeOutcome>,
-    /// The numbers of commands that were run and saved for these outcomes.
+    /// How many commands ran for these outcomes, and how many did not have to run.
     effort: Effort,
-    /// How long the commands took with and without outputs, by the share of the processor and the
-    /// last command that ran.
+    /// How long the commands took with and without build outputs, by the share of the processor and
+    /// the last command that ran.
     costs: BTreeMap<(ProcessorShare, Stage), RunCosts>,
     /// The layers with the outputs of the base's commands, and the id of the terms on which the
     /// commands ran.
@@ -102,7 +102,7 @@ impl<'m> Ledger<'m> {
         serves.then(|| found.clone())
     }
 
-    /// The outcome of a tree that another process has stored. Copies the outcome's logs to `logs`.
+    /// The outcome that another process has stored for a tree. Copies the outcome's logs to `logs`.
     /// `judged` returns the tree with its commit; it is called only if there may be an outcome.
     pub fn find_kept(
         &self,
@@ -159,12 +159,12 @@ impl<'m> Ledger<'m> {
         Ok(())
     }
 
-    /// The numbers of commands that were run and saved for the remembered outcomes.
+    /// How many commands ran for the remembered outcomes, and how many did not have to run.
     pub fn effort(&self) -> Effort {
         self.memory.0.lock().effort
     }
 
-    /// Counts commands that were run or saved.
+    /// Counts commands that ran, or did not have to run.
     pub fn count(&self, more: Effort) {
         self.memory.0.lock().effort.add(more);
     }

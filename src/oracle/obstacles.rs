@@ -14,7 +14,7 @@ use crate::process::protocol::RESERVED_SPACE;
 use crate::process::world_spec::Confinement;
 
 /// The words for EXDEV: the C library's text without its first letter, and the name of the error.
-/// An overlay refuses to rename a directory with this error.
+/// An overlay answers with this error if it refuses to rename a directory.
 const RENAME: [&str; 2] = ["ross-device link", "EXDEV"];
 
 /// The words for EROFS, in lower case. Writing to a path that is read-only in a sealed world fails
@@ -103,8 +103,8 @@ fn tells_of_a_rename(text: &str) -> bool {
     RENAME.iter().any(|words| text.contains(words))
 }
 
-/// The first path in a message about a refused write that the confinement keeps the command from
-/// writing to.
+/// Looks at the paths in messages about refused writes. Returns the first path to which only the
+/// confinement keeps the command from writing.
 fn refused_write(log: &str, confinement: &Confinement) -> Option<PathBuf> {
     let words: &[&str] = match confinement {
         Confinement::Sealed(_) => &READ_ONLY,

@@ -32,15 +32,15 @@ use crate::model::path::TreePath;
 use crate::store::Store;
 use crate::world::user_directories::variable;
 
-/// The prefix of the names of our worktrees' administrative entries. The prefix distinguishes an
-/// entry that a killed process left from an entry of the user.
+/// The prefix of the names of our worktrees' administrative entries. By this prefix, git-frites
+/// distinguishes the entries of killed processes from entries of the user.
 pub(super) const CHECKOUT_PREFIX: &str = "frites-judge-";
 
 /// The name of a checkout in its room. A room is a directory that is made for one checkout.
 const CHECKOUT: &str = "frites-judge-tree";
 
-/// The prefix of a room's name. A room of an older version may contain several checkouts; it is
-/// removed in the same way.
+/// The prefix of a room's name. A room that an older git-frites made may contain several checkouts;
+/// it is removed in the same way.
 pub const ROOM_PREFIX: &str = "room-";
 
 /// The prefix of the names of private directories for commands under Landlock, next to the
@@ -204,7 +204,7 @@ fn identity(directory: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl CheckoutRoom {
-    /// Makes a room with a random name that only this user can read. The caller holds the
+    /// Makes a room, with a random name, that only this user can read. The caller holds the
     /// repository's lock, so that no other process removes the room before it is locked.
     fn make(store: &Store, parent: &Path) -> Result<CheckoutRoom> {
         let made = tempfile::Builder::new().prefix(ROOM_PREFIX).tempdir_in(parent);
@@ -359,7 +359,7 @@ pub fn note_repository(repo: &Repo, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes the cache directories, next to `home`, of repositories that do not exist any more.
+/// Removes the cache directories next to `home` whose repositories do not exist any more.
 pub fn remove_gone(home: &Path) {
     let Some(homes) = home.parent() else { return };
     for entry in fs::read_dir(homes).into_iter().flatten().flatten() {
@@ -379,8 +379,8 @@ pub fn remove_gone(home: &Path) {
 }
 
 /// The directory for this repository's rooms and cached outcomes. It is in the user's cache
-/// directory. If that directory is inside a checkout of the repository (e.g. a home directory under
-/// version control), it is in the temporary directory instead.
+/// directory, or in the temporary directory if the cache directory is inside a checkout of the
+/// repository (e.g. a home directory under version control).
 pub fn home(repo: &Repo) -> Result<PathBuf> {
     let checkouts = worktree::checkouts(repo)?;
     for place in places() {

@@ -89,7 +89,8 @@ impl PrivateDirectories {
             .could_not("use", &place)?
             .keep();
         let lock = lock::wait(&made.join(ROOM_LOCK))?;
-        // Before it was locked, another process may have removed it. Then `wait` made it again.
+        // Before the directory was locked, another process may have removed it. Then `wait` made it
+        // again.
         make_private(&made).could_not("use", &place)?;
         let own = PrivateDirectories { dir: made, variables: Vec::new(), _lock: lock };
         make_private_directory(&own.temporary()).could_not("use", &place)?;

@@ -231,8 +231,8 @@ fn run_once(
     Ok(Some(StageResult { leaky: end.leaky, obstacle, tests: ended.report, ..result }))
 }
 
-/// The target that make did not make because a file or directory has the target's name (`test`).
-/// `None` unless make's message about this is the whole output of a command.
+/// The target that make passed over because a file or directory has the target's name (`test`).
+/// `None` unless make's message about this is the whole output of the command.
 fn target_that_make_left(log: &Path) -> Option<String> {
     let lines = last_lines(log, 2);
     let [line] = lines.as_slice() else { return None };
@@ -276,8 +276,8 @@ pub fn interrupted() -> Error {
 }
 
 /// The line of a failed command's output that most likely names the cause. This is the first line
-/// that looks like an error. Without such a line, it is the last one that does more than report
-/// another failure.
+/// that looks like an error. Without such a line, it is the last one that does not merely say that
+/// something else has failed.
 fn line_of_failure(log: &Path) -> Option<String> {
     lines_from(log, looks_like_error, 1).pop().or_else(|| {
         last_lines(log, SEARCHED_LINES).into_iter().rfind(|line| !is_about_others(line))

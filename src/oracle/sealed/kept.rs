@@ -177,8 +177,8 @@ pub fn of_nearest(
     Ok(None)
 }
 
-/// Finds the nearest commit, from `commit` itself, whose tree has layers with a suitable name.
-/// `will_do` returns true for such a name. Returns the commit and its tree.
+/// Finds the nearest commit, `commit` itself or an ancestor, whose tree has layers with a suitable
+/// name. `will_do` returns true for such a name. Returns the commit and its tree.
 fn nearest(
     root: &Path,
     repo: &Repo,

@@ -74,7 +74,7 @@ pub struct SealedCheckouts<'a> {
     base_layer: Mutex<Option<Arc<BaseInUse>>>,
     /// The place where the base's layers are kept; unset if they are not kept.
     kept: OnceLock<KeptLayer>,
-    /// The layers of an ancestor from which the base's layers are made; unset if there are none.
+    /// An ancestor's layers, from which the base's layers are made; unset if there are none.
     ancestor: OnceLock<LayerStart>,
     /// True if attempts could have changed the layers. Then the layers are not kept.
     are_doubtful: AtomicBool,
@@ -140,7 +140,7 @@ pub struct SealedCheckout {
     /// The world without its mounts, which are different for each stage.
     spec: WorldSpec,
     network: Network,
-    /// The commands that download the dependencies of the tree that the world lacks.
+    /// The commands that download those dependencies of the tree that are missing in the world.
     pub downloads: Vec<OracleCommand>,
     /// True if the commands see files that the base's commands wrote, in the checkout or in the
     /// user's directories. Files of the setup command are not counted.
@@ -277,7 +277,7 @@ impl<'a> SealedCheckouts<'a> {
         })
     }
 
-    /// The commands that download the dependencies of a tree that its world lacks:
+    /// The commands that download those dependencies of a tree that are missing in its world:
     ///
     /// * If the base's downloads have failed: all commands for the base, and none for other trees.
     /// * If the base's layers have no downloads yet: all commands for the base and for cold trees.

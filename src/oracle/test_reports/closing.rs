@@ -71,7 +71,7 @@ fn libtest(lines: &[String]) -> Option<u64> {
     let has_errors = lines[last + 1..].iter().any(|line| line.starts_with("error: "));
     match failed(&lines[last]) {
         None if !has_errors => Some(0),
-        // A target before the last one failed.
+        // The last target or an earlier one failed.
         _ => Some(lines.iter().filter_map(failed).sum::<u64>().max(1)),
     }
 }
@@ -193,8 +193,9 @@ fn mocha(lines: &[String]) -> Option<u64> {
     is_whole.then(|| failing(&lines[at])).flatten()
 }
 
-/// A line of counts alone, which most other runners print at the end: `10 examples, 1 failure`,
-/// `Tests: 5, Failures: 1.`, `6 failures; 0 errors.` or `5 Tests 2 Failures 0 Ignored`.
+/// A line that consists only of counts. Most other runners print one at the end:
+/// `10 examples, 1 failure`, `Tests: 5, Failures: 1.`, `6 failures; 0 errors.` or
+/// `5 Tests 2 Failures 0 Ignored`.
 fn counts(lines: &[String]) -> Option<u64> {
     let behind = ["Failed examples:", "rspec ", "Randomized with seed "];
     let at = before(lines, |line| begins(line, &behind) || line == "FAIL")?;

@@ -160,8 +160,8 @@ fn parse(file: impl BufRead) -> Result<Vec<TestCase>, String> {
     let mut buffer = Vec::new();
     let mut cases: Vec<TestCase> = Vec::new();
     let mut has_suite = false;
-    // `depth` is the number of open elements. The outermost `suites` of them are suites. `in_case`
-    // is true if a case is open directly below these suites.
+    // `depth` is the number of open elements. `suites` is the number of suites among them, which
+    // are the outermost ones. `in_case` is true if a case is open directly below these suites.
     let mut depth = 0usize;
     let mut suites = 0usize;
     let mut in_case = false;

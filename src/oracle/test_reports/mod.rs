@@ -158,8 +158,8 @@ const MOST_FILES: usize = 10_000;
 const DEEPEST: usize = 8;
 
 impl OutputPlaces {
-    /// The places of the first program in a command that writes JUnit files; `None` if no word of
-    /// the command is such a program.
+    /// Finds the first word of a command that is a program of `WRITERS`, and returns the places of
+    /// that program's files. `None` if there is no such word.
     pub fn of(command: &CommandLine) -> Option<OutputPlaces> {
         let writer = |word: &String| WRITERS.iter().find(|of| of.programs.contains(&word.as_str()));
         command.words().iter().find_map(writer).copied()

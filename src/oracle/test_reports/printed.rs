@@ -55,7 +55,7 @@ pub fn read(log: &str) -> Option<TestReport> {
         report.finish();
         if lines.iter().any(|line| line.starts_with(LEFT_OUT)) {
             report.problem = Some(
-                "the middle of its output was left out, and results of tests with it".to_owned(),
+                "the middle of its output was left out, so results of tests are missing".to_owned(),
             );
         }
     }
@@ -149,8 +149,9 @@ fn libtest(lines: &[String]) -> Option<TestReport> {
 
 /// Removes names that tests of one binary have printed themselves. For example, trybuild prints
 /// lines in the form of the harness.
-/// The names of the binary begin at index `first`. The printed names are no paths of Rust. They are
-/// removed only if the other names are exactly as many as the tests that passed.
+/// The names of the binary begin at index `first`. A name that is not a path of Rust is taken for a
+/// printed one. Such names are removed only if the other names are exactly as many as the tests
+/// that passed.
 fn drop_printed_by_tests(names: &mut Vec<String>, first: usize, passed: u64) {
     let paths: Vec<String> =
         names[first..].iter().filter(|name| is_path_of_rust(name)).cloned().collect();
@@ -304,7 +305,7 @@ pub(super) fn go(lines: &[String]) -> Option<TestReport> {
         let is_again = |line: &String| is_done(line) && line.contains(" runs,");
         if lines.iter().any(is_again) && report.failing.is_empty() {
             report.problem =
-                Some("it counts a test that was rerun once for each of its runs".to_owned());
+                Some("if a test ran again, it counts each run as a test of its own".to_owned());
         }
     }
     ended.into_iter().for_each(|(name, end)| name_ended(&mut report, name, end));
@@ -330,12 +331,13 @@ fn no_package_has_tests(lines: &[String]) -> bool {
             .all(|line| line.ends_with("[no test files]") || line.ends_with("[no tests to run]"))
 }
 
-/// Meson, if the project has no test. Otherwise it writes a JUnit file.
+/// Reads the output of Meson only if the project has no test. Otherwise, Meson writes a JUnit file.
 fn meson(lines: &[String]) -> Option<TestReport> {
     lines.iter().any(|line| line == "No tests defined.").then(TestReport::default)
 }
 
-/// tox, if it ran no command: its environment has none. Otherwise the commands report their tests.
+/// Reads the output of tox only if it ran no command, because its environment has none. Otherwise,
+/// the commands report their tests.
 fn tox(lines: &[String]) -> Option<TestReport> {
     let ends_well = lines.iter().any(|line| line.trim_start().starts_with("congratulations :)"));
     let has_command = lines.iter().any(|line| line.contains(": commands["));
@@ -426,7 +428,7 @@ fn tap(lines: &[String]) -> Option<TestReport> {
 }
 
 /// A line of TAP without its directive, and the directive: `TODO` or `SKIP`. The directive begins
-/// at the last `#` that one of these words follows.
+/// at the last `#` before one of these words.
 pub(super) fn tap_directive(line: &str) -> (&str, Option<&'static str>) {
     for (at, _) in line.rmatch_indices(" #") {
         let rest = line[at + 2..].trim_start();
@@ -459,8 +461,8 @@ fn prove(lines: &[String]) -> Option<TestReport> {
         }
         names.iter().for_each(|name| report.name_failing(name));
     }
-    // With `prove -v`, prove prints the lines of TAP. Without `-v`, another program has printed
-    // them.
+    // Only `prove -v` prints lines of TAP. If prove ran without `-v`, lines of TAP in the log come
+    // from another program.
     let is_short = lines.iter().any(|line| line.ends_with(".. ok"));
     (is_short || tap(lines).is_none()).then_some(report)
 }
