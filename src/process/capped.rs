@@ -183,8 +183,8 @@ fn last_of<'t>(reverse: impl Iterator<Item = &'t str>, count: usize) -> Vec<Stri
     last
 }
 
-/// The first line of a log for which `is_first` is true, and the lines after it: at most `count`
-/// lines that are not empty, as [`plain::line`] shows them. The log must be complete.
+/// The lines of a log from the first one for which `is_first` returns true: at most `count` lines
+/// that are not empty, as [`plain::line`] shows them. The log must be complete.
 pub fn lines_from(log: &Path, is_first: fn(&str) -> bool, count: usize) -> Vec<String> {
     let text = whole_log(log);
     let lines = text.lines().map(|line| plain::line(line).trim_end().to_owned());

@@ -26,8 +26,8 @@ pub const LOG_FILE: &str = "FRITES_LOG_FILE";
 /// The beginning of the names of the variables that make git trace its work.
 pub const GIT_TRACE: &str = "GIT_TRACE";
 
-/// The variables that are passed even with `env.mode = "clean"`. They tell a program where other
-/// programs are, and its user, terminal, language, time zone and directories.
+/// The variables that are passed even with `env.mode = "clean"`. From them, a program learns its
+/// user, terminal, language, time zone and directories, and where other programs are.
 const CLEAN: &str = "PATH HOME USER LOGNAME SHELL TERM LANG LANGUAGE LC_* TZ TMPDIR XDG_*";
 
 /// The configuration `[env]`. It decides which of our variables are passed to candidates' commands
@@ -63,7 +63,7 @@ impl Policy {
     /// variables in `set`, which override ours. Three kinds of our variables are never passed:
     ///
     /// - variables that would tie the command to our repository;
-    /// - variables that trace git-frites;
+    /// - variables that make git-frites trace its work;
     /// - variables that `hide` names.
     pub fn environment(
         &self,
@@ -79,8 +79,8 @@ impl Policy {
     }
 }
 
-/// True for a variable that traces git-frites. Such a variable could make a command print more than
-/// usual. Also, the command's outcome would not be found in the cache.
+/// True for a variable that makes git-frites trace its work. Such a variable could make a command
+/// print more than usual. Also, the command's outcome would not be found in the cache.
 fn traces_us(name: &OsStr) -> bool {
     name == LOG || name == LOG_FILE || name.as_bytes().starts_with(GIT_TRACE.as_bytes())
 }
@@ -88,7 +88,7 @@ fn traces_us(name: &OsStr) -> bool {
 /// The candidate (`RUN/CAND`) whose command or oracle command has called us. `None` if a person has
 /// called us. `runs` is the directory with the logs of the repository's runs.
 ///
-/// If the ancestors of this process cannot be seen, environment variables tell the candidate. Then
+/// If the ancestors of this process cannot be seen, environment variables name the candidate. Then
 /// only an attempt's own command is found, and it could hide itself by changing the variables. A
 /// command that a person started with `exec` is not an attempt's: it has no depth variable.
 pub fn caller(runs: &Path) -> Option<String> {

@@ -216,8 +216,8 @@ pub fn replace(
     let Some((program, arguments)) = argv.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
-    // The depth variable is kept. It tells a git-frites that the command starts that it runs inside
-    // of an attempt.
+    // If the depth variable is set, it is kept. If the command starts git-frites, that process sees
+    // from the variable that it runs inside of an attempt.
     let hide: Vec<&str> = env::ALL.into_iter().filter(|name| *name != env::DEPTH).collect();
     let mut command = Command::new(program);
     command.args(arguments).current_dir(dir).env_clear();
@@ -401,7 +401,8 @@ pub fn become_idle() {
 }
 
 fn begin(command: &mut Command) -> Result<()> {
-    // Nobody waits for the new process. When this process has ended, it becomes a child of init.
+    // Nobody waits for the new process. It becomes a child of init when the current process has
+    // ended.
     command.stdin(Stdio::null()).process_group(0).spawn().map(drop).context(not_started)
 }
 

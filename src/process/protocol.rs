@@ -64,11 +64,12 @@ pub struct SupervisorReport {
     pub leaky: bool,
 }
 
-/// If fewer bytes than this are free on the disk, other programs need them. Then a command that has
-/// taken more bytes than this is ended, whatever its limit is.
+/// This many bytes of the disk are reserved for other programs. If fewer bytes are free, a command
+/// that has taken more bytes than this is ended, whatever its limit is.
 pub const RESERVED_SPACE: u64 = 256 << 20;
 
-/// The part of the disk that a command may not exceed, or that it took when the disk was full.
+/// The disk limit that a command exceeded, or what the command had taken when the disk was nearly
+/// full.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct TooMuch {
     /// The space in bytes.

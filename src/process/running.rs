@@ -122,8 +122,7 @@ pub fn running(directory: &Path) -> Option<Running> {
     })
 }
 
-/// The time that a supervisor has to end its processes, and then the time that we have to kill
-/// them.
+/// A supervisor gets this time to end its processes. After that, we get the same time to kill them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The largest number of bytes that are read from a mark. An attempt can write to it.

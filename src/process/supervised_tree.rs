@@ -36,7 +36,7 @@ pub(super) enum TreeEvent {
     Order(u8),
     /// git-frites has ended or was killed.
     Orphaned,
-    /// The command has taken more than this number of bytes of disk space.
+    /// The command has taken too much of the disk.
     WroteTooMuch(TooMuch),
     /// The command itself has ended, or was not run.
     Command(WorldMessage),
@@ -125,7 +125,8 @@ impl SupervisedTree {
         self.report.code.is_some() || self.report.signal.is_some()
     }
 
-    /// Forgets the reason why the command was not run, if it was asked to end before or has ended.
+    /// Forgets the reason why the command was not run, if the command was asked to end, or has
+    /// ended.
     pub(super) fn forget_late_refusal(&mut self) {
         let was_ended =
             self.report.timed_out || self.report.cancelled || self.report.wrote_more_than.is_some();
@@ -179,8 +180,8 @@ impl SupervisedTree {
         self.resume();
     }
 
-    /// Stops all processes of the tree, as Ctrl-Z stops a job of a shell, and the clocks of the
-    /// time limits.
+    /// Stops all processes of the tree, as Ctrl-Z stops a job of a shell. Also stops the clocks of
+    /// the time limits.
     fn stop(&mut self) {
         if self.stopped_at.is_some() {
             return;

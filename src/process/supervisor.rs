@@ -341,9 +341,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// the time.
 const SHARE: u32 = 20;
 
-/// If the disk has room for fewer files than this, a command that has made at least as many files
-/// is ended. On a small disk, the number is a fifth of all files that the disk can have. This is
-/// needed because empty files take no space.
+/// If the disk has room for fewer files than this, a command that has made more files than this is
+/// ended. The disk limit alone would not do, because empty files take no space. On a small disk,
+/// the number is a fifth of all files that the disk can have.
 const RESERVED_FILES: u64 = 50_000;
 
 /// The disk limit in the JSON description of a confinement; `None` if the confinement has no disk
@@ -353,8 +353,8 @@ fn limit_in(description: &OsStr) -> io::Result<Option<DiskLimit>> {
     Ok(serde_json::from_value(fields["disk"].take())?)
 }
 
-/// The limit that the command has exceeded. If the disk is nearly full, the space or the files that
-/// the command takes. `None` if it has exceeded nothing.
+/// Returns the limit that the command has exceeded. If the disk is nearly full, returns how much
+/// the command has taken. `None` if the command has not taken too much.
 fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
     let [bytes, files] = tree::disk_usage_and_files(&limit.dir);
     let bytes = bytes.saturating_sub(limit.before[0]);
@@ -371,8 +371,8 @@ fn exceeded(limit: &DiskLimit) -> Option<TooMuch> {
     is_full.then_some(TooMuch { bytes, files: Some(files) })
 }
 
-/// The number of files that are kept free on the disk, if fewer can be made there. `None` if more
-/// can be made.
+/// The number of files for which room is reserved on the disk, if there is room for fewer.
+/// Otherwise `None`.
 fn files_are_short(limit: &DiskLimit) -> Option<u64> {
     let disk = rustix::fs::statvfs(&limit.dir).ok()?;
     // File systems without a limit, such as Btrfs, say 0.

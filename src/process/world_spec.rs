@@ -60,9 +60,9 @@ impl Confinement {
         }
     }
 
-    /// True if commands cannot see the file that is at this path outside of the world. Then the
-    /// path is hidden, or it lies below the mount point of a [`Mount::Directory`] that does not
-    /// contain [`WorldSpec::dir`]. No component of the path may be a link.
+    /// True if commands cannot see the file that is at this path outside of the world: the path is
+    /// hidden, or it lies inside a [`Mount::Directory`] that does not contain [`WorldSpec::dir`].
+    /// No component of the path may be a link.
     pub fn hides(&self, path: &Path) -> bool {
         let Confinement::Sealed(world) = self else { return false };
         match world.nearest(path) {
@@ -98,8 +98,9 @@ pub struct WorldSpec {
     pub dir: PathBuf,
     /// The mounts that are made in the world. Everything else is read-only.
     pub mounts: Vec<Mount>,
-    /// A directory that is a temporary mount point while the world is made. It is for overlays over
-    /// the lowest layers of other overlays.
+    /// A directory that is a mount point only while the world is made. If the lowest layer of an
+    /// overlay contains another of its layers, the lowest layer is wrapped in an overlay that is
+    /// mounted here.
     #[serde(with = "paths")]
     pub wrapping_point: PathBuf,
     /// True if the command may use the network. If false, the command has only the loopback device.
@@ -114,9 +115,9 @@ pub struct WorldSpec {
     pub memory: Option<u64>,
     /// The limit for files that commands write to layers which are thrown away.
     pub disk: Option<DiskLimit>,
-    /// The part of the process ids in which the ids of the commands begin. There are 256 parts.
-    /// Scripts name files by their process id (`/tmp/x.$$`). Without this, the ids would begin with
-    /// 2 in each PID namespace.
+    /// The number of the part in which the commands' process ids begin, if all ids are divided into
+    /// 256 parts. Scripts name files by their process id (`/tmp/x.$$`). Without this, the ids would
+    /// begin with 2 in each PID namespace.
     pub process_ids: Option<u8>,
 }
 
