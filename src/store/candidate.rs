@@ -119,8 +119,9 @@ impl CandidateRef<'_> {
         })
     }
 
-    /// A warning if git would use another repository in the worktree than this one. A command has
-    /// replaced the worktree's `.git`, and the settings of the other repository can name programs.
+    /// A warning if git in the worktree would use a repository other than this one. Then a command
+    /// has replaced the worktree's `.git`, and the settings of the other repository can name
+    /// programs.
     pub fn warning_of_git(self) -> Option<String> {
         let worktree = self.worktree();
         let link = worktree.join(".git");
@@ -132,7 +133,7 @@ impl CandidateRef<'_> {
         let link = link.display();
         (!is_ours).then(|| {
             format!(
-                "{self}: a command replaced '{link}'; git there runs programs that it names: move it away first"
+                "{self}: a command replaced '{link}', which may make git run other programs: move it away first"
             )
         })
     }

@@ -189,7 +189,7 @@ pub enum Event {
         /// The candidate that was being judged, if that is certain.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         candidate: Option<Name>,
-        /// The first differences; `count` says how many there are.
+        /// The first differences; `count` is the number of all of them.
         differences: Vec<Value>,
     },
     /// A person accepted changes of the configuration.

@@ -20,7 +20,7 @@ use crate::model::run::Run;
 use crate::store::records::{read_toml, to_toml, write_toml};
 use crate::store::{Store, remove};
 
-/// Converts the file of an intent that an older version wrote to the current form.
+/// Converts the file of an intent to the current form, if an older version wrote it.
 fn renamed(mut file: Table) -> Table {
     if let (Some(target), Some(old)) = (file.remove("target"), file.remove("old")) {
         let undoing = file.get("landing") == Some(&Value::from("undone"));

@@ -135,9 +135,8 @@ pub(super) fn restore_landing(repo: &Repo, candidate: &mut Candidate) -> Result<
     Ok(())
 }
 
-/// The commit of a ref that records something. `None` if there is no such ref. If the commit no
-/// longer exists, removes the ref. It is useless then, and git collects no garbage as long as it
-/// exists.
+/// The commit at which a ref is; `None` if there is no such ref. If the commit no longer exists,
+/// removes the ref, because git collects no garbage as long as the ref exists.
 fn read_whole(repo: &Repo, name: &RefName) -> Result<Option<Oid>> {
     let Some(noted) = repo.read_ref(name)? else { return Ok(None) };
     // git may be moving the commit into a pack at this moment.

@@ -251,8 +251,9 @@ impl LogPlace {
         JudgingLogs { place: self, iteration, second: false }
     }
 
-    /// Moves away the logs and the prompt of the previous round, and the logs of its judging. A new
-    /// round overwrites them. `anew` is true if the worktree is made and set up again.
+    /// Moves away the logs and the prompt of the previous round, and the logs of its judging,
+    /// because a new round would overwrite them. `anew` is true if the worktree is made and set up
+    /// again.
     pub fn begin_round(&self, anew: bool) -> Result<()> {
         let Some(record) = self.iterations else { return Ok(()) };
         if record.judging.is_some() {

@@ -17,8 +17,8 @@ use crate::model::trailer::Trailer;
 use crate::store::Store;
 use crate::store::records::{commit_of, is_newer, message_of, newer, to_toml};
 
-/// This process gives up after other processes have moved the ref of an outcome first this many
-/// times.
+/// After this many tries in which another process moved the ref of an outcome first, the next try
+/// is the last.
 const MOST_RACES: u32 = 64;
 
 /// An outcome, and the things that are stored together with it.
@@ -61,8 +61,9 @@ impl Store {
         self.usable_outcome(run, name).err().map(|error| error.message)
     }
 
-    /// The outcome in the ref of that name. Fails if it is damaged. Another repository may have any
-    /// text there, and the work on an outcome grows with its results.
+    /// The outcome in the ref `name`. Fails if it is damaged, or has more results or tries than its
+    /// terms allow. A ref from another repository can have any text, and the work on an outcome
+    /// grows with its results.
     fn usable_outcome(&self, run: &Name, name: &RefName) -> Result<Option<PartOutcome>> {
         let found = self.stored::<PartOutcome>(run, name, OUTCOME)?;
         match found.as_ref().and_then(PartOutcome::excess) {
@@ -71,8 +72,8 @@ impl Store {
         }
     }
 
-    /// The later outcomes that disagreed with the outcome in the ref `name`. The commit of that
-    /// outcome records them.
+    /// The other outcomes of the same part that disagree with the outcome in the ref `name`. The
+    /// commit of that outcome names them.
     pub fn disagreeing(&self, name: &RefName) -> Result<Vec<PartOutcome>> {
         let repo = self.repo();
         let Some(commit) = repo.read_ref(name)? else { return Ok(Vec::new()) };

@@ -53,8 +53,8 @@ impl Store {
         Ok(runs)
     }
 
-    /// The attempt that made a commit, or one in its history; `None` if there is no such attempt. A
-    /// commit does not count as an attempt's in two cases:
+    /// The attempt that made this commit or a commit in its history; `None` if there is no such
+    /// attempt. A commit does not count as an attempt's in two cases:
     ///
     /// - A branch, tag or remote-tracking branch of the user reaches it.
     /// - It is in the history of the root of a run (see [`Run::root`]).
@@ -68,7 +68,7 @@ impl Store {
         {
             return Ok(None);
         }
-        // A record that cannot be read makes no other command fail.
+        // A record that cannot be read is left out, so that commands on other runs do not fail.
         let runs = self.run_names()?.into_iter().filter_map(|name| self.run(&name).ok().flatten());
         let runs: Vec<Run> = runs.collect();
         let Some(first) = repo.first_of_attempts(commit, runs.iter().map(Run::root))? else {
@@ -226,7 +226,7 @@ pub fn run_names(refs: &[RefName]) -> Vec<Name> {
     refs.iter().filter_map(name).collect()
 }
 
-/// The message of a record's commit that replaces the commits `previous`.
+/// The message of a record's commit, which replaces the commits `previous`.
 pub(super) fn message_of<'a>(run: &Name, previous: impl IntoIterator<Item = &'a Oid>) -> String {
     let previous = previous.into_iter().map(|oid| format!("\n{}", Trailer::Previous.line(oid)));
     let previous: String = previous.collect();

@@ -18,8 +18,8 @@ pub struct Selection {
     pub iteration: Option<u32>,
 }
 
-/// The smallest part of a run that a command takes by itself. An address that names a smaller part
-/// is refused. So no part of an address is ignored.
+/// The smallest part of a run that a command accepts as an address. An address that names a smaller
+/// part is refused. So no part of an address is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A run. The task of a candidate stands for the candidate's run.
@@ -224,8 +224,10 @@ fn by_task(runs: &[Run], id: &str, matching: Matching) -> Result<(Run, Option<Na
                 None => run.run.to_string(),
             });
             let places = places.collect::<Vec<_>>().join(", ");
-            Err(Error::fatal(format!("several are bound to the task '{id}': {places}"))
-                .hint("name one of them"))
+            Err(Error::fatal(format!(
+                "several runs or candidates are bound to the task '{id}': {places}"
+            ))
+            .hint("name one of them"))
         }
     }
 }

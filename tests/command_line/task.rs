@@ -133,11 +133,11 @@ fn task_of_several_runs_means_the_newest_except_where_something_is_removed() {
     );
     world
         .frites(["clean", "task:GH-17"])
-        .refuses(128, "several are bound to the task 'GH-17': 1, 2, 3/c1");
+        .refuses(128, "several runs or candidates are bound to the task 'GH-17': 1, 2, 3/c1");
     world.frites(["task", "3/c2", "GH-17"]).expect(0);
     world
         .frites(["path", "task:GH-17"])
-        .refuses(128, "several are bound to the task 'GH-17': 1, 2, 3/c1, 3/c2");
+        .refuses(128, "several runs or candidates are bound to the task 'GH-17': 1, 2, 3/c1, 3/c2");
     world.assert_clean();
 }
 
