@@ -24,9 +24,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a text `@"…"`, or of a text in three or more quotes. Two quotes in a row stand for
-/// one quote. So a quote directly after another one begins no text, but continues the text before
-/// it.
+/// The length of a string literal `@"…"`, or of a literal in three or more quotes. In `@"…"`, two
+/// quotes in a row stand for one quote. So a quote directly after another one does not begin a
+/// literal, but continues the literal before it.
 fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     let is_verbatim = before.ends_with(['@', '"']) || before.ends_with("@$");
     let quotes = match rest.len() - rest.trim_start_matches('"').len() {

@@ -24,8 +24,8 @@ pub struct Ecosystem {
     /// The extensions of declarations. Type checkers read a declaration in place of a source file
     /// with the same name, or in place of a directory with this name.
     pub declarations: &'static [&'static str],
-    /// True if a source file that is added at this place can only be source. Such a file replaces
-    /// no tool, and no tool loads it because of its name.
+    /// True if a source file that is added at this place is surely nothing else: it is no test, it
+    /// replaces no tool, and no tool loads it because of its name.
     pub is_source_if_new: fn(&NewFile<'_>) -> bool,
     /// The names of files that mark a directory as a project of this ecosystem, besides manifests.
     pub project_files: &'static [&'static str],
@@ -44,17 +44,18 @@ pub struct Ecosystem {
     pub comment: &'static str,
     /// The texts around a comment of several lines; empty if the language has none.
     pub block_comment: (&'static str, &'static str),
-    /// The quotes of texts. If one quote begins with another one, the longer quote comes first.
+    /// The quotes around string literals. If one quote begins with another one, the longer quote
+    /// comes first.
     pub quotes: &'static [&'static str],
-    /// Gets the code before a place, and the text from there on. Returns the length of the raw text
-    /// that begins there: a text in which a backslash is a character like any other. Returns `None`
-    /// if none begins there, and `Some(None)` if the raw text has no end, or if its end cannot be
-    /// told.
+    /// Gets the code before a place, and the text from there on. Returns the length of the raw
+    /// string literal that begins there; in such a literal, a backslash is a character like any
+    /// other. Returns `None` if no raw literal begins there, and `Some(None)` if it has no end, or
+    /// if its end cannot be told.
     pub raw_text: fn(&str, &str) -> Option<Option<usize>>,
     /// True if a line that ends in a backslash goes on in the next one, even in a word.
     pub joins_lines: bool,
-    /// Returns a source file's text with blanks in place of comments and texts, or `None` if the
-    /// text cannot be read. Set only if `quotes` is not enough to find the texts.
+    /// Returns the content of a source file with blanks in place of comments and string literals,
+    /// or `None` if it cannot be parsed. Set only if `quotes` is not enough to find the literals.
     pub code: Option<fn(&str) -> Option<String>>,
     /// The marks with which a test begins in a line of code (see `marks.rs`), with `|` between
     /// them.
@@ -62,16 +63,17 @@ pub struct Ecosystem {
     /// Gets the code of a file whose name is not that of a test, and the code of a marked part of
     /// it. True if a runner may find a test in this part.
     pub may_run: fn(&str, &str) -> bool,
-    /// The marks in a line of code that skip tests, in the same form. A mark that is a comment
-    /// counts in comments. The first ones may begin the definition of a hook (`def `) that the runner
-    /// calls to choose the tests: a change that adds one cannot be compared with the base's tests.
+    /// The marks in a line of code that skip tests, in the form of `test_marks`. A mark that is a
+    /// comment counts in comments. Marks that begin with `def ` come first: each begins the
+    /// definition of a hook that the runner calls to choose the tests. A change that adds such a
+    /// hook cannot be compared with the base's tests.
     pub skip_marks: &'static str,
     /// Texts with `|` between them. If a file is not a test by its name, a skip mark counts only if
-    /// the file has one of these texts or a test mark: code of the product may have methods with
-    /// such names. Empty if each skip mark can only be of a test.
+    /// the file has one of these texts or a test mark, because code of the product may have methods
+    /// that are named like skip marks. Empty if skip marks occur only in tests.
     pub beside_skip_marks: &'static str,
-    /// The words that define a macro (`define`), and the names of the macros with which tests
-    /// assert (`assert`).
+    /// Two lists: the words that define the word after them as a macro (`define`), and the names of
+    /// the macros with which tests assert (`assert`).
     pub assertions: (&'static str, &'static str),
     /// Finds the parts for tests in a source file that may have them beside the code under test.
     /// Returns `None` for a text that cannot be read.
@@ -235,7 +237,7 @@ impl Ecosystem {
     }
 
     /// The function that restores the deciding part of a manifest; `None` if a file of this name is
-    /// none.
+    /// not a manifest.
     pub fn manifest(&self, name: &str) -> Option<PutBackPart> {
         let has_name = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, name));
         self.manifests.iter().find(|(names, _)| has_name(names)).map(|(_, part)| *part)

@@ -1,4 +1,4 @@
-//! The marks by which tests, and what skips tests, are found in the lines of a source file.
+//! Finds tests, and code that skips tests, by marks in the lines of a source file.
 use std::borrow::Cow;
 
 use crate::ecosystems::ecosystem::Ecosystem;
@@ -6,12 +6,12 @@ use crate::ecosystems::paths::is_in_name;
 use crate::ecosystems::touched::{is_test_path, source_of};
 use crate::model::changed_file::ChangedFile;
 
-/// Begins each line of [`code`] whose start is in a comment or in a text.
+/// The first character of each line of [`code`] that begins inside a comment or a string literal.
 const INSIDE: char = '\0';
 
 /// The lines of a source file after [`joined`], with blanks in place of comments and of the content
-/// of texts. Returns `None` if a comment or a text has no end, because the file's tools then read
-/// it in another way.
+/// of string literals. Returns `None` if a comment, or a literal that may have several lines, has
+/// no end, because the language's tools then read the file in another way.
 pub fn code(source: &Ecosystem, text: &str) -> Option<String> {
     code_of_joined(source, &joined(source, text))
 }
@@ -21,8 +21,8 @@ pub fn code_or_text(source: &Ecosystem, text: &str) -> String {
     code(source, text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The text with lines that go on in the next one joined to it. Blanks may follow the backslash, as
-/// compilers allow.
+/// Joins each line that ends in a backslash to the next one, if the language does so. Blanks may
+/// follow the backslash, as compilers allow.
 fn joined<'t>(source: &Ecosystem, text: &'t str) -> Cow<'t, str> {
     if !source.joins_lines {
         return text.into();
@@ -80,15 +80,15 @@ fn code_of_joined(source: &Ecosystem, text: &str) -> Option<String> {
     Some(code)
 }
 
-/// True if the code ends with a number, in which a quote separates digits (`1'000`).
+/// True if the code ends with a number, so that a quote after it separates digits (`1'000`).
 fn ends_with_number(code: &str) -> bool {
-    // A number is not longer; more characters would take time for each quote.
+    // No number is longer, and reading more characters would take time at each quote.
     let end = code.chars().rev().take(80);
     let number = end.take_while(|c| is_in_name(*c) || *c == '\'');
     number.last().is_some_and(|c| c.is_ascii_digit())
 }
 
-/// True for a quote whose text ends on its line.
+/// True for a quote whose string literal must end on the same line.
 fn is_in_one_line(quote: &str) -> bool {
     ["\"", "'", "/"].contains(&quote)
 }
@@ -120,21 +120,21 @@ fn may_begin_pattern(code: &str) -> bool {
 
 /// A test among the code.
 pub struct LooseTest {
-    /// The text, from the marked line on.
+    /// The text, from the attributes before the marked line on.
     pub text: String,
     /// The number of lines with a mark.
     marks: usize,
 }
 
 /// The tests among the code. A test is a marked line, with the attributes before it and the lines
-/// that belong to it. Lines belong to it by their indentation, or because they are in a text or in
-/// brackets. A test inside another one is part of that one. So no line is kept twice, however deep
-/// a file nests its marks.
+/// that belong to it. Lines belong to it by their indentation, or because they are in a string
+/// literal or in brackets. A test inside another one is part of that one. So no line is kept twice,
+/// however deep a file nests its marks.
 pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     let text = &*joined(source, text);
     let all_code = code_of_joined(source, text).unwrap_or_else(|| text.to_owned());
     let mut found: Vec<(LooseTest, String)> = Vec::new();
-    // The least indentation of a mark in the current test; the maximum before its first mark.
+    // The least indentation of a mark in the current test; `usize::MAX` before its first mark.
     // `None` if the previous line belongs to no test.
     let mut outermost = None;
     // An attribute stands before the item that it marks, with the same indentation.
@@ -260,8 +260,8 @@ fn count_marked(code: &str, marks: &str) -> usize {
 }
 
 /// True if the first line of the code has one of these marks as a word. A mark that ends in `*`
-/// also begins longer words. A method of another object (`pattern.test(`), and the definition of a
-/// function of this name, are no mark.
+/// also begins longer words. A method of another object (`pattern.test(`) is no mark, and neither
+/// is the definition of a function with the name of a mark.
 fn has_mark(rest: &str, marks: &str) -> bool {
     let line = rest.split('\n').next().unwrap_or_default();
     let continues = |before: &str, mark: &str| {
@@ -280,7 +280,7 @@ fn has_mark(rest: &str, marks: &str) -> bool {
     })
 }
 
-/// True if brackets follow in the code that begin like these arguments. Blanks and line breaks may
+/// True if the code goes on with an opening bracket and these arguments. Blanks and line breaks may
 /// be around the bracket.
 fn begins_with(rest: &str, arguments: &str) -> bool {
     let inner = rest.trim_start_matches(is_blank).strip_prefix('(');
