@@ -197,14 +197,14 @@ impl<'t> BaseProject<'t> {
         Ok(is_source || is_free && !code.is_known)
     }
 
-    /// True if the base has source of shell that is more than a script of the commands.
+    /// True if the base has a shell script that is no test, and that the commands do not run.
     fn is_of_shell(&self) -> Result<bool> {
         Ok(self.code()?.has_sources_like("a.sh", |script| !self.scripts.contains(script)))
     }
 
     /// True if an interpreter may find a new file by its name alone. This is so if it looks for
-    /// modules in the innermost directory above the file that the base has: commands run in that
-    /// directory, put it on a search path, or run a script in it.
+    /// modules in the base's innermost directory above the file: commands run in that directory,
+    /// put it on a search path, or run a script in it.
     fn is_looked_up(&self, path: &str) -> Result<bool> {
         let directory = self.code()?.nearest_directory(path);
         if directory.is_empty() {
@@ -382,7 +382,8 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// True if source of the product loads a file of the base that is a test only by its name.
+    /// True if source of the product loads this file of the base, so that only its name is that of
+    /// a test.
     pub fn is_test_by_name_alone(&self, path: &str) -> Result<bool> {
         let mut lines = self.lines.find(search_for_tests(iter::once(path)))?;
         lines.retain(|(other, line)| !self.runs(other) && !self.is_for_tests(other, line));
@@ -452,7 +453,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Returns the files among these that are modules of checks, and not source. No code of the
-    /// product and no test loads such a file or what loads it.
+    /// product and no test loads such a file, or a file that loads it.
     fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -484,9 +485,9 @@ impl<'t> BaseProject<'t> {
         Ok(loaders.parts_of_checks(&tops).into_iter().map(str::to_owned).collect())
     }
 
-    /// True if a source file may be a module of a check, as far as its path shows. This needs no
-    /// search: a command or a file of tasks names a file in its outermost directory. `tasks` are the
-    /// texts of the files of tasks in the root.
+    /// True if a source file may be a module of a check, as far as can be told without a search:
+    /// the commands run a file in the same outermost directory, or a file of tasks names that
+    /// directory. `tasks` are the texts of the files of tasks in the root.
     fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
         let Some((top, _)) = path.split_once('/') else { return false };
         !is_test_path(path)
@@ -642,9 +643,9 @@ impl<'t> BaseProject<'t> {
             || self.is_module_for_tests(path)
     }
 
-    /// True if each line that declares a file as a module is compiled only for tests, perhaps
-    /// because of the module that has the line. That module lies in a directory above, or is the
-    /// main file of this directory, so this ends at the root of the crate.
+    /// True if each line that declares a file as a module is compiled only for tests: by itself, or
+    /// because its whole module is. That module lies in a directory above, or is the main file of
+    /// this directory, so the recursion ends at the root of the crate.
     fn is_module_for_tests(&self, path: &str) -> bool {
         if !language_of(path).is_some_and(|language| language.declares_modules()) {
             return false;
@@ -751,8 +752,8 @@ impl<'t> BaseProject<'t> {
 
     /// True if a file is a document that neither a file of the base nor a command uses. A new
     /// document may have an effect by its name alone, because a test may look for it, or because it
-    /// may be a target of make. So a document in a new directory does not count if the base names
-    /// the directory.
+    /// may be a target of make. So a new document does not count if commands or tests look for it,
+    /// or if its directory is new and the base names the directory.
     pub fn is_document(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         if !documents::is_document_by_name(path)
@@ -847,8 +848,8 @@ impl<'t> BaseProject<'t> {
     fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
         self.any_line(words.clone(), |file, line| {
-            // A line of a settings file counts as a test's if it contains `test`, e.g. in the name
-            // of the tests' directory.
+            // A line of a settings file counts as a line of a test if it contains `test`, e.g. in
+            // the name of the tests' directory.
             let tests = file
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };

@@ -1,5 +1,5 @@
-//! Modules of checks. A source file that only checks load is a part of them: an attempt could change
-//! in it what the checks look for.
+//! Modules of checks. A source file that is loaded only by checks is a part of them, because an
+//! attempt could change there what the checks look for.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
@@ -7,7 +7,7 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loaded::{LoadedName, names_commands, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
 
-/// The files that load some source files, and those that run.
+/// For some source files: the files that load them, and which of all these files run.
 #[derive(Default)]
 pub struct Loaders {
     /// The files that load a file, by the path of the loaded file.
@@ -54,8 +54,8 @@ impl Loaders {
         self.run.iter().map(|path| directory_of_check(path)).filter(|top| !top.is_empty()).collect()
     }
 
-    /// The files that are parts of checks. Such a file is in one of `directories`. It runs, or only
-    /// parts of checks load it.
+    /// The files that are parts of checks. Such a file is in one of `directories`. Only parts of
+    /// checks load it; if no file loads it, commands or tasks run it.
     pub fn parts_of_checks(&self, directories: &BTreeSet<&str>) -> BTreeSet<&str> {
         let all = self.by_file.keys().chain(&self.run).map(String::as_str);
         let mut parts: BTreeSet<&str> =
@@ -70,7 +70,7 @@ impl Loaders {
         }
     }
 
-    /// True if all loaders of a file are among `parts`, and there is one, or the file runs.
+    /// True if all loaders of a file are among `parts`. A file without loaders must run.
     fn is_loaded_only_by(&self, parts: &BTreeSet<&str>, path: &str) -> bool {
         let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
         (loaders.peek().is_some() || self.run.contains(path))
@@ -93,7 +93,7 @@ pub fn is_of_package(path: &str) -> bool {
     language_of(path).is_some_and(|language| language.imports_directories())
 }
 
-/// The end of a line's text that imports the package of a file.
+/// The text that stands at the end of a line that imports the package of a file.
 fn import_of(path: &str) -> String {
     format!("/{}\"", file_name(directory_of(path)))
 }
@@ -111,8 +111,8 @@ pub fn is_of_tasks(path: &str) -> bool {
     bare_name(path).to_ascii_lowercase().ends_with("file")
 }
 
-/// The directory of a check and its modules. Below `src` and `lib`, only the directory above says
-/// what the code is for.
+/// The directory of a check and its modules. In place of `src` or `lib`, it is the directory above,
+/// because only its name says what the code is for.
 fn directory_of_check(path: &str) -> &str {
     let mut directory = directory_of(path);
     while matches!(file_name(directory), "src" | "lib") {

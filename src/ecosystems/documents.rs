@@ -10,12 +10,12 @@ const TEXTS: [&str; 7] = [".adoc", ".asciidoc", ".markdown", ".md", ".pod", ".rd
 /// Files with these endings are documents only in a directory such as `docs`.
 const BESIDE: [&str; 8] = [".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".txt", ".webp"];
 
-/// The names of documents that have no extension or `.txt`, as patterns.
+/// Patterns for the names of documents without an extension, or with `.txt`.
 const NAMES: &str = "AUTHORS* CHANGELOG* CHANGES* CONTRIBUTING* CONTRIBUTORS* COPYING* HISTORY*
     LICENCE* LICENSE* NEWS* README* UNLICENSE*";
 
-/// Further names of documents, as in [`NAMES`]. Searches read these files, because other files may
-/// have names that begin like them.
+/// Further patterns like those in [`NAMES`]. A search for uses of a file reads the files with these
+/// names, too, because a program may have such a name (`INSTALL.sh`).
 const MORE_NAMES: &str = "CITATION.cff CREDITS* INSTALL* MAINTAINERS* NOTICE* SECURITY* THANKS*
     TODO*";
 
@@ -49,8 +49,8 @@ fn has_name_of_document(name: &str) -> bool {
     names.any(|pattern| pattern == name || is_title && matches(pattern, &upper))
 }
 
-/// True if searches read a file: it is neither a document nor a file that names documents without
-/// using them.
+/// True if a search for uses of other files reads this file: it matches none of [`TEXTS`],
+/// [`NAMES`] and [`PACKING`].
 pub fn is_searched(path: &str) -> bool {
     !TEXTS.iter().any(|ending| path.ends_with(ending))
         && !PACKING

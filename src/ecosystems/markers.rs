@@ -54,18 +54,18 @@ pub const ASKING: &str = "\
     -d |-e |-f |-r |-s |.catch(|@include|access|class_exists|ensure_loaded|exist|find_spec|forName|\
     has_include|is_dir|is_file|isdir|isfile|pcall|Stat(|stat(|try {";
 
-/// The words that begin a block or a call whose failure ends no test.
+/// The words that begin a block or a call whose failure does not end the test.
 const TRYING: [&str; 5] = ["begin", "eval", "pcall", "suppress", "try"];
 
-/// True if a test asks for the file or the module that one of its lines names, or goes on without
-/// it. The line itself shows this, or a line that opens a block around it. The indentation shows
-/// the blocks. `text` is the text of the test.
+/// True if a test asks whether the file or module that `line` names exists, or goes on without it.
+/// The line itself shows this, or a line that opens a block around it. The indentation shows the
+/// blocks. `text` is the text of the test.
 pub fn goes_on_without(text: &str, line: &str) -> bool {
     if ASKING.split('|').any(|word| line.contains(word)) {
         return true;
     }
-    // The blocks around the current line: their indentations, and whether a failure in them ends no
-    // test.
+    // The blocks around the current line: their indentations, and whether the test goes on after a
+    // failure in them.
     let mut around: Vec<(usize, bool)> = Vec::new();
     text.lines().filter(|line| !line.trim().is_empty()).any(|own| {
         let indentation = own.len() - own.trim_start().len();
@@ -103,9 +103,9 @@ pub struct Markers {
     patterns: BTreeSet<String>,
     /// The patterns in conditions of make that compare the matching paths with another text.
     compared: BTreeSet<String>,
-    /// True if a condition in a text decides whether commands run. A command that only looks at a
-    /// file may be part of such a condition. So the words of such commands in scripts are then
-    /// names, too.
+    /// True if a condition in a text decides whether commands run. If so, names are also taken from
+    /// commands in scripts that only look at files, because such a command may be part of the
+    /// condition.
     has_conditions: bool,
     /// The directories in which `words` are looked up.
     directories: BTreeSet<String>,

@@ -5,8 +5,8 @@
 //! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
 //! A *check* is a source file that commands run to judge the code, and that no code loads
-//! (`loaded.rs`), or a module that only checks load (`check_modules.rs`). It counts as a test, not
-//! as source.
+//! (`loaded.rs`). A module that is loaded only by checks is a check, too (`check_modules.rs`). A
+//! check counts as a test, not as source.
 mod base_lines;
 pub mod base_project;
 mod check_modules;

@@ -19,14 +19,15 @@ const LOADS_OR_RUNS: [&str; 13] = [
 const RUNS: [&str; 10] =
     ["bash", "dash", "include", "node", "perl", "php", "python", "ruby", "sh", "zsh"];
 
-/// True if a line of a test reads a file as data. The line names the file after its directory, is
-/// no comment, and does not load or run the file. The line is in the base, so no attempt can write
-/// it. A file in the root does not count, because it is probably the program itself. In a file that
-/// is not code, a name with a position (`a.c:3`) does not count, because it is part of an error
-/// message.
+/// True if a line of a test reads a file as data. In the line, the file's name follows the name of
+/// its directory. The line is no comment, and does not load or run the file. The line is in the
+/// base, so no attempt can write it. A file in the root does not count, because it is probably the
+/// program itself. In a file that is not code, a name with a position (`a.c:3`) does not count,
+/// because it is part of an error message.
 ///
-/// A program that the commands run (`is_run`) may be such a test, too. In a line that does not read,
-/// it may name other source of its own language in order to run it.
+/// A program that the commands run (`is_run`) counts as such a test, too, unless it is a shell
+/// script. If its line does not read, source in the program's own language does not count, because
+/// the program may name it in order to run it.
 pub fn is_read_in(test: &str, line: &str, path: &str, is_run: bool) -> bool {
     let Some(at) = place_of_word(line, file_name(path)) else { return false };
     let directory = file_name(directory_of(path));
@@ -49,9 +50,9 @@ pub fn is_read_in(test: &str, line: &str, path: &str, is_run: bool) -> bool {
         })
 }
 
-/// A line without the calls that do not get the text at a place as a part of their arguments:
-/// `equal(, golden("F"))` for `equal(run(x), golden("F"))` and the place of `F`. A call in the same
-/// chain stays: `command("sh").arg("F")`.
+/// A line without the calls whose arguments do not contain the text at a place: `equal(,
+/// golden("F"))` for `equal(run(x), golden("F"))` and the place of `F`. A call in the same chain
+/// stays: `command("sh").arg("F")`.
 fn without_other_calls(line: &str, at: usize) -> String {
     let (before, after) = line.split_at(at);
     let before: String =
@@ -107,7 +108,7 @@ fn is_position(rest: &str) -> bool {
 }
 
 /// True if a line in another file of the base uses this file, which is then more than test data.
-/// Such a line names the file, or is in code of the same language and names its stem or its
+/// Such a line names the file. In code of the same language, it may also name the file's stem or
 /// directory.
 pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     let directory = file_name(directory_of(path));
@@ -156,7 +157,7 @@ mod tests {
             ("#include \"site/page.html\"", false),
             ("['python3', 'site/page.html']", false),
             ("subprocess.run(['site/page.html'])", false),
-            // Only a call counts that gets the path.
+            // Only a call that gets the path counts.
             ("self.assertEqual(run('a'), golden('site/page.html'))", true),
             ("self.assertEqual(golden('site/page.html'), run('a').stdout)", true),
             ("[ \"$(sh a)\" = \"$(cat site/page.html)\" ]", true),
