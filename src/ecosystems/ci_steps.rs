@@ -269,8 +269,8 @@ impl CiCommands {
     }
 }
 
-/// True if a step puts another repository in place of the project. If an expression names the
-/// repository, it may be the project itself, so it does not count.
+/// True if a step puts another repository in place of the project. A repository that an expression
+/// names does not count, because it may be the project itself.
 fn checks_out_another_repository(step: &Value) -> bool {
     let repository = step["with"]["repository"].as_str().unwrap_or("${{");
     !repository.contains("${{") && step["with"]["path"].is_null()

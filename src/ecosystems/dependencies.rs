@@ -168,8 +168,8 @@ enum Content {
     Unreadable,
 }
 
-/// True for a lock file of Yarn 1, which is not YAML. Later versions of Yarn know it by this
-/// comment, too.
+/// True for a lock file of Yarn 1, which is not YAML. Later versions of Yarn recognise such a file
+/// by the same comment.
 fn is_of_yarn_1(text: &str) -> bool {
     let mut comments = text.lines().take_while(|line| line.starts_with('#'));
     comments.any(|line| line.trim_end() == "# yarn lockfile v1")
@@ -401,8 +401,8 @@ impl Origins {
         }
     }
 
-    /// Adds the facts in a lock file of Bundler: below a heading such as `GEM` and its `remote:`
-    /// stand gems.
+    /// Adds the facts in a lock file of Bundler. Gems stand below a heading such as `GEM` and its
+    /// `remote:`.
     fn add_gems(&mut self, text: &str) {
         let mut place = String::new();
         for line in text.lines() {
@@ -449,7 +449,7 @@ const ABOUT: &str = "
     abandoned authors category deprecated description funding homepage keywords license
     notification-url support time version";
 
-/// The other keys for which [`changes_with_version`] is true.
+/// Further keys for which [`changes_with_version`] is true.
 const CHANGING: &str = "
     checksum conditions conflict contenthash cpu deprecated dist engines extras files groups hasbin
     hash hashes integrity libc markers os python-versions requested resolved sdist source specifier
@@ -512,8 +512,8 @@ pub fn ecosystem_of(name: &str) -> Option<&'static Ecosystem> {
     ALL.iter().copied().find(|e| e.manifest(name).is_some() || e.lock_files.contains(&name))
 }
 
-/// True if a line that names a manifest makes a tool install the manifest's packages. The line is
-/// one of the commands, or of a file of the base.
+/// True if a line that names a manifest makes a tool install the manifest's packages. The line is a
+/// command, or is in a file of the base.
 pub fn are_installed_in(line: &str) -> bool {
     let words: Vec<&str> = line.split(is_between_words).collect();
     words.iter().any(|word| {
@@ -842,8 +842,8 @@ mod tests {
                 "{{\"packages\": [{{\"name\": \"b\", \"version\": \"{version}\", \"dist\": {{\"url\": \"{url}\"}}}}]}}"
             )
         };
-        /// The name of a lock file, and a function that returns its text with a package of a
-        /// version from an address.
+        /// The name of a lock file, and a function that returns its text for a version and an
+        /// address of a package.
         type Case<'a> = (&'a str, &'a dyn Fn(&str, &str) -> String);
         let mix = |version: &str, url: &str| {
             format!("%{{\n  \"b\": {{:git, \"{url}\", \"{version}\", []}},\n}}\n")

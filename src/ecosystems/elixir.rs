@@ -17,8 +17,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     test_marks: r#"test "|describe "|doctest "#,
     skip_marks: "@tag :skip|@moduletag :skip|@describetag :skip|@tag skip:|exclude:",
     decisive_files: ".credo.exs .formatter.exs",
-    // Mix reads the settings file of its environment. So a new file may change what is run, too, if
-    // its environment had none.
+    // Mix reads the settings file of the environment in which it runs. So a new settings file may
+    // change what is run, too, if its environment had none before.
     shadows_tool: |path| path.ends_with(".exs") && is_in(path, "config"),
     manifests: &[(&["mix.exs"], mix_part)],
     ..Ecosystem::NOTHING
@@ -59,8 +59,8 @@ fn mix_part(base: Option<&str>, own: &str) -> Option<String> {
 /// its lock file, so any other text would run as code.
 fn is_literal(text: &str) -> bool {
     let parts = text.split('"').enumerate();
-    // The text is split at its quotes, so some texts are refused. Code in a string (`#{}`) would be
-    // missed. Escaped quotes do not end a string. After three quotes, a single quote is plain text.
+    // The text is split at its quotes. That would go wrong in three cases, so these are refused:
+    // code in a string (`#{}`), escaped quotes, and strings in three quotes.
     !text.contains("\"\"\"")
         && text.matches('"').count().is_multiple_of(2)
         && parts.into_iter().all(|(at, part)| match at % 2 {

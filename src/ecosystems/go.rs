@@ -28,8 +28,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// Builds, lints and tests all packages of the module in the root. If there is none, these are the
-/// packages of the modules that go.work uses: Go does not enter them from the root by itself.
+/// Builds, lints and tests all packages of the module in the root. If there is none, the commands
+/// name the modules that go.work uses, because Go does not enter them from the root by itself.
 fn go_module(files: &RootFiles<'_>) -> FoundCommands {
     let (source, packages) = match files.first(&["go.mod", "go.work"]) {
         None => return Ok(Vec::new()),
@@ -85,8 +85,9 @@ fn used_packages(text: &str) -> Vec<String> {
 
 /// Restores the base's go.mod, but keeps the attempt's versions of the modules. A newer version of
 /// the language is kept, too, because a module may need it. An older version is not: variables of
-/// loops may have another meaning in it, so that tests no longer test each case. Other lines
-/// replace a module's code, choose the compiler, or change the run time's behaviour (`godebug`).
+/// loops may have another meaning in it, so that tests no longer test each case. Other lines are
+/// restored: they replace a module's code, choose the compiler, or change the run time's behaviour
+/// (`godebug`).
 fn go_mod_part(base: Option<&str>, own: &str) -> Option<String> {
     let names_module = |line: &&str| {
         let code = line.split("//").next().unwrap_or(line);

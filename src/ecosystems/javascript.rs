@@ -84,9 +84,9 @@ fn manager_of(lock: &'static str) -> &'static str {
     if lock == "package-lock.json" { "npm" } else { lock.split(['-', '.']).next().unwrap_or(lock) }
 }
 
-/// The scripts `build`, `lint:check` or else `lint`, and `test`, run by the package manager that
-/// `packageManager` or a lock file names. A script that the root does not have is run in the members
-/// of its workspace that have it. A checkout has no `node_modules`, so the setup installs
+/// Runs the scripts `build`, `lint:check` (or else `lint`) and `test` by the package manager that
+/// `packageManager` or a lock file names. A script that the root does not have is run in the
+/// members of its workspace that have it. A checkout has no `node_modules`, so the setup installs
 /// the locked packages. A workspace always gets a setup, because its members may have dependencies
 /// even if the project has none.
 fn package_json(files: &RootFiles<'_>) -> FoundCommands {
@@ -195,7 +195,7 @@ fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
 ///   an assertion library;
 /// * `exports`, `main` and `module`, because they may lead to files of the tests, or away from them;
 /// * the package's programs, because one of them may be named `node`;
-/// * `browser`, because a bundler of tests replaces files and modules by it;
+/// * `browser`, because it makes a bundler of tests replace files and modules;
 /// * `engines` and `browserslist`, because linters check for these versions.
 fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\

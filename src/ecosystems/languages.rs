@@ -152,7 +152,8 @@ impl KnownCode {
 
     /// True if a directory above a path has a file of [`SET_UP`], or is named `features` and has a
     /// `.feature` file. All files below that directory are tests or helpers of tests. The search
-    /// ends at a directory named `src` or `lib`: there, it may be part of the product.
+    /// ends at a directory named `src` or `lib`, because the files in it may be part of the
+    /// product.
     pub fn is_among_tests(&self, path: &str) -> bool {
         let mut above = directories_above(path)
             .take_while(|directory| !matches!(file_name(directory), "src" | "lib"));
@@ -181,9 +182,9 @@ fn shows_project(name: &str) -> bool {
     })
 }
 
-/// The outermost directories for code of others in projects of C, in lower case, without `-`, `_` and
-/// a final `s`. They are those for which GitHub's linguist (`vendor.yml`) does not count the code as
-/// the project's own, and that of Meson.
+/// The directories in the root in which projects of C keep code of other projects: their names in
+/// lower case, without `-`, `_` and a final `s`. The names are from the list in GitHub's linguist
+/// (`vendor.yml`), and from Meson.
 const COPIED: [&str; 7] =
     ["3rdparty", "dep", "extern", "external", "subproject", "thirdparty", "vendor"];
 

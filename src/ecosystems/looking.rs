@@ -20,7 +20,7 @@ const LOOKING: &str = "
     markdownlint mdl remark vale grep egrep fgrep rg ag stat ls du gzip tar zip
     touch mkdir rmdir rm chmod chown basename dirname realpath readlink echo printf pip pip3 apt-get";
 
-/// Programs that print the content of the files that they name, or what they count or sum up in it.
+/// Programs that print the content of the files that they name, or a count or a checksum of it.
 const READING: &str = "
     cat head tail sed tr cut sort uniq wc nl tac fold paste column comm tee od xxd hexdump strings
     md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum base64 iconv";
@@ -95,8 +95,8 @@ fn is_among(program: &str, next: &str, programs: &str, with_next: &str) -> bool 
         })
 }
 
-/// True if a word combines the letter of an option (`-c`) with others that change nothing of what
-/// runs: `-wc`.
+/// True if a word combines the letter of an option (`-c`) with other letters that do not change
+/// which files run: `-wc`.
 fn has_letter(word: &str, option: &str) -> bool {
     let Some(letter) = option.strip_prefix('-').filter(|letter| letter.len() == 1) else {
         return false;

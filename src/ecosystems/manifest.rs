@@ -1,6 +1,6 @@
-//! The deciding part of a manifest: everything except the names and versions of dependencies, and
-//! the description of the manifest's own package. A new dependency does not change the tests, but
-//! any setting, script or code in a manifest may.
+//! The deciding part of a manifest: everything except two parts: the names and versions of
+//! dependencies, and the description of the manifest's own package. A new dependency does not
+//! change the tests, but any setting, script or code in a manifest may.
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix_imara_diff::sources::lines;
@@ -68,7 +68,7 @@ pub fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 
-/// The words of a list that is written as a text.
+/// The words of a list that is written as one string.
 pub fn words(list: &str) -> Vec<&str> {
     list.split_whitespace().collect()
 }
@@ -124,9 +124,10 @@ pub fn toml_lost_items(base: &Table, own: &mut Table, path: [&str; 2]) -> Option
 }
 
 /// Puts back everything outside the sections. A section goes from `start` to the next `end`, or to
-/// its own brace if `end` is a brace. In a section, only lines for which `names_package` is true
-/// may differ. If other lines differ, the section is put back, too, because these lines may be
-/// code. Returns `None` for a new manifest, and if the number of sections is not the base's.
+/// its own brace if `end` is a brace. In a section, only versions may differ, and lines for which
+/// `names_package` is true. If anything else in it differs, the section is put back, too, because
+/// that may be code. Returns `None` for a new manifest, and if the number of sections is not the
+/// base's.
 pub fn all_but_sections(
     base: Option<&str>,
     own: &str,
@@ -168,8 +169,8 @@ pub fn without_versions(line: &str) -> String {
     parts.join("\"")
 }
 
-/// True if a text has only punctuation outside its quotes, and only names or versions inside. A
-/// text without a character between its quotes may begin a text of several lines.
+/// True if a text has only punctuation outside its quotes, and only names or versions inside. False
+/// if two quotes have nothing between them, because they may begin a text of several lines.
 pub fn is_quoted_list(mut text: &str) -> bool {
     let is_sign = |c: char| " ,()[]".contains(c);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " .,:<>=~!@*+_-/".contains(c);
@@ -203,7 +204,7 @@ fn sections<'t>(text: &'t str, start: &str, end: &str) -> (Vec<&'t str>, Vec<&'t
     (outside, inside)
 }
 
-/// The length of a text up to the brace that closes the one before the text.
+/// The length of the text that follows an opening brace, up to its closing brace.
 fn own_brace(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.match_indices(['{', '}']).find_map(|(at, brace)| {

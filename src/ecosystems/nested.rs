@@ -54,8 +54,9 @@ pub fn manifest_above<'f>(path: &str, files: impl Iterator<Item = &'f str>) -> O
     manifests.max_by_key(|file| directory_of(file).len())
 }
 
-/// True if `tested`, the ecosystem of the project in the root, has the file at `path` in that
-/// project although the file lies beside `manifest`. `root` reads Cargo.toml in the root.
+/// True if the file at `path` belongs to the project in the root, although it is also in the
+/// directory of the inner `manifest`. `tested` is the ecosystem of the root's project, and `root`
+/// reads Cargo.toml in the root.
 pub fn belongs_to_root(
     tested: &Ecosystem,
     path: &str,

@@ -59,7 +59,7 @@ pub fn resolved(directory: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Texts of which a line contains one if [`names_kind`] is true.
+/// If [`names_kind`] is true for a line, the line contains one of these texts.
 pub fn words_of_kind(path: &str) -> Vec<String> {
     let Some((_, extension)) = file_name(path).rsplit_once('.') else { return Vec::new() };
     let quoted = ['"', '\''].map(|quote| format!("{quote}{extension}{quote}"));
