@@ -423,10 +423,10 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a
-    /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a test
-    /// that lists that directory.
-    /// `lines` are the lines of the base that contain the file name of one of the files. They also
-    /// include the lines with a module name of one of the files, beside a word that loads modules.
+    /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a
+    /// test that lists that directory. `lines` are the lines of the base that contain the file name
+    /// of one of the files. They also include the lines with a module name of one of the files,
+    /// beside a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -452,8 +452,8 @@ impl<'t> BaseProject<'t> {
         Ok(found)
     }
 
-    /// Returns the files among these that are modules of checks, and not source. No code of the
-    /// product and no test loads such a file, or a file that loads it.
+    /// Returns the files among these that are modules of checks, and not source. Neither code of
+    /// the product nor a test loads such a file, directly or through other files.
     fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -771,7 +771,8 @@ impl<'t> BaseProject<'t> {
     /// * git does not ignore the file.
     /// * No test, link, seed or configured pattern gives the path a meaning.
     ///
-    /// A tool may still find such a file by itself, as its settings. But no command reads it as data.
+    /// A tool may still find such a file by itself, as its settings. But no command reads it as
+    /// data.
     pub fn reads_no_new(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let above = directories_above(path).chain([path]);

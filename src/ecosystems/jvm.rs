@@ -33,9 +33,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a text in three quotes. It cannot be told if a backslash is before the end. A
-/// backslash is an escape in Java and Groovy, but not in Kotlin and Scala. Further quotes at the
-/// end belong to the text.
+/// The length of a string literal in three quotes. If a backslash stands before the end, the length
+/// cannot be told: a backslash is an escape in Java and Groovy, but not in Kotlin and Scala.
+/// Further quotes at the end belong to the literal.
 fn raw_text(_: &str, rest: &str) -> Option<Option<usize>> {
     let (text, after) = match rest.strip_prefix("\"\"\"")?.split_once("\"\"\"") {
         Some((text, after)) if !text.ends_with('\\') => (text, after),

@@ -39,11 +39,11 @@ pub const LISTING: [&str; 9] = [
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
-/// Words in a line of a test that loads a module by its name.
+/// If a line of a test loads a module by its name, the line contains one of these words.
 const IMPORTS: &str = "
     alias from import import_module include package require require_relative use using";
 
-/// Words in a line of the product that loads a module by its name.
+/// If a line of the product loads a module by its name, the line contains one of these words.
 const LOADS: &str = "
     alias autoload from import import_module include load mod require require_relative use";
 
@@ -105,8 +105,8 @@ impl<'p> LoadedName<'p> {
         [format!("{directory}/"), format!("{directory}.")]
     }
 
-    /// True if a shell line names the file in a word: by a path with a directory that ends in the
-    /// file's name, or by a pattern with a slash that matches the file's path.
+    /// True if a shell line names the file in a word: by a path that has a directory and ends in
+    /// the file's name, or by a pattern with a slash that matches the file's path.
     pub fn is_named_in(&self, line: &str) -> bool {
         let name = file_name(self.path);
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
@@ -150,7 +150,8 @@ impl<'p> LoadedName<'p> {
             && place_of_word(line, directory).is_some()
     }
 
-    /// True if a line of a test loads any file of the directory, by a name that it builds.
+    /// True if a line of a test may load any file of the directory, because the line builds the
+    /// file's name.
     pub fn is_one_of_all_in(&self, test: &str, line: &str) -> bool {
         is_test_path(test)
             && self.is_directory_in(line)
@@ -188,7 +189,7 @@ impl<'p> LoadedName<'p> {
         [format!("{parent}.rs"), inside(parent, "mod.rs"), library, program]
     }
 
-    /// True if a line of such a file declares this file as a module.
+    /// True if a line of one of [`Self::declaring_files`] declares this file as a module.
     pub fn is_declared_in(&self, line: &str) -> bool {
         !is_comment(line) && line.contains(DECLARING) && place_of_word(line, self.module).is_some()
     }
@@ -321,9 +322,9 @@ fn is_comment(line: &str) -> bool {
     ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
-/// True for a manifest, a file of recipes, or another file that decides which commands run. A
-/// source file is not part of the product only because such a file names it: a command may run the
-/// source file.
+/// True for a manifest, a file of recipes, or another file that decides which commands run. If such
+/// a file names a source file, the source file need not be part of the product, because a command
+/// may run it.
 pub fn names_commands(path: &str) -> bool {
     lists_product(path)
         || ALL.iter().any(|ecosystem| {

@@ -71,7 +71,7 @@ pub fn is_rule_or_assignment(line: &str) -> bool {
         || line.starts_with("vpath")
 }
 
-/// The functions of a condition. Of `$(if C,A,B)`, only `C` is one.
+/// The functions whose arguments are conditions. In `$(if C,A,B)`, only `C` is a condition.
 const CONDITIONS: [&str; 3] = ["if ", "and ", "or "];
 
 /// The conditions in a line of a Makefile: the texts that a directive compares, and those by which
@@ -301,8 +301,8 @@ fn only_adds_sources(hunk: &LineHunk<'_>) -> bool {
         })
 }
 
-/// True if a line of a recipe is one command, of a compiler, a linker or an archiver. A check may
-/// pass because it gets another file (`grep -q F FILES`).
+/// True if a line of a recipe is one command, of a compiler, a linker or an archiver. Other
+/// commands do not count: a check may pass because it gets one more file (`grep -q F FILES`).
 fn compiles(line: &str) -> bool {
     let program = line.trim_start().trim_start_matches(['@', '-']).split_whitespace().next();
     program.is_some_and(|name| is_compiler(name.trim_matches(['$', '(', ')'])))

@@ -104,7 +104,7 @@ pub struct Markers {
     /// The patterns in conditions of make that compare the matching paths with another text.
     compared: BTreeSet<String>,
     /// True if a condition in a text decides whether commands run. If so, names are also taken from
-    /// commands in scripts that only look at files, because such a command may be part of the
+    /// a script's commands that only look at files, because such a command may be part of the
     /// condition.
     has_conditions: bool,
     /// The directories in which `words` are looked up.

@@ -137,7 +137,7 @@ pub fn loose_tests(source: &Ecosystem, text: &str) -> Vec<LooseTest> {
     // The least indentation of a mark in the current test; `usize::MAX` before its first mark.
     // `None` if the previous line belongs to no test.
     let mut outermost = None;
-    // An attribute stands before the item that it marks, with the same indentation.
+    // True in attributes, which stand before the item that they mark, with the same indentation.
     let mut in_head = false;
     // The number of brackets that are open in the test, and in its last attribute.
     let mut open = 0;

@@ -45,7 +45,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// The length of a raw text of C++: `R"x(…)x"`.
+/// The length of a raw string literal of C++: `R"x(…)x"`.
 fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     let text = rest.strip_prefix('"')?;
     let word = before.rsplit(|c| !is_in_name(c)).next()?;
@@ -58,7 +58,7 @@ fn raw_text(before: &str, rest: &str) -> Option<Option<usize>> {
     is_raw.then(|| rest.find(&end).map(|length| length + end.len()))
 }
 
-/// The words before the quote of a raw text.
+/// The words before the quote of a raw string literal.
 const RAW_PREFIXES: [&str; 5] = ["R", "LR", "UR", "uR", "u8R"];
 
 /// The headers of C's libraries and compilers. A compiler may find a project's header of the same
@@ -109,9 +109,9 @@ fn cmake_presets(files: &RootFiles<'_>) -> FoundCommands {
     Ok(found)
 }
 
-/// The commands of [`cmake`]. With `by_recipe`, only if a recipe of the project calls CMake;
-/// without it, only if no recipe does. In the first case, the commands rank below the recipe,
-/// because the recipe has the right options.
+/// Returns the commands of [`cmake`]: with `by_recipe` only if a recipe of the project calls CMake,
+/// otherwise only if no recipe does. In the first case, the commands rank below the recipe, because
+/// the recipe has the right options.
 fn cmake_if_called(files: &RootFiles<'_>, by_recipe: bool) -> FoundCommands {
     let mut is_called = false;
     for recipes in MAKEFILES.iter().chain(&JUSTFILES) {

@@ -1,5 +1,5 @@
-//! A source file that an attempt adds. The base's code beside it shows whether it can only be
-//! source. If so, no tool loads the file because of its name.
+//! A source file that an attempt adds. The base's code beside it shows whether the file is surely
+//! source. If so, no tool loads it because of its name.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::paths::{
@@ -46,9 +46,9 @@ impl KnownCode {
         nearest
     }
 
-    /// True if a compiler may find a new header at `path` by a line of `file` that includes another
-    /// header of the base or of the system. The compiler looks for a header beside the file that
-    /// includes it, and then in several directories.
+    /// True if a line of `file` includes another header, of the base or of the system, and a
+    /// compiler may find the new header at `path` in its place. The compiler looks for a header
+    /// beside the file that includes it, and then in several directories.
     pub fn is_included_for_another(&self, path: &str, file: &str, include: &Include<'_>) -> bool {
         let has_end = |path: &str| {
             let start = path.strip_suffix(include.name);
@@ -96,7 +96,7 @@ impl KnownCode {
 /// A line that includes a header.
 pub struct Include<'l> {
     pub name: &'l str,
-    /// True for a name in `<>`, as those of libraries.
+    /// True for a name in `<>`, as code names headers of libraries.
     pub is_for_systems: bool,
 }
 
@@ -155,7 +155,8 @@ impl NewFile<'_> {
     }
 
     /// True if the innermost directory of the base above the file has sources of the file's
-    /// language. False if tools look for libraries by name in that directory, as in `lib`.
+    /// language. If tools look for libraries by name in that directory, as in `lib`, the file must
+    /// also be in a new directory that is named like a source file beside it.
     pub fn is_inside_known_code(&self) -> bool {
         let is_looked_up = self.is_looked_up || file_name(self.nearest) == "lib";
         self.is_in_directory_of_language()
@@ -169,8 +170,8 @@ impl NewFile<'_> {
     }
 
     /// True if the file is in a package of the base, which is a directory with the file `marker`.
-    /// False if the file is also at the top of a search path, where a tool may find it by its name
-    /// alone.
+    /// False if tools look for modules in that directory, because they may find the file by its
+    /// name alone.
     pub fn is_in_package(&self, marker: &str) -> bool {
         !self.nearest.is_empty()
             && !self.is_looked_up
@@ -203,7 +204,7 @@ pub fn is_plain_name(path: &str, known: &str) -> bool {
             })
     };
     // Directories of npm's scopes begin with `@`. The name of a file may not begin with it, because
-    // some programs read arguments from a file that is named after an `@`.
+    // some programs take `@FILE` for a file with further arguments.
     is_plain(file) && !file.starts_with('@') && directories.split('/').all(is_plain)
 }
 
@@ -216,8 +217,8 @@ pub struct NewModule<'p> {
     path: &'p str,
     /// The first part of the path that the base does not have.
     first: &'p str,
-    /// True if this part is a directory with the name of a source file of the base beside it:
-    /// `lib/a/` beside `lib/a.rb`. Then a line that names only this part names the base's file.
+    /// True if `first` is a directory with the name of a source file of the base beside it:
+    /// `lib/a/` beside `lib/a.rb`. Then a line that names only `first` names the base's file.
     is_part: bool,
 }
 
@@ -239,8 +240,8 @@ impl<'p> NewModule<'p> {
         [self.first, file_name(self.path)]
     }
 
-    /// True if a line of a test loads a module that this one may replace. The line loads such a
-    /// name:
+    /// True if a line of a test loads a module that this one may replace. The line loads a name of
+    /// one of these kinds:
     /// * The name begins with the first new part of this module's path. If the base has a module of
     ///   that name, the loaded name must have further parts.
     /// * The name has several parts, and the path of this module ends with them.

@@ -1,5 +1,5 @@
 //! Decides which changes of an attempt are put back, so that the base's tests and commands judge
-//! it. The paths that the attempt changes and the texts of the files decide.
+//! it. The decision depends on the changed paths, and on the texts of the files.
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::ops::Range;
 
@@ -40,8 +40,8 @@ pub enum PutBack {
     /// As `Other`, but put only the mode back: the text is source, a document or a list of
     /// dependencies.
     Mode,
-    /// The change may decide what is run. For this reason, it cannot be put back without other
-    /// changes.
+    /// The change may decide what is run, but cannot be put back without other changes. The string
+    /// is the reason.
     Inseparable(&'static str),
 }
 
@@ -244,8 +244,8 @@ pub fn deciding_change(
 }
 
 /// Decides what to do with a source file that may contain tests beside the code. Each of the base's
-/// tests is put back by itself. Added tests are taken out. They may have the same names as tests in
-/// a file that is no longer part of the program.
+/// tests is put back by itself. Added tests are taken out, because they may have the same names as
+/// tests in a file that is no longer part of the program.
 fn inner_tests(
     source: &Ecosystem,
     parts: fn(&str) -> Option<TestParts>,
@@ -310,7 +310,7 @@ fn inner_tests(
 }
 
 /// The range of a part with the blank lines before it, or, at the start of the text, those after
-/// it. If other code is on the line, it is the part alone.
+/// it. If other code is on the line, the range is the part alone.
 fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
     let before = text[..part.start].trim_end();
     let after = &text[part.end..];

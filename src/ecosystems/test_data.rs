@@ -50,9 +50,9 @@ pub fn is_read_in(test: &str, line: &str, path: &str, is_run: bool) -> bool {
         })
 }
 
-/// A line without the calls whose arguments do not contain the text at a place: `equal(,
-/// golden("F"))` for `equal(run(x), golden("F"))` and the place of `F`. A call in the same chain
-/// stays: `command("sh").arg("F")`.
+/// A line without the calls whose arguments do not contain the text at a place:
+/// `equal(, golden("F"))` for `equal(run(x), golden("F"))` and the place of `F`. A call in the same
+/// chain stays: `command("sh").arg("F")`.
 fn without_other_calls(line: &str, at: usize) -> String {
     let (before, after) = line.split_at(at);
     let before: String =
