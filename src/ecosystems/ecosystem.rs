@@ -85,7 +85,7 @@ pub struct Ecosystem {
     pub test_words: (&'static [&'static str], &'static [&'static str]),
     /// Patterns (see [`matches`]) for directories that hold tests or their data.
     pub test_directories: &'static [&'static str],
-    /// Patterns, with blanks between them, for files of which any change may change what is run. A
+    /// Patterns, with blanks between them, for files in which any change may affect what is run. A
     /// pattern that ends in `/` matches all files below a directory of that name. Manifests are in
     /// `manifests` instead, because only a part of them may change what is run.
     pub decisive_files: &'static str,

@@ -14,8 +14,8 @@ use crate::ecosystems::touched::{is_test_path, source_of};
 use crate::model::changed_file::ChangedFile;
 use crate::model::flag::{Flag, FlagKind};
 
-/// The flags for one changed file, whose path may be `path`. `scripts` are the files that the
-/// oracle's commands run.
+/// The flags for one changed file. `path` is one of the paths that lead to it. `scripts` are the
+/// files that the oracle's commands run.
 pub fn flags(file: &ChangedFile, path: &str, scripts: &BTreeSet<String>) -> Vec<Flag> {
     let is_test = is_test_path(path);
     let (before, after) = (file.before.text(), file.after.text());
@@ -91,7 +91,7 @@ mod tests {
         flags(&file, path, &scripts).iter().map(Flag::label).collect()
     }
 
-    /// The lists of decisive files are texts, which cannot name a constant.
+    /// The lists of decisive files are string literals, which cannot name a constant.
     #[test]
     fn files_whose_names_are_constants_are_decisive() {
         for name in [crate::config::FILE].into_iter().chain(crate::ecosystems::just::JUSTFILES) {

@@ -242,8 +242,8 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
 type IniEntry = (String, String, String);
 
 /// The entries of an INI file. Indented lines and comments continue an entry. Blank lines are
-/// dropped. Returns `None` if parsers of INI files may read other entries, because the file has one
-/// of these:
+/// dropped. Returns `None` if a parser of INI files may read entries other than these, because the
+/// file has one of the following:
 /// * a heading with more than its name;
 /// * an indented line that continues no key, such as a heading;
 /// * a control character, which may be a blank or end a line.

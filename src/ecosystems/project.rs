@@ -114,7 +114,7 @@ pub fn command(stage: Stage, words: &[&str], source: impl Into<String>) -> Oracl
     OracleCommand { stage, command: CommandLine::Argv(words), source: source.into() }
 }
 
-/// The command that a shell runs with this line. `source` is the file in which it was found.
+/// The command that makes a shell run this line. `source` is the file in which it was found.
 pub fn shell_command(stage: Stage, line: String, source: impl Into<String>) -> OracleCommand {
     OracleCommand { stage, command: CommandLine::Shell(line), source: source.into() }
 }

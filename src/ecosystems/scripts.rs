@@ -16,7 +16,7 @@ use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 
 /// The files that the oracle runs or compares, by its commands and the base's recipes. Missing
-/// files count, too, because the commands run them once an attempt adds them.
+/// files count, too, because the commands run them as soon as an attempt adds them.
 pub fn files_of_oracle(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<NamedFiles> {
     let tree = repo.commit(base)?.tree;
     let paths = repo.paths_and_modes_of(base)?;
@@ -31,8 +31,8 @@ pub fn lines_of(oracle: &[OracleCommand]) -> Vec<String> {
     oracle.iter().map(|command| command.command.shell_line()).collect()
 }
 
-/// The names in the commands, in the base's recipes, and in `scripts`: the files that the commands
-/// run.
+/// The names in the commands, in the base's recipes, and in `scripts`, which are the files that the
+/// commands run.
 pub fn markers(
     repo: &Repo,
     base: &Oid,

@@ -27,7 +27,7 @@ pub fn is_in_test_directory(path: &str) -> bool {
 /// `next` is the next part of the path. `spec` and `testing` count only if all words are about
 /// tests. Below `src` and `lib`, a part of the product may have such a name (`ab_test`,
 /// `Test::More`). So there, all words must be about tests. In Gradle's source sets and .NET's test
-/// projects, they need not.
+/// projects, they need not be.
 fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
     const SOURCE_SETS: [&str; 5] = ["groovy", "java", "kotlin", "resources", "scala"];
     let is_source_set = is_below_sources && next.is_some_and(|next| SOURCE_SETS.contains(&next));
@@ -68,7 +68,7 @@ fn means_tests(part: &str, next: Option<&str>, is_below_sources: bool) -> bool {
 
 /// True if the name of a source file, without its extension, means a test or a helper of tests.
 /// That is so if its first word is one of `begins`, if its last word is one of `ends`, or if all
-/// its words are about tests. Among these, `test` stands for all words that `is_test_word`
+/// its words are about tests. In these lists, `test` stands for all words that `is_test_word`
 /// accepts, and `test…` for all words that begin like this. Any other word counts only if the name
 /// has a further word.
 pub fn is_name_of_test(stem: &str, (begins, ends): (&[&str], &[&str])) -> bool {

@@ -21,7 +21,7 @@ pub(super) const COPIERS: [&str; 5] = ["cp", "install", "ln", "mv", "rsync"];
 const MOST_COPIES: usize = 1_000;
 
 impl Search<'_> {
-    /// Adds the file of which a copy is at this path. If no copy is known, leaves out the first
+    /// Adds the original of the copy at this path. If no copy is known, leaves out the first
     /// directories of the path: `out/verify/all.js` may be a copy of `verify/all.js`. Returns true
     /// if it found a file.
     pub(super) fn copy(
@@ -72,8 +72,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Records that files are copied or written to a place. A relative link begins at its own
-    /// directory.
+    /// Records that files are copied or written to a place. The target of a relative link begins at
+    /// the link's directory.
     pub(super) fn copied(&mut self, from: &[Word], to: &Word, context: &TextContext) {
         let mut from = self.all_values(from, context);
         from.retain(|word| !word.text.starts_with('-'));
@@ -96,8 +96,8 @@ impl Search<'_> {
         }
     }
 
-    /// The paths and patterns of the files of which a copy may be at this path, which may be a
-    /// pattern, too. The roles are those of the copies.
+    /// The paths and patterns of the files that may have been copied to this path, each with the
+    /// role in which it was copied. The path may be a pattern, too.
     pub(super) fn originals(&self, path: &str) -> Vec<(String, WordRole)> {
         let mut found = Vec::new();
         for (to, from, role) in &self.copies {
@@ -117,8 +117,8 @@ impl Search<'_> {
         found
     }
 
-    /// Adds the files that a program compares which otherwise only looks at files. `grep -f F G`
-    /// compares two files, and `grep "$(cat F)" G` a file with a text.
+    /// Adds the files that are compared by a program that otherwise only looks at files. Two files
+    /// are compared by `grep -f F G`, and a file with a text by `grep "$(cat F)" G`.
     pub(super) fn compared_by(&mut self, program: &str, words: &[Word], context: &TextContext) {
         if compares(program, words) {
             return self.compared(words, context);
@@ -135,8 +135,8 @@ impl Search<'_> {
         }
     }
 
-    /// The words for the content of files: the word itself, or those of its variables, which may
-    /// stand beside other text (`"x$want"`).
+    /// The words for the content of files, among the word itself and the values of its variables. A
+    /// variable may stand beside other text (`"x$want"`).
     pub(super) fn contents(&self, word: &Word, context: &TextContext) -> Vec<Word> {
         let variables = variables_in(&word.text).map(|name| Word::expanded(format!("${name}")));
         let mut found: Vec<Word> =
@@ -146,8 +146,8 @@ impl Search<'_> {
         found
     }
 
-    /// Adds the files that a command compares. A copy stands for its original. A file that is
-    /// compared with a text that was made from the file itself is left out: such a check asks
+    /// Adds the files that a command compares. A copy stands for its original. If a file is
+    /// compared with a text that was made from the file itself, it is left out: such a check asks
     /// whether a tool would change the file.
     pub(super) fn compared(&mut self, words: &[Word], context: &TextContext) {
         let mut named = BTreeSet::new();

@@ -44,10 +44,10 @@ const MOST_ROUNDS: usize = 20;
 /// * a file that a command names as its program;
 /// * a source file or a file without an extension that a command names in any other way, unless the
 ///   command's program only looks at files (`grep`);
-/// * a missing file that is named like this, because commands run it once an attempt adds it.
+/// * a missing file that is named like this, because commands run it as soon as an attempt adds it.
 ///
 /// A name with `*` stands for all files that it matches. These files do not count as run:
-/// * a test file that a script names, but none of `commands`;
+/// * a test file that scripts name, but that none of `commands` names;
 /// * a file that a test runs, because it may be the code under test. If the test first checks
 ///   whether the file exists, and the file is missing, it counts;
 /// * a file whose output another command reads, because it may be the code under test, too.

@@ -1,4 +1,4 @@
-//! The files of the tree for which a word of a command stands.
+//! The files that a word of a command stands for.
 use std::rc::Rc;
 
 use crate::ecosystems::languages::{have_same_language, language_of};

@@ -14,9 +14,9 @@ use crate::model::shell::Word;
 pub(super) const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
 impl Search<'_> {
-    /// Adds the recipes that these words of a runner name, and the files of recipes. The files may
-    /// be in the root, or in a directory that a word names (`make -C D`). A word may also name a
-    /// file (`make -f F`).
+    /// Adds the recipes that are named by these words after a runner, and the files of recipes. The
+    /// files may be in the root, or in a directory that a word names (`make -C D`). A word may also
+    /// name a file (`make -f F`).
     pub(super) fn run_recipes(
         &mut self,
         tool: &'static Ecosystem,
@@ -78,8 +78,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds the files that a file of recipes includes. Also adds the files from which make can make
-    /// them: a built-in rule writes `x` from `x.sh`. Missing files count.
+    /// Adds the files that a file of recipes includes. Also adds the files from which make can
+    /// build these files: a built-in rule writes `x` from `x.sh`. Missing files count.
     pub(super) fn included(
         &mut self,
         word: &str,

@@ -141,8 +141,8 @@ pub(super) struct Search<'a> {
     /// The directories to which commands of a text change, by the index of the text: `.` may mean
     /// each of them.
     pub(super) entered: BTreeMap<usize, BTreeSet<String>>,
-    /// Paths or patterns to which files are copied or written, each with that of the originals. The
-    /// role is `Name` for an exact copy, and `Content` if a text tool wrote it.
+    /// Paths or patterns to which files are copied or written, each with the path or pattern of the
+    /// originals. The role is `Name` for an exact copy, and `Content` if a text tool wrote it.
     pub(super) copies: BTreeSet<(String, String, WordRole)>,
     /// The number of substitutions around the text that is searched.
     pub(super) depth: usize,

@@ -5,8 +5,8 @@ use crate::ecosystems::run_files::search::{MOST_LEVELS, MOST_WORDS, Search, Text
 use crate::model::shell::{Word, WordRole, without_variables};
 
 impl Search<'_> {
-    /// Records the directories that these words of a command name, and the values that they give to
-    /// variables.
+    /// Records the directories that are named by these words of a command, and the values that the
+    /// words give to variables.
     pub(super) fn assignments(
         &mut self,
         words: &[Word],
@@ -89,7 +89,7 @@ impl Search<'_> {
         words
     }
 
-    /// As [`Self::with_values`], for the variables of the word itself.
+    /// As [`Self::with_values`], without the variables in the values.
     pub(super) fn with_first_values(&self, word: &Word, context: &TextContext) -> Vec<Word> {
         with_values(word, &|name| {
             let Some(all) = self.values.get(name) else { return Vec::new() };
