@@ -193,7 +193,8 @@ fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
 /// dependencies. Among others, these members are restored:
 /// * `name`, because Node finds a package by its own name before it finds an installed one, such as
 ///   an assertion library;
-/// * `exports`, `main` and `module`, because they may lead to files of the tests, or away from them;
+/// * `exports`, `main` and `module`, because they may lead to files of the tests, or away from
+///   them;
 /// * the package's programs, because one of them may be named `node`;
 /// * `browser`, because it makes a bundler of tests replace files and modules;
 /// * `engines` and `browserslist`, because linters check for these versions.

@@ -137,8 +137,8 @@ impl<'a> Project<'a> {
         [setup, ruff, test].into_iter().flatten().collect()
     }
 
-    /// The commands for a test by a tool that creates environments itself, such as tox. If the lock
-    /// file names the tool, the tool runs in the environment of the lock file.
+    /// The commands for a project that is tested by a tool with environments of its own, such as
+    /// tox. If the lock file names the tool, the tool runs in the environment of the lock file.
     fn by_tool(&self, words: &[&str], source: &str) -> Vec<OracleCommand> {
         let environment = &self.environment;
         let entry = format!("name = \"{}\"", words[0]);
@@ -180,8 +180,8 @@ fn tox(files: &RootFiles<'_>) -> FoundCommands {
     Ok(project.by_tool(&["tox", "run", "-e", &environment], source))
 }
 
-/// The factor that an environment of tox needs to have a command; `None` if the environment `py`
-/// has one. For example, `tests: pytest` runs only in environments such as `py-tests`.
+/// The factor without which an environment of tox has no command; `None` if the environment `py`
+/// has a command. For example, `tests: pytest` runs only in environments such as `py-tests`.
 fn factor_of_commands(settings: &str) -> Option<&str> {
     let lines = settings.lines().skip_while(|line| line.trim() != "[testenv]").skip(1);
     let mut first = None;
@@ -204,7 +204,7 @@ fn factor_of_commands(settings: &str) -> Option<&str> {
         }
         goes_on = value.ends_with('\\');
     }
-    // A version of Python that is named may not be installed.
+    // A factor such as `py311` is left out, because that version of Python may not be installed.
     first?.split(['-', ',']).find(|factor| !factor.is_empty() && !factor.starts_with("py"))
 }
 

@@ -68,7 +68,7 @@ fn has_specs(files: &RootFiles<'_>) -> bool {
 
 /// The commands for a project: the test, unless `test` is empty; RuboCop, if it is configured; and
 /// a setup that installs the gems. If there is a lock file, the setup installs exactly the locked
-/// gems. CI may run the test without Bundler, although there is a Gemfile.
+/// gems. If CI runs the test without Bundler, these commands do not use Bundler either.
 fn with_gems(files: &RootFiles<'_>, test: &[&'static str], source: &str) -> Vec<OracleCommand> {
     let bundles =
         files.has("Gemfile") && (files.ci().names("bundle") || !files.ci().runs_words(test));

@@ -34,8 +34,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
 };
 
 /// Builds with `cargo build` and tests with `cargo test --no-fail-fast`, both with `--locked` if
-/// the lock file is tracked. If the project configures them, lints with clippy and rustfmt, and
-/// tests with nextest.
+/// the lock file is tracked. Lints with clippy and rustfmt, and tests with nextest, if the project
+/// configures these tools.
 fn cargo(files: &RootFiles<'_>) -> FoundCommands {
     const NEXTEST: &str = ".config/nextest.toml";
     let Some(manifest) = files.toml("Cargo.toml")? else { return Ok(Vec::new()) };
@@ -80,8 +80,7 @@ fn format_check(files: &RootFiles<'_>) -> String {
     of_ci.unwrap_or_else(|| "cargo fmt --all --check".to_owned())
 }
 
-/// The words for which aliases stand that these words name. `settings` is the text of Cargo's
-/// settings.
+/// The words that the aliases among `words` stand for. `settings` is the text of Cargo's settings.
 pub fn words_of_aliases(settings: &str, words: &[String]) -> Vec<String> {
     let settings: Table = settings.parse().unwrap_or_default();
     let aliases = settings.get("alias").and_then(toml::Value::as_table).into_iter().flatten();
@@ -97,8 +96,9 @@ fn name_of(table: &Table) -> Option<&str> {
     table.get("name").and_then(toml::Value::as_str)
 }
 
-/// The paths at which the programs of a package may be that the words after `cargo run` name, by
-/// their own names, or by the package or its manifest. `path` and `text` are those of the manifest.
+/// The possible paths of those programs of a package that the words after `cargo run` select, by
+/// the name of the program, of the package or of its manifest. `path` and `text` are those of the
+/// manifest.
 pub fn programs_named(path: &str, text: &str, words: &[String]) -> Vec<String> {
     let manifest: Table = text.parse().unwrap_or_default();
     let names = words.iter().take_while(|word| *word != "--").map(|word| {
@@ -123,8 +123,8 @@ pub fn programs_named(path: &str, text: &str, words: &[String]) -> Vec<String> {
 
 /// Restores the base's Cargo.toml, but keeps the attempt's description of the package, its
 /// dependencies, and the features that the base does not have. The base's features, programs and
-/// resolver are restored, because they change what its tests are. A new program may take the place
-/// of one that Cargo finds by its path.
+/// resolver are restored, because they change what its tests are. New programs are dropped, because
+/// one may take the place of a program that Cargo finds by its path.
 fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
     const KEPT: &str = "\
         build-dependencies dependencies dev-dependencies
@@ -177,8 +177,8 @@ fn keep_new_features(own: &Table, put_back: &mut Table) -> Option<()> {
     Some(())
 }
 
-/// Restores the base's dependencies on directories of the tree. A package may be a member of the
-/// workspace only because another one depends on it in this way, and its tests go with it.
+/// Restores the base's dependencies on directories of the tree. Without such a dependency, a
+/// package may no longer be a member of the workspace, and its tests would be lost.
 fn restore_paths(base: &Table, put_back: &mut Table) -> Option<()> {
     for (key, value) in base {
         let Some(section) = value.as_table() else { continue };
@@ -193,8 +193,8 @@ fn restore_paths(base: &Table, put_back: &mut Table) -> Option<()> {
     Some(())
 }
 
-/// True if `before` has a dependency of the same name with the same values of `keys`; `None` if it
-/// has none of that name.
+/// True if `before` has a dependency of the same name with the same values of `keys`; `None` if
+/// `before` has no dependency of that name.
 fn is_as_before(before: &[Dependency<'_>], own: &Dependency<'_>, keys: &[&str]) -> Option<bool> {
     let (name, value) = own;
     let mut of_base = before.iter().filter(|(other, _)| other == name).peekable();

@@ -109,8 +109,8 @@ fn without_shebang(text: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// True for a raw C string (`cr"…"`) that may end at another place before the edition 2021, which
-/// reads it as a name and a string.
+/// True for a raw C string (`cr"…"`) that may end at another place in editions before 2021, because
+/// these read it as a name and a string.
 fn may_end_elsewhere(literal: &str) -> bool {
     literal.starts_with("cr#") || literal.starts_with("cr\"") && literal.ends_with("\\\"")
 }
@@ -130,7 +130,7 @@ fn id_of(outer: u64, label: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The inner attributes of a file or a module with a condition (`#![cfg(unix)]`).
+/// The inner attributes with conditions (`#![cfg(unix)]`) of a file or a module.
 #[derive(Default)]
 struct InnerConditions {
     texts: Vec<String>,
@@ -164,8 +164,8 @@ fn is_punct(token: &TokenTree, c: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == c)
 }
 
-/// True if a condition (the text in `cfg(…)`) holds only in a build for tests. `any(test, …)` is such
-/// a condition if it otherwise names only features whose names mean tests (`test-util`).
+/// True if a condition (the text in `cfg(…)`) holds only in a build for tests. `any(test, …)` is
+/// such a condition if it otherwise names only features whose names mean tests (`test-util`).
 fn needs_test(condition: TokenStream) -> bool {
     let tokens: Vec<TokenTree> = condition.into_iter().collect();
     let [TokenTree::Ident(word), rest @ ..] = tokens.as_slice() else { return false };
@@ -194,7 +194,7 @@ fn is_feature_for_tests(condition: &TokenStream) -> bool {
     }
 }
 
-/// True if an attribute makes a test of a function: `test`, `tokio::test`, `rstest`,
+/// True if an attribute turns a function into a test: `test`, `rstest`, `tokio::test`, or
 /// `cfg_attr(x, test)`.
 fn marks_test(attribute: TokenStream) -> bool {
     let mut name = String::new();
