@@ -84,7 +84,7 @@ fn manager_of(lock: &'static str) -> &'static str {
     if lock == "package-lock.json" { "npm" } else { lock.split(['-', '.']).next().unwrap_or(lock) }
 }
 
-/// Runs the scripts `build`, `lint:check` (or else `lint`) and `test` by the package manager that
+/// Runs the scripts `build`, `lint:check` (or else `lint`) and `test` with the package manager that
 /// `packageManager` or a lock file names. A script that the root does not have is run in the
 /// members of its workspace that have it. A checkout has no `node_modules`, so the setup installs
 /// the locked packages. A workspace always gets a setup, because its members may have dependencies

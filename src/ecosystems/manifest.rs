@@ -1,6 +1,6 @@
-//! The deciding part of a manifest: everything except two parts: the names and versions of
-//! dependencies, and the description of the manifest's own package. A new dependency does not
-//! change the tests, but any setting, script or code in a manifest may.
+//! The deciding part of a manifest: everything in it except two parts. These are the names and
+//! versions of dependencies, and the description of the manifest's own package. A new dependency
+//! does not change the tests, but any setting, script or code in a manifest may.
 use std::collections::{BTreeMap, BTreeSet};
 
 use gix_imara_diff::sources::lines;
