@@ -54,7 +54,7 @@ pub struct ApplyArgs {
     /// Land the judged state, although the worktree has changed since
     #[arg(long)]
     pub judged: bool,
-    /// Land a candidate that did not pass, or that passed only with its own tests
+    /// Land a candidate that is not verified, for example one that did not pass
     #[arg(long)]
     pub allow_unverified: bool,
     /// Do not judge the merged tree again if the base has moved

@@ -22,7 +22,8 @@ use crate::store::select::Scope;
     after_help = "A candidate is one attempt of a run. Its tree is the files that git-frites captured from its worktree. \
 On each distinct tree, git-frites runs the commands setup, build, lint and test, and stops at the first one that fails. \
 The commands come from --build, --lint and --test, or else from the configuration. If neither the options nor the configuration \
-name commands, git-frites detects them in the files of the base. The base is the commit that the run starts from.\n\n\
+name commands, git-frites detects them in the files of the base. The base is the commit that the run starts from. \
+In a chain of runs, it is the commit that the first run starts from.\n\n\
 Exit status: 0 if the winner is verified. 1 if the decision is `near-miss`. 4 if no candidate is usable. 3 for any other verdict \
 that is not verified. Examples: there is no command to run, no test is among the detected commands, the base and all candidates \
 fail in the same command (`broken-base`), the best candidate passed only with its own tests, it was judged --in-place, or a \
