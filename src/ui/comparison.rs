@@ -159,7 +159,8 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     remarks_with_usage(verdict, total_usage(used))
 }
 
-/// The [`remarks`] with this line about the usage of agents, or with none.
+/// The [`remarks`], with `usage` as the line about the usage of agents. If it is `None`, there is no
+/// such line.
 pub fn remarks_with_usage(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     let effort = effort_words::line(verdict.effort).into_iter();
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()
@@ -193,7 +194,7 @@ fn doubts(verdict: &Verdict) -> Vec<String> {
 /// The width of the table in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
 
-/// A candidate's name takes at most this many columns in a row.
+/// The maximum width of a candidate's name in the table, in columns.
 const NAME: usize = 24;
 
 /// The comparison of the candidates, and of the base if it was judged.
@@ -205,7 +206,7 @@ pub struct ComparisonTable {
 
 /// A row of the comparison, for the base or for a candidate.
 pub struct ComparisonRow {
-    /// The sign of the recommended candidate; empty for others.
+    /// The sign of the recommended or the closest candidate (see [`mark`]); empty for others.
     pub mark: &'static str,
     /// True if the verdict is verified, so that the recommended candidate is shown in green.
     pub verified: bool,

@@ -104,8 +104,8 @@ fn about(verdict: &Verdict, entry: &Entry) -> Vec<String> {
     lines
 }
 
-/// The line about a command that failed although no test fails in its report; `None` if there is
-/// none.
+/// The line about a command that failed although no test fails in its report; `None` if there is no
+/// such command.
 fn failed_beside_tests(verdict: &Verdict, name: &str, results: &Results) -> Option<String> {
     let stopped = results.stopped_at()?;
     let StageResult { stage, outcome, .. } = stopped;
@@ -127,7 +127,7 @@ fn confirmed(verdict: &Verdict, entry: &Entry) -> Option<String> {
     }
     if is_warm(entry) {
         return Some(format!(
-            "{name} was judged with the base's build outputs alone: the decision does not depend on it"
+            "{name} was judged only with the base's build outputs: the decision does not depend on this result"
         ));
     }
     let is_second = !entry.results.is_empty() && verdict.candidates.iter().any(is_warm);

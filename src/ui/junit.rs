@@ -54,7 +54,7 @@ fn of_verdict(verdict: &Verdict) -> Case {
     Case { name: "verdict".into(), seconds, end, about }
 }
 
-/// A case that no command has a time for.
+/// A case for which no time was measured.
 fn untimed(name: impl Into<String>, end: &'static str, why: impl Into<String>) -> Case {
     Case { name: name.into(), seconds: 0.0, end: Some(end), about: vec![why.into()] }
 }

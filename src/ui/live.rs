@@ -1,4 +1,4 @@
-//! Rows on standard error, if it is a terminal, that change while commands run.
+//! Rows that change while commands run. They are shown on standard error if it is a terminal.
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub struct Ui {
     /// Styles for stdout.
     pub out: Styles,
     err: Styles,
-    /// The number of lines at the end of a failed command's output that are shown.
+    /// How many lines at the end of a failed command's output are shown.
     pub output_lines: usize,
     /// The maximum width of a line of a command's output, in columns.
     output_width: usize,
@@ -98,8 +98,8 @@ impl Ui {
         }
     }
 
-    /// Tells the user, if there is a terminal, that git-frites was asked to end `requests` times.
-    /// After the last possible request, removes the rows.
+    /// Tells the user that git-frites is stopping, if there is a terminal. `requests` is how often
+    /// git-frites was asked to end. After the last possible request, removes the rows.
     pub fn tell_stopping(&self, requests: usize) {
         let words = if self.quiet { None } else { stopping(requests) };
         match (&mut *self.live.lock(), words) {

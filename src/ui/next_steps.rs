@@ -88,12 +88,12 @@ fn hints_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> Vec<S
 }
 
 /// The hint for a winner that may lack a part of the change; `None` if nothing suggests that. If
-/// the candidates' tests were run on each other, there must be a test of another passing candidate
-/// that the winner fails. Otherwise, another passing candidate must have run more tests than the
-/// winner, or must edit tests while the winner does not.
+/// the candidates' tests were run on the other candidates, there must be a test of another passing
+/// candidate that the winner fails. Otherwise, another passing candidate must have run more tests
+/// than the winner, or must edit tests while the winner does not.
 ///
-/// If only its author passes a test, the test does not count in the ranking, because its author may
-/// have misread the task. A person who reads the test can tell whether the author did.
+/// A test that only its author passes does not count in the ranking, because the author may have
+/// misread the task. A person who reads the test can tell whether the author did.
 fn hint_at_tests_of_others(verdict: &Verdict, name: &Name) -> Option<String> {
     let run = &verdict.run;
     let entries = &verdict.candidates;

@@ -1,4 +1,4 @@
-//! A text at the end of the terminal's output that is redrawn in place. Also finds out the
+//! A text that is redrawn in place at the end of the terminal's output. Also finds out the
 //! terminal's size and abilities.
 use std::borrow::Borrow;
 use std::io;

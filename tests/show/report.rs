@@ -135,7 +135,7 @@ fn report_shows_tests_agreement_times_prompt_and_warnings() {
         &format!("<code>sound</code></th>{passed}{unknown}{failed}"),
         "Say &lt;good&gt;.",
         r#"<td class="dim">–</td><td class="h"#,
-        "A dot: it did not fail there",
+        "A dot: the test did not fail there",
         "Attempts over time",
         "<rect x=",
         "test exit 1 (",

@@ -69,7 +69,7 @@ fn one(report: &Report, at: usize, room: &mut usize) -> Markup {
                 @if !entry.flags.is_empty() || !entry.dropped.is_empty() {
                     ul.flags {
                         @for flag in &entry.flags { li.caution { "It " (visible(&flag.to_string())) } }
-                        @for path in &entry.dropped { li.caution { "Its change to " code { (visible(path)) } " was put back: the path is protected" } }
+                        @for path in &entry.dropped { li.caution { "Its change to " code { (visible(path)) } " was undone: the path is protected" } }
                     }
                 }
             }

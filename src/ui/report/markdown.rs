@@ -78,7 +78,7 @@ fn remarks(text: &mut String, report: &Report, verdict: &Verdict) {
         let name = &entry.candidate;
         lines.extend(entry.flags.iter().map(|flag| format!("{name} {flag}")));
         let dropped = entry.dropped.iter();
-        lines.extend(dropped.map(|path| format!("{name}'s change to {path} was put back")));
+        lines.extend(dropped.map(|path| format!("{name}'s change to {path} was undone")));
     }
     lines.extend(comparison::remarks(verdict));
     lines.extend(report.warnings.iter().cloned());

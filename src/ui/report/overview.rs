@@ -46,7 +46,7 @@ pub fn verdict(report: &Report) -> Markup {
             section #verdict.caution {
                 h2 { "Not judged" }
                 @if report.stored_outcomes > 0 {
-                    p { (count(report.stored_outcomes, "outcome")) " of candidates that were judged by themselves: decide with "
+                    p { (count(report.stored_outcomes, "outcome")) " of candidates that were judged separately: decide with "
                         code { "git frites judge --replay " (report.run.run) } }
                 } @else {
                     p { "Judge it with " code { "git frites judge " (report.run.run) } }
@@ -200,7 +200,7 @@ pub fn tests(report: &Report) -> Markup {
         @if !rows.is_empty() {
             section #tests {
                 h2 { "Tests that failed" }
-                p.dim { "A dot: it did not fail there; it passed, was skipped, or is not there." }
+                p.dim { "A dot: the test did not fail there. It passed, was skipped or did not run: “passed” is shown only for the base, and for tests that did not run on the base." }
                 div.scroll { table.cells {
                     thead { tr { th scope="col" { "test" } @for (name, _) in &columns { th scope="col" { (name) } } } }
                     tbody {
@@ -220,7 +220,7 @@ fn end_of(report: &TestReport, test: &str) -> Option<TestEnd> {
     let is_in = |list: &[String]| list.binary_search_by(|name| name.as_str().cmp(test)).is_ok();
     match report {
         _ if is_in(&report.failing) => Some(TestEnd::Failed),
-        // Only the base's report keeps the names of passed tests.
+        // A candidate's report keeps only the names of passed tests that did not run on the base.
         _ if is_in(&report.passing) => Some(TestEnd::Passed),
         _ => None,
     }
@@ -242,7 +242,7 @@ pub fn agreement(report: &Report) -> Markup {
         @if report.covers.len() > 1 {
             section #agreement {
                 h2 { "Agreement" }
-                p.dim { "The share of the column's change that the row's covers, from 0 to 100 %. Attempts that are right tend to agree." }
+                p.dim { "How much of the change of the candidate in the column is also in the change of the candidate in the row, from 0 to 100 %. Attempts that are right tend to agree." }
                 div.scroll { table.cells.heat {
                     thead { tr { td {} @for (at, _) in &report.covers { th scope="col" { (name(*at)) } } } }
                     tbody {

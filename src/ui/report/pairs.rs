@@ -57,7 +57,7 @@ pub fn all(report: &Report) -> Markup {
             h2 { "Two candidates side by side" }
             (choice(report, &places))
             p #no-pair hidden {
-                "Each of them against the base; one against the other: "
+                "Below, each of them is compared with the base. To compare one with the other: "
                 code { "git frites diff " (report.run.run) "/" span.name {} " " span.name {} }
             }
             div #beside {}

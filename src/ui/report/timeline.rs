@@ -79,7 +79,7 @@ fn judging(report: &Report) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Commands that judged" }
-            p.dim { "One after the other: setup, build, lint, test, with earlier tries." }
+            p.dim { "In this order: setup, build, lint and test. The times include earlier tries." }
             table.bars { tbody { @for (name, results) in rows {
                 @let words = results.iter().filter(|r| r.outcome != Outcome::Skipped).map(in_words).collect::<Vec<_>>().join(", ");
                 (bar(&name, &pieces(results, longest), &words))
