@@ -19,8 +19,8 @@ pub fn open_to_list(parent: impl AsFd, name: impl Arg) -> rustix::io::Result<Own
     rustix::fs::openat(parent, name, flags, Mode::empty())
 }
 
-/// The names and kinds of the entries of a directory, without `.` and `..`. An open directory is
-/// listed only once, so it must be opened for this call.
+/// The names and kinds of the entries of a directory, without `.` and `..`. An open directory can
+/// be listed only once, so it must be opened for this call.
 pub fn entries(directory: impl AsFd) -> rustix::io::Result<Vec<(CString, FileType)>> {
     let mut entries = Vec::new();
     for_each_entry(directory, &mut |name, kind| {

@@ -2,7 +2,7 @@
 //! of threads, which nested calls share.
 //!
 //! If the system allows no more threads, the caller does the work alone. For example, an attempt
-//! may have started as many threads as it may.
+//! may have started so many threads that the user's limit is reached.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
@@ -136,7 +136,7 @@ pub fn both<A: Send, B: Send>(
 }
 
 /// Calls `work` for chunks of the items. There are about as many chunks as threads. This is for
-/// work that takes less time for an item than storing a result for it.
+/// work that takes less time than it would take to store a result for each item.
 pub fn map_chunks<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&[T]) -> Result<R> + Sync,

@@ -111,8 +111,8 @@ pub fn is_being_emptied(root: &Path) -> bool {
     lock.exists() && lock::attempt(&lock).is_ok_and(|lock| lock.is_none())
 }
 
-/// The trash directories to delete. They are those with an entry, and those that a killed process
-/// has left empty for more than a minute.
+/// The trash directories to delete: all that have an entry, and empty ones that are older than a
+/// minute. A killed process has left the empty ones.
 fn bins(root: &Path) -> Vec<PathBuf> {
     let listing = fs::read_dir(root).into_iter().flatten().flatten();
     listing

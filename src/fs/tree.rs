@@ -38,8 +38,9 @@ pub fn nearest_real(path: &Path) -> PathBuf {
     }
 }
 
-/// The links through which an absolute path leads, in order, each as its own real path. Then the
-/// path with all links resolved. The end of the path need not exist.
+/// The links through which an absolute path leads, in order. Each is given as a path in which the
+/// links above it are resolved. The last item is the path with all links resolved. The end of the
+/// path need not exist.
 pub fn links_and_real(path: &Path) -> Vec<PathBuf> {
     follow(path, |at| Ok(fs::read_link(at).ok())).unwrap_or_default()
 }

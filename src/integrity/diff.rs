@@ -5,8 +5,8 @@ use crate::git::config_key::key_bytes;
 use crate::integrity::fingerprint::{Fact, FactKind, FactValue, Fingerprint, UNREADABLE};
 use crate::model::plain;
 
-/// The beginnings of the names of git's settings for identities, remotes, maintenance and the like.
-/// People and tests often change such settings. They do not change the content of any file.
+/// git's settings whose names begin like this are about identities, remotes, maintenance and the
+/// like. People and tests often change such settings. They do not change the content of any file.
 const HARMLESS: [&str; 9] =
     ["advice.", "branch.", "color.", "gc.", "init.", "maintenance.", "remote.", "safe.", "user."];
 

@@ -1,6 +1,6 @@
-//! Detects changes that commands make outside of their worktrees, if they could run code or decide
-//! outcomes. These are changes to git's configuration, hooks and info files, to `.frites.toml`, and
-//! to our own refs.
+//! Detects changes outside of worktrees by which commands could get code run or decide outcomes.
+//! These are changes to git's configuration, hooks and info files, to `.frites.toml`, and to our
+//! own refs.
 //!
 //! While commands run, our own git calls use the configuration from before the commands started. If
 //! a guard or a sealed world confines the commands, only the configuration and our refs are
@@ -36,7 +36,7 @@ pub struct IntegrityContext<'a> {
     pub home: Option<&'a Path>,
     /// The user interface, which reports changes.
     pub ui: &'a Ui,
-    /// Keeps our git calls from planted includes.
+    /// Makes our git calls ignore planted includes.
     pub includes: &'a IncludeGuard,
 }
 

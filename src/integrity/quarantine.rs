@@ -40,7 +40,8 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A change while commands ran. The field names in JSON are those of the first version.
+/// A change that happened while commands ran. The field names in JSON are those of the first
+/// version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Suspect {
     /// When the change happened.

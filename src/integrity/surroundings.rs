@@ -108,8 +108,8 @@ impl SurroundingsWatch {
         }
         self.above = now;
         // Sealed commands cannot write outcomes. New outcomes are from other git-frites processes,
-        // or from unguarded attempts. No outcome is believed that was written while an unguarded
-        // attempt ran (`ops/attempt_times.rs`).
+        // or from unguarded attempts. An outcome that was written while an unguarded attempt ran is
+        // not believed (`ops/attempt_times.rs`).
         let is_sealed = |commands| commands == WatchedCommands::SealedOracle;
         if is_sealed(self.commands) && others.is_none_or(is_sealed) {
             return found;
@@ -122,9 +122,9 @@ impl SurroundingsWatch {
     }
 }
 
-/// The files in the directories above our cache that build tools would find from a judge checkout.
-/// Empty for sealed commands. They see their checkout at the path of the user's checkout, and
-/// cannot write to the directories above that path.
+/// The files above our cache that build tools would find from a judge checkout. Empty for sealed
+/// commands. They see their checkout at the path of the user's checkout, and cannot write to the
+/// directories above that path.
 fn above_checkouts(world: WorldKind, home: &Path) -> BTreeMap<PathBuf, Option<[i64; 5]>> {
     match world {
         WorldKind::Sealed => BTreeMap::new(),
@@ -174,9 +174,9 @@ const SOUGHT_ABOVE: &str = "
     node_modules nuget.config package.json pnpm-workspace.yaml pyproject.toml pytest.ini
     rust-toolchain rust-toolchain.toml setup.cfg tox.ini tsconfig.json uv.toml";
 
-/// All foreign files in git-frites' directories. They are above the rooms, or inside the rooms next
-/// to the checkouts. A room is the directory that is made for one checkout. `home` is the directory
-/// of one repository in the cache.
+/// All foreign files in git-frites' directories. A room is the directory that is made for one
+/// checkout. A foreign file is above the rooms, or in a room but not in its checkout. `home` is the
+/// directory of one repository in the cache.
 pub fn foreign_files(home: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     if let Some(root) = home.parent() {

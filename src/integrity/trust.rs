@@ -73,8 +73,8 @@ pub fn require_trust(context: IntegrityContext<'_>, run: Option<&Run>) -> Result
     refuse_unreported_changes(context)
 }
 
-/// Fails if the checkout is at a commit of an attempt, and its `.frites.toml` is not that of the
-/// base of the attempt's run ([`Run::root`]). Otherwise the attempt's file would choose the
+/// Fails if the checkout is at a commit of an attempt whose `.frites.toml` differs from the one in
+/// the base of the attempt's run ([`Run::root`]). Otherwise the attempt's file would choose the
 /// commands, the world and the guard.
 fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     let IntegrityContext { store, home, .. } = context;
@@ -92,7 +92,7 @@ fn refuse_file_of_attempt(context: IntegrityContext<'_>) -> Result<()> {
     if own == of(run.root())? {
         return Ok(());
     }
-    // In a trial merge of an attempt, the file may be that of the user's parent commit.
+    // If the commit is a merge, its file may be that of a parent that the user made.
     for parent in repo.commit(&head)?.parents {
         if store.maker_of(&parent)?.is_none() && own == of(&parent)? {
             return Ok(());

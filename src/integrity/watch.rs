@@ -223,10 +223,9 @@ fn moved_ref(moved: ForeignMove) -> Difference {
     }
 }
 
-/// True if git-frites itself has moved the ref of this difference, in any process. It must have
-/// moved the ref for a person. If the ref's run is new since `before`, it may also have moved the
-/// ref for an attempt. Also true for the refs of the watched run, because [`HeldRefs`] watches
-/// them.
+/// True if any git-frites process has moved the ref of this difference for a person. If the ref's
+/// run is new since `before`, also true if a git-frites process has moved the ref for an attempt.
+/// Also true for the refs of the watched run, because [`HeldRefs`] watches them.
 fn is_our_doing(
     context: IntegrityContext<'_>,
     run: &Run,
@@ -353,9 +352,9 @@ fn as_json(difference: &Difference) -> Value {
 /// - settings in quarantine that still have the planted value;
 /// - settings that have changed since the watched commands of any run started.
 ///
-/// An include can be active in one worktree alone (`onbranch`). So its settings have no names that
-/// could be overridden. While an include may be planted, our calls use a snapshot of the
-/// configuration, which has no includes.
+/// An include can be active in one worktree alone (`onbranch`). So it is not known which settings
+/// it brings, and they cannot be overridden by name. While an include may be planted, our calls use
+/// a snapshot of the configuration, which has no includes.
 pub fn update_overrides(context: IntegrityContext<'_>) -> Result<()> {
     let suspects = quarantine::suspects(context.store);
     let watched = baseline::all(context.store);

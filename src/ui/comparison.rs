@@ -159,8 +159,8 @@ pub fn remarks(verdict: &Verdict) -> Vec<String> {
     remarks_with_usage(verdict, total_usage(used))
 }
 
-/// The [`remarks`], with `usage` as the line about the usage of agents. If it is `None`, there is no
-/// such line.
+/// The [`remarks`], with `usage` as the line about the usage of agents. If it is `None`, there is
+/// no such line.
 pub fn remarks_with_usage(verdict: &Verdict, usage: Option<String>) -> Vec<String> {
     let effort = effort_words::line(verdict.effort).into_iter();
     effort.chain(stopped(verdict)).chain(usage).chain(doubts(verdict)).collect()

@@ -68,7 +68,7 @@ fn launch(status: &File, spec: &OsString, command: &[OsString]) -> Result<(), Re
     }
     nix::sched::unshare(namespaces).step("making namespaces")?;
     map.write().step("mapping the user's ids")?;
-    take_a_quarter(&limits).step("limiting what the user's other worlds need, too")?;
+    take_a_quarter(&limits).step("leaving resources to the user's other worlds")?;
     refuse_cgroup_namespaces().step("refusing namespaces of cgroups")?;
     mounts::mount_all(&spec)?;
     keep_capabilities_for_init().step("keeping capabilities")?;

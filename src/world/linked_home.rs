@@ -50,8 +50,8 @@ const MOST_DIRECTORIES: usize = 5_000;
 struct OwnDirectory {
     /// The user's directory that this one replaces.
     of_user: PathBuf,
-    /// This many levels below the directory, entries that are directories become real directories.
-    /// Deeper entries become links. `None` if the directory is empty at first.
+    /// In this many levels below the directory, entries that are directories become real
+    /// directories. All other entries become links. `None` if the directory is empty at first.
     linked: Option<usize>,
 }
 

@@ -236,7 +236,7 @@ fn require_writable(at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The existing directories inside a hidden one that other mounts show.
+/// The existing directories that other mounts show inside the directory `hidden`.
 fn shown_in<'a>(hidden: &Path, spec: &'a WorldSpec) -> Vec<&'a Path> {
     let shown = spec.mounts.iter().filter(|mount| !matches!(mount, Mount::Hidden { .. }));
     let inside = shown.map(Mount::at).filter(|at| at.starts_with(hidden) && *at != hidden);

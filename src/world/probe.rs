@@ -20,8 +20,8 @@ pub fn refusal(room: &Path) -> Option<String> {
     tried_once(&REFUSAL, || try_to_enter(&spec_with_overlay(room)?, "echo > written"))
 }
 
-/// The reason why not even a world that needs no overlays can be made; `None` if it can be made.
-/// Guarded attempts need such a world at least. Tries it once, as [`refusal`] does.
+/// Tries to make a world without overlays, which guarded attempts need at least. Returns the reason
+/// if that fails. Tries it once, as [`refusal`] does.
 pub fn guard_refusal() -> Option<String> {
     static REFUSAL: OnceLock<Option<String>> = OnceLock::new();
     let spec = WorldSpec {

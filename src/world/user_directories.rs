@@ -157,8 +157,8 @@ fn without_inner(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
 }
 
 /// The mounts that lay an overlay over each of these directories. Writes of commands go to the
-/// upper layers in `room`, which [`make_room`] has made. Below them are the layers that earlier
-/// commands have left in the rooms `left`, the topmost first. The lowest layer is the user's own
+/// upper layers in `room`, which [`make_room`] has made. Below them are the layers of earlier
+/// commands, from the rooms in `left`, the topmost first. The lowest layer is the user's own
 /// directory.
 ///
 /// If the system refuses an overlay, the directory becomes read-only, unless it contains HOME.
