@@ -63,7 +63,7 @@ pub enum Outcome {
         failed: u64,
     },
     /// Exit code 0, although the tests' report shows fewer tests than ran on the base, or is
-    /// missing. It is not known whether the other tests pass.
+    /// missing although the base has one. It is not known whether the other tests pass.
     MissingTests {
         /// The number of the base's tests that ran, by the report; 0 if there is no report.
         reported: u64,

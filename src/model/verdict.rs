@@ -46,7 +46,8 @@ pub enum DecisionKind {
     BrokenBase,
     /// No candidate passed. The candidate that came closest is shown.
     NearMiss,
-    /// Only builds or lints were detected, and they passed: nothing tests the change.
+    /// A candidate passed, but nothing tests its change: no test ran for it or for the base, there is
+    /// no test command, or the test command does not enter the project that it changes.
     NoTests,
     /// There was no command to run. The first candidate in the ranking is shown.
     NoOracle,

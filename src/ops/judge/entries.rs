@@ -167,8 +167,8 @@ fn entry_of(
     Ok((entry, own_files))
 }
 
-/// If one of these files lies in a project that the test commands do not enter, the manifest of
-/// that project. Documents and tests are not looked at.
+/// If one of these files lies in a project that the test commands do not enter: the manifest of
+/// that project. Documents and tests do not count.
 fn untested(files: &[ChangedFile], project: &BaseProject<'_>) -> Result<Option<String>> {
     for path in files.iter().map(|file| file.path.lossy()) {
         if !documents::is_document_by_name(&path)
