@@ -567,15 +567,17 @@ impl<'t> BaseProject<'t> {
         if !lines.iter().any(|(test, line)| is_test_path(test) && file.is_listed_in(test, line)) {
             return Ok(false);
         }
-        let words = [format!("{directory}/"), format!("\"{directory}\""), format!("'{directory}'")];
-        let modules = BTreeSet::from([directory.to_owned()]);
-        let beside = BESIDE_MODULES.to_vec();
-        let named = LineSearch { pairs: modules, beside, ..LineSearch::of(words) };
-        let is_named = self.lines.find(named)?.iter().any(|(other, line)| {
-            language_of(other).is_some()
-                && !is_test_path(other)
+        let named = self.lines.find(LineSearch::of([directory.to_owned()]))?;
+        let is_named = named.iter().any(|(other, line)| {
+            let is_loaded = || {
+                let loads = BESIDE_MODULES.iter().any(|word| line.contains(word));
+                loads && place_of_word(line, directory).is_some()
+            };
+            !is_test_path(other)
                 && !self.runs(other)
-                && place_of_word(line, directory).is_some()
+                && !names_commands(other)
+                && !is_hidden_or_installed(other)
+                && (stands_in_path(line, directory) || is_loaded())
         });
         // A test may load the package itself, in order to list its modules.
         let is_module = |other: &&str| !FOR_DIRECTORIES.contains(&bare_name(other));
@@ -797,14 +799,11 @@ impl<'t> BaseProject<'t> {
     fn names_new_directory(&self, path: &str) -> Result<bool> {
         let above = self.new_parts(path)?.filter(|part| *part != path);
         let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
-        let beside: &[char] = &['"', '\'', '`', '/'];
         self.any_line(names.clone(), |file, line| {
             let is_product = file.is_some_and(|file| is_code(file) && !is_test_path(file));
             names.iter().any(|name| match is_product {
                 false => place_of_word(line, name).is_some(),
-                true => line.match_indices(name.as_str()).any(|(at, _)| {
-                    line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside)
-                }),
+                true => stands_in_path(line, name),
             })
         })
     }
@@ -901,6 +900,13 @@ impl<'t> BaseProject<'t> {
 /// out, because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
+}
+
+/// True if a name in a line stands beside a quote or a slash.
+fn stands_in_path(line: &str, name: &str) -> bool {
+    let beside: &[char] = &['"', '\'', '`', '/'];
+    line.match_indices(name)
+        .any(|(at, _)| line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside))
 }
 
 /// True if all commands of a line are formatters, linters and the like, which read no text of a

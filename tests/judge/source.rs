@@ -659,13 +659,15 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let imports = "import_module('scenarios.' + name)\n";
     let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
     // Further files of the base, and whether scenarios/add.py is source.
-    let cases: [(&[(&str, &str)], bool); 7] = [
+    let cases: [(&[(&str, &str)], bool); 9] = [
         (&[("tests/all.py", &listed)], false),
         (&[("tests/all.py", imports)], true),
         (&[("tests/all.py", lists)], false),
         (&[("tests/all.py", "open('scenarios')\n")], true),
         (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
-        (&[("tests/all.py", lists), ("src/main.py", "PLUGINS = 'scenarios'\n")], true),
+        (&[("tests/all.py", lists), ("src/main.py", "PLUGINS = './x/scenarios'\n")], true),
+        (&[("tests/all.py", lists), ("settings.json", "[\"./scenarios\"]\n")], true),
+        (&[("tests/all.py", lists), ("Makefile", "lint:\n\tlint ./scenarios\n")], false),
         (&[("tests/all.py", lists), ("scenarios/other.py", ""), ("src/main.py", loads)], true),
     ];
     for (files, is_source) in cases {
