@@ -25,9 +25,9 @@ The commands come from --build, --lint and --test, or else from the configuratio
 name commands, git-frites detects them in the files of the base. The base is the commit that the run starts from. \
 In a chain of runs, it is the commit that the first run starts from.\n\n\
 Exit status: 0 if the winner is verified. 1 if the decision is `near-miss`. 4 if no candidate is usable. 3 for any other verdict \
-that is not verified. Examples: there is no command to run, no test is among the detected commands, the base and all candidates \
-fail in the same command (`broken-base`), the best candidate passed only with its own tests, it was judged --in-place, or a \
-candidate without a result could still win."
+that is not verified. Examples: there is no command to run, no test is among the detected commands, the base and all \
+usable candidates fail in the same command before the tests (setup, build or lint: `broken-base`), the best candidate passed \
+only with its own tests, it was judged --in-place, or a candidate without a result could still win."
 )]
 pub struct JudgeArgs {
     /// Run to judge  [default: the newest]

@@ -100,8 +100,8 @@ pub struct RunArgs {
     /// If a candidate fails, tell it why, and give it up to K more rounds in its worktree
     #[arg(help_heading = "Attempts", long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
-    /// End the other attempts once K candidates have passed with the base's tests, too, and without
-    /// the base's build outputs
+    /// End the other attempts once K candidates have passed cold (without the base's build outputs),
+    /// both with their own tests and with the base's
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
     /// The form of the answer

@@ -251,7 +251,8 @@ pub struct AttemptArgs {
     /// or 1h]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub timeout: Option<Duration>,
-    /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or never]
+    /// Kill a command that prints nothing for this long  [default: spawn.idle-timeout, or no limit;
+    /// but 2m if an agent prints only that it waits for the network]
     #[arg(hide_short_help = true, long, value_name = "DUR", value_parser = values::duration)]
     pub idle_timeout: Option<Duration>,
     /// Store the files of each running candidate as a commit at this interval

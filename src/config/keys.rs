@@ -136,11 +136,11 @@ keys! {
     SANDBOX_PROCESSES: Option<usize> = "sandbox.processes", Unset("no limit", "512"), "The maximum number of processes of a command in a sealed world; it does not bind root.";
     SANDBOX_MEMORY: Option<ByteSize> = "sandbox.memory", Unset("no limit", "'8GiB'"), "The maximum address space of each process of a confined command.";
     SANDBOX_DISK: ByteSize = "sandbox.disk", Is("'20GiB'"), "The disk space that the commands on one tree may take in a sealed world; a command that exceeds it is ended.";
-    SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked or ignored files of your checkout that are copied into worktrees and checkouts for judging, as patterns in the syntax of .gitignore.";
-    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout that are copied with all files in them. An entry is a path from the root. If it contains *, ? or [, it is a pattern, as in seed.copy. The files are copied, not linked, despite the name of the key.";
+    SEED_COPY: Vec<String> = "seed.copy", Is("[]"), "Untracked files of your checkout, ignored or not, that are copied into worktrees and checkouts for judging, as patterns in the syntax of .gitignore.";
+    SEED_LINK: Vec<String> = "seed.link", Is("[]"), "Untracked files and directories of your checkout, ignored or not, that are copied with all files in them. An entry is a path from the root. If it contains *, ? or [, it is a pattern, as in seed.copy. The files are copied, not linked, despite the name of the key.";
     SPAWN_JOBS: Option<usize> = "spawn.jobs", Unset("16 if agents make all candidates, else the number of processors", "4"), "How many commands of candidates run at once.";
     SPAWN_TIMEOUT: Duration = "spawn.timeout", Is("'1h'"), "The time limit of a candidate's command.";
-    SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long.";
+    SPAWN_IDLE_TIMEOUT: Option<Duration> = "spawn.idle-timeout", Unset("no limit", "'10m'"), "A candidate's command is ended when it prints nothing for this long. If an agent prints only that it waits for the network, that counts as silence. Such an agent is ended after two minutes if no limit is set.";
     SPAWN_AUTO_CHECKPOINT: Option<Duration> = "spawn.auto-checkpoint", Unset("no checkpoints", "'30m'"), "The interval at which the worktree of a candidate is captured while its command runs.";
     SPAWN_SETUP: Option<CommandLine> = "spawn.setup", Unset("nothing in worktrees; for judging, see oracle.setup", "'npm ci --offline'"), "A command that prepares each new worktree and each checkout for judging. If oracle.setup is set, it replaces spawn.setup in checkouts for judging. If both are unset, nothing prepares worktrees. Checkouts for judging are then prepared by a detected setup, such as the install command of a lock file, but only if the build, lint and test commands are detected, too.";
     SPAWN_WORKTREE_ROOT: Option<String> = "spawn.worktree-root", Unset(".frites/worktrees", "'../worktrees'"), "The directory in which worktrees are created; ~ is the home directory, and a relative path begins at your checkout. If this directory is in a checkout, git must ignore it.";
@@ -152,7 +152,7 @@ keys! {
     ENV_PASS: Vec<String> = "env.pass", Is("[]"), "Further variables to pass with mode = 'clean'; * matches anything.";
     ENV_DENY: Vec<String> = "env.deny", Is("[]"), "Variables that are never passed; * matches anything.";
     SYNTHESIS_MODE: SynthesisMode = "synthesis.mode", Is("'passing-only'"), "Whether git-frites may let an agent or a command make one more candidate, the synthesis, from those that passed. passing-only: yes. off: no.";
-    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesis that can win. The size is the number of its changed lines, divided by the number of lines that its source candidates change together.";
+    SYNTHESIS_CEILING: f64 = "synthesis.ceiling", Is("1.5"), "The maximum size of a synthesis that can win. The size is a ratio: the number of lines that the synthesis changes, divided by the sum of the lines that its source candidates change.";
     SYNTHESIS_AGENT: Option<String> = "synthesis.agent", Unset("the agent of the best candidate", "'claude'"), "The agent that makes syntheses. If this key is unset and no agent made the best candidate, the run's own command makes them. But if the run has no prompt, no synthesis is made then.";
     SYNTHESIS_TIMEOUT: Option<Duration> = "synthesis.timeout", Unset("the time limit of the other candidates", "'30m'"), "The time limit of the command that makes a synthesis.";
     SYNTHESIS_PROMPT_LIMIT: ByteSize = "synthesis.prompt-limit", Is("'256KiB'"), "The prompt of a synthesis contains the patches of the other candidates, the smallest first, up to this size in all. For a candidate whose patch does not fit, the prompt lists only the changed files.";
@@ -172,7 +172,7 @@ keys! {
     HOOKS_BEFORE_CLEAN: Option<Argv> = "hooks.before-clean", Unset("nothing runs", "['./before-clean']"), "The command that runs before a candidate's worktree is removed. If it fails, the worktree stays.";
     HOOKS_TIMEOUT: Duration = "hooks.timeout", Is("'1m'"), "The time limit of each hook.";
     LIMITS_CANDIDATES: usize = "limits.candidates", Is("64"), "The maximum number of candidates of a run.";
-    LIMITS_COST: Option<f64> = "limits.cost", Unset("no limit", "5"), "The dollars that a run may cost, by its agents' own reports. If a run has cost that much, it starts no further command of a candidate; running commands continue to their end.";
+    LIMITS_COST: Option<f64> = "limits.cost", Unset("no limit", "5"), "The dollars that a run may cost, by its agents' own reports. When the cost of the run reaches this limit, no further command of a candidate is started; running commands continue to their end.";
     LIMITS_JOBS: usize = "limits.jobs", Is("64"), "The maximum number of commands that one run executes at the same time.";
     LIMITS_NESTING: usize = "limits.nesting", Is("1"), "How deeply runs may be nested. With 1, the command of a candidate cannot start a run of its own; with 2, it can.";
     LIMITS_INHERITANCE: usize = "limits.inheritance", Is("10"), "The maximum length of a chain of runs, each of which continues an attempt of the run before.";
