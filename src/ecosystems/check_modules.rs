@@ -1,5 +1,6 @@
-//! Modules of checks. A source file that is loaded only by checks is a part of them, because an
-//! attempt could change there what the checks look for.
+//! Modules of checks. A check is a file that the oracle's commands or tasks run. A source file that
+//! only checks load counts as a part of them: an attempt that edits it could change what the checks
+//! look for.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
@@ -7,7 +8,8 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loaded::{LoadedName, names_commands, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
 
-/// For some source files: the files that load them, and which of all these files run.
+/// For some source files, the files that load them. Of the source files and their loaders, also
+/// those that commands or tasks run.
 #[derive(Default)]
 pub struct Loaders {
     /// The files that load a file, by the path of the loaded file.
@@ -70,7 +72,8 @@ impl Loaders {
         }
     }
 
-    /// True if all loaders of a file are among `parts`. A file without loaders must run.
+    /// True if all loaders of a file are among `parts`. If the file has no loaders, true if commands
+    /// or tasks run it.
     fn is_loaded_only_by(&self, parts: &BTreeSet<&str>, path: &str) -> bool {
         let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
         (loaders.peek().is_some() || self.run.contains(path))
@@ -105,8 +108,9 @@ fn imports_package(other: &str, line: &str, path: &str) -> bool {
         && line.contains(&import_of(path))
 }
 
-/// True for a file of tasks that a tool runs by their names: `Rakefile`, `gulpfile.js`. Other files
-/// of settings (`conftest.py`) may load the product.
+/// True for a file of tasks that a tool runs by their names: `Rakefile`, `gulpfile.js`. False for
+/// other settings files, such as `conftest.py`. They may load the project's own code, so a file that
+/// they name need not be a check.
 pub fn is_of_tasks(path: &str) -> bool {
     bare_name(path).to_ascii_lowercase().ends_with("file")
 }
@@ -125,7 +129,8 @@ fn directory_of_check(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// The parts of checks among files, by lines of a base. `run` are the files that commands run.
+    /// The files at `paths` that are parts of checks. `lines` are lines of the base, each with its
+    /// file. `run` are the files that commands run.
     fn parts(lines: &[(&str, &str)], run: &[&str], paths: &[&str]) -> Vec<String> {
         let lines: Vec<(String, String)> =
             lines.iter().map(|(path, line)| ((*path).to_owned(), (*line).to_owned())).collect();

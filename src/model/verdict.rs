@@ -439,12 +439,13 @@ pub struct Effort {
     /// `ran`.
     #[serde(default)]
     pub ran_base: u64,
-    /// Commands saved because another candidate has the same tree.
+    /// Commands that did not have to run because another candidate has the same tree.
     pub saved_equal: u64,
-    /// Commands saved because their results were cached.
+    /// Commands that did not have to run because their results were cached.
     pub saved_cached: u64,
-    /// Commands saved because the candidate could not be recommended any more. Each such candidate counts
-    /// as all commands of the oracle, because it is not known how many would have run.
+    /// Commands that did not have to run because the candidate could not be recommended any more.
+    /// Each such candidate counts as all commands of the oracle, because it is not known how many
+    /// would have run.
     pub saved_not_run: u64,
 }
 

@@ -152,8 +152,8 @@ pub fn stage_line(name: &str, result: &StageResult) -> String {
     line
 }
 
-/// Remarks on the verdict: the numbers of commands that were run and saved, the usage of the
-/// agents, and the doubts.
+/// Remarks on the verdict: the numbers of commands that ran and that did not have to run, the usage
+/// of the agents, and the doubts.
 pub fn remarks(verdict: &Verdict) -> Vec<String> {
     let used = verdict.candidates.iter().filter_map(|entry| entry.usage.as_ref());
     remarks_with_usage(verdict, total_usage(used))

@@ -1,8 +1,8 @@
-//! The number of commands that a judging ran and saved, in words.
+//! The number of commands that a judging ran, and of those that did not have to run, in words.
 use crate::model::verdict::Effort;
 
-/// The number of commands that ran, and the numbers of commands that were saved, each with the
-/// reason; `None` if no command was saved.
+/// The number of commands that ran, and the numbers of commands that did not have to run, each with
+/// the reason; `None` if all commands had to run.
 pub fn line(effort: Effort) -> Option<String> {
     let because_it = if effort.saved_not_run == 1 { "it" } else { "they" };
     let saved = [
@@ -33,8 +33,9 @@ fn ran(effort: Effort) -> String {
 mod tests {
     use super::*;
 
-    /// The line for these numbers of commands: `ran` for candidates and for the base; `saved` by
-    /// equal trees, by the cache, and because they could not change the recommendation.
+    /// The line for these numbers of commands. `ran` has those that ran, for candidates and for the
+    /// base. `saved` has those that did not have to run: because of equal trees, because of the
+    /// cache, and because they could not change the recommendation.
     fn words(ran: [u64; 2], saved: [u64; 3]) -> Option<String> {
         let ([ran, ran_base], [saved_equal, saved_cached, saved_not_run]) = (ran, saved);
         line(Effort { ran, ran_base, saved_equal, saved_cached, saved_not_run })

@@ -1,6 +1,9 @@
 //! Decides again by stored outcomes: the outcomes of the last judging of the whole run, and the
-//! outcomes of candidates that have been judged singly since. An outcome that was found on other
-//! terms than [`OwnTerms`] is left out, or replay fails.
+//! outcomes of candidates that have been judged singly since.
+//!
+//! An outcome is never used if it was found on other terms than [`OwnTerms`]. If `shard open` has
+//! fixed the terms, the outcome is left out; for a candidate's outcome, a warning says so. Otherwise
+//! replay fails.
 use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
@@ -218,8 +221,8 @@ fn require_confirmed(stored: &Verdict, entries: &[Entry], rules: Rules) -> Resul
     .hint(format!("confirm them: `{}`", stored.terms.judge_command(&stored.run, &options))))
 }
 
-/// An entry without results for each candidate that has a stored outcome or is not in the verdict. This clone
-/// finds the candidate's present state, size and flags itself.
+/// Makes entries without results for two kinds of candidates: those that have a stored outcome, and
+/// those that are not in the verdict. This clone finds their present state, size and flags itself.
 fn present_entries(
     session: &Session,
     run: &Run,
@@ -264,11 +267,19 @@ fn why_not_used(
         ));
     }
     if theirs.judged() != present.judged() && theirs.problem.is_none() {
-        return Some("now, other changes to protected paths are put back".into());
+        return Some(
+            "the changes to protected paths that are put back are no longer the same as when it \
+             was judged"
+                .into(),
+        );
     }
     let was_judged_once = part.terms.settings.in_place || theirs.problem.is_some();
     if theirs.second_judging() != present.second_judging() && !was_judged_once {
-        return Some("now, other tests of the base are put back".into());
+        return Some(
+            "the changes that the second judging puts back are no longer the same as when it was \
+             judged"
+                .into(),
+        );
     }
     let difference = part.terms.first_difference(&opened?.terms())?;
     Some(format!("it was found on other terms: {difference}"))
@@ -310,7 +321,7 @@ fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
     logs.iter().try_for_each(|(file, kept)| atomic::write(&directory.path().join(file), kept))
 }
 
-/// The terms of this clone.
+/// The terms of a replay: those of `shard open`, or else those of this clone.
 pub struct OwnTerms {
     /// The terms. They have no digest of the seeds if no stored outcome has one.
     pub terms: Terms,
@@ -385,8 +396,8 @@ impl OwnTerms {
         }
     }
 
-    /// Fails if `theirs`, the terms of a verdict or of one candidate's outcome, differ from the terms of this
-    /// clone. The first call decides on the world: it takes the world of `theirs`, and fails if the
+    /// Fails if `theirs`, the terms of a verdict or of one candidate's outcome, differ from these
+    /// terms. The first call decides on the world: it takes the world of `theirs`, and fails if the
     /// configuration of this clone does not allow that world.
     pub fn require_same(
         &mut self,

@@ -83,8 +83,9 @@ fn merge_plan(
     target: &ResolvedTarget,
 ) -> Result<(Oid, Oid)> {
     let root = *plan.run.root();
-    // If the target is a candidate, only the change since this run's base is merged. The base is a state of the
-    // parent, so a target that is the parent has all earlier changes already.
+    // If the target is a candidate, only the change since this run's base is merged. If this run
+    // continues the target, the run's base is a state of the target, so the target has all earlier
+    // changes already.
     let start = if target.candidate.is_some() { plan.run.base } else { root };
     let base = plan.merge_base(session, target, &start)?;
     if let Some(conflicts) = plan.merge_into(session, target, &base, options)? {

@@ -131,8 +131,8 @@ pub fn of(
         path.is_dir() && path.parent().is_some() && *path != checkout && !of_the_user.contains(path)
     });
     // Every world has /dev/shm, so it is added by this name, even if it is a link on this machine.
-    // In the world, a directory in the room is mounted there, because writes to a separate tmpfs
-    // would escape the disk limit.
+    // In the world, a directory of the world's room (its directory in the cache) is mounted there,
+    // because writes to a separate tmpfs would escape the disk limit.
     let mut temporary = distinct(temporary.filter(|path| path != Path::new(SHARED_MEMORY)));
     temporary.push(SHARED_MEMORY.into());
     let mut hidden = Vec::new();

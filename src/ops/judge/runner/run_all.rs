@@ -130,7 +130,7 @@ impl OracleRunner<'_> {
     }
 
     /// Judges the trees of a scheduler, as many at a time as the board has jobs. Shows the candidates in
-    /// `shown` on the board. Returns how many commands were saved.
+    /// `shown` on the board. Returns how many commands did not have to run.
     fn run_scheduled(
         &self,
         scheduler: Scheduler<'_>,

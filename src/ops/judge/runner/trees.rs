@@ -364,8 +364,8 @@ impl OracleRunner<'_> {
         Ok(Some(results))
     }
 
-    /// Uses the known outcome of a tree: counts the saved commands, prints the results and copies
-    /// the logs.
+    /// Uses the known outcome of a tree: counts the commands that do not have to run, prints the
+    /// results and copies the logs.
     fn take(&self, known: &TreeOutcome, report: &ReportTo<'_>) -> Result<()> {
         if !known.is_remembered {
             if known.logs.directory() == report.logs.directory() {

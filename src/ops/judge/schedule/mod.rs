@@ -271,7 +271,8 @@ impl<'e> Scheduler<'e> {
         });
     }
 
-    /// The effort that was saved. Each tree that was not judged counts as `commands` saved commands.
+    /// The numbers of commands that did not have to run. Each tree that was not judged counts as
+    /// `commands` commands.
     ///
     /// Fails with the first error of a judge.
     pub fn finish(self, commands: usize) -> Result<Effort> {
