@@ -1,6 +1,7 @@
 //! The time that git-frites takes, divided by that of plain git commands for the same work.
 //!
-//! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads them.
+//! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads
+//! them.
 #![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
 
 #[path = "common/mod.rs"]
@@ -78,9 +79,9 @@ fn add_and_remove(bench: &Bench, after: impl Fn(&Path)) {
     }
 }
 
-/// 16 trees judged in sealed worlds, which is what `auto` does where it can, and in the open one; by hand
-/// one worktree becomes each of the trees, clean, and runs the oracle. Each turn by hand makes and removes
-/// that worktree, while ours finds the layer or the checkouts of the turn before.
+/// 16 trees judged in sealed worlds, which is what `auto` does where it can, and in the open one;
+/// by hand one worktree becomes each of the trees, clean, and runs the oracle. Each turn by hand
+/// makes and removes that worktree, while ours finds the layer or the checkouts of the turn before.
 fn judge_sixteen(bench: &Bench) {
     let run = bench.frites("spawn -q -n 16");
     let worktrees = bench.repo.join(".frites/worktrees").join(&run);
@@ -144,8 +145,9 @@ fn enter_worlds() {
     figure("  entering a world, for each command, beside true", each, "ms");
 }
 
-/// The time from the end of the last attempt to the verdict, divided by that of one run of the checks: each
-/// attempt that ends two of these after the one before is judged while the others work.
+/// The time from the end of the last attempt to the verdict, divided by that of one run of the
+/// checks: each attempt that ends two of these after the one before is judged while the others
+/// work.
 fn judge_beside_attempts() {
     let bench = Bench::new(10);
     columns(&bench);

@@ -1,6 +1,7 @@
 //! Making and removing worktrees: the time that git-frites takes, divided by that of git by hand.
 //!
-//! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads them.
+//! Machines are noisy, so nothing here is asserted: `make bench` prints medians, and a person reads
+//! them.
 #![expect(clippy::print_stdout, reason = "a benchmark answers on stdout")]
 
 #[path = "common/mod.rs"]
@@ -67,7 +68,8 @@ fn spawn_against_git(bench: &Bench, count: usize) {
     );
 }
 
-/// Removes a run and waits until its files are gone, so that nothing runs beside what is measured next.
+/// Removes a run and waits until its files are gone, so that nothing runs beside what is measured
+/// next.
 fn remove(bench: &Bench, run: &str) -> Duration {
     let time = timed(|| bench.forget(run));
     let is_trash = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".trash");

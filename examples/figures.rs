@@ -1,5 +1,5 @@
-//! Draws the figures of `make bench`: JSON lines on stdin, and on stdout the tables of docs/FIGURES.md, or
-//! with `--svg` a picture of the comparisons in them.
+//! Draws the figures of `make bench`: JSON lines on stdin, and on stdout the tables of
+//! docs/FIGURES.md, or with `--svg` a picture of the comparisons in them.
 #![expect(clippy::print_stdout, reason = "the drawing is the answer")]
 use std::error::Error;
 use std::fmt::Write as _;

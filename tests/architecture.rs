@@ -243,8 +243,8 @@ fn no_rooms_of_git_import_each_other() {
     assert_none(&offenders, "these rooms of src/git import each other");
 }
 
-/// What two of them need is a room of its own in src/ops/, below them; what needs two of them is one
-/// above, as src/ops/shard is.
+/// What two of them need is a room of its own in src/ops/, below them; what needs two of them is
+/// one above, as src/ops/shard is.
 #[test]
 fn judging_spawning_and_landing_do_not_import_each_other() {
     /// The imports that are left. This number only falls.
@@ -288,8 +288,8 @@ fn parallel_lets(text: &str) -> usize {
     text.match_indices("let (").filter(is_parallel).count()
 }
 
-/// What hides the code from its reader: DESIGN §5 forbids it. These numbers only fall: whoever takes
-/// one away lowers its number here.
+/// What hides the code from its reader: DESIGN §5 forbids it. These numbers only fall: whoever
+/// takes one away lowers its number here.
 #[test]
 fn idioms_that_hide_the_code_become_fewer() {
     let sources = sources();
@@ -435,8 +435,8 @@ fn the_list_of_refs_that_worlds_hide_is_complete() {
     assert_eq!(spelled, hidden, "OUR_REFS in src/git/refs.rs names every directory of our refs");
 }
 
-/// Where the system keeps temporary files, attempts that still run can replace them. Tests of a file expect
-/// that a directory can be made.
+/// Where the system keeps temporary files, attempts that still run can replace them. Tests of a
+/// file expect that a directory can be made.
 #[test]
 fn temporary_directories_are_made_in_the_state_directory() {
     let makes_one = |text: &str| {
@@ -468,8 +468,8 @@ fn only_ui_prints() {
             "io::stderr()",
         ],
     );
-    // The supervisor's standard output is a pipe to the process that it reports to, and the standard
-    // error of a world's first process is the log of its command.
+    // The supervisor's standard output is a pipe to the process that it reports to, and the
+    // standard error of a world's first process is the log of its command.
     let pipes = ["src/process/supervisor: ", "src/world/init: "];
     offenders.retain(|line| !pipes.iter().any(|file| line.starts_with(file)));
     assert_none(&offenders, "only src/ui prints");

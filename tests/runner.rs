@@ -33,7 +33,8 @@ fn no_test_file_is_forgotten() {
     assert_eq!(forgotten, Vec::<PathBuf>::new(), "no list of modules names these");
 }
 
-/// True if a list of modules names that of a file or directory, or if it is the file of the list itself.
+/// True if a list of modules names that of a file or directory, or if it is the file of the list
+/// itself.
 fn names(list: &str, file: &Path) -> bool {
     let module = file.file_stem().unwrap().to_str().unwrap();
     let line = format!("mod {module};");

@@ -1,7 +1,8 @@
 //! What the benchmarks share: a repository, programs in it, and the comparison of two ways.
 //!
-//! `BENCH_DIR` says where repositories are made, and so on which file system; `BENCH_FILES` lists their sizes.
-//! With `--json`, each comparison is one JSON object on a line of its own, of which `examples/figures.rs` draws tables.
+//! `BENCH_DIR` says where repositories are made, and so on which file system; `BENCH_FILES` lists
+//! their sizes. With `--json`, each comparison is one JSON object on a line of its own, of which
+//! `examples/figures.rs` draws tables.
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -41,7 +42,8 @@ impl Bench {
             fs::write(dir.join(format!("f{i}.txt")), format!("line {i}\n").repeat(40))
                 .expect("a file");
         }
-        // A repository at rest. Left alone, `git commit` would start a `gc` beside all that is measured.
+        // A repository at rest. Left alone, `git commit` would start a `gc` beside all that is
+        // measured.
         for args in ["init -q -b main", "config gc.auto 0", "add -A", "commit -q -m base", "gc -q"]
         {
             bench.git(args);
@@ -93,8 +95,8 @@ impl Bench {
     }
 }
 
-/// Lists all directories of these worktrees and takes the stat of each file, with two threads: whatever believes no
-/// watcher, and has to know that no file has changed, cannot be faster.
+/// Lists all directories of these worktrees and takes the stat of each file, with two threads:
+/// whatever believes no watcher, and has to know that no file has changed, cannot be faster.
 pub fn look_at_all(worktrees: &[PathBuf]) {
     std::thread::scope(|scope| {
         for half in worktrees.chunks(worktrees.len().div_ceil(2)) {

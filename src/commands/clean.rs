@@ -38,7 +38,8 @@ pub struct CleanArgs {
     /// Remove only worktrees that are older than [retention] allows, of all runs or of those named
     #[arg(long, conflicts_with_all = ["all", "discard", "forget"])]
     pub expired: bool,
-    /// Keep these candidates: from now on, one of them is removed only if you name it, not just its run
+    /// Keep these candidates: from now on, one of them is removed only if you name it, not just its
+    /// run
     #[arg(long, conflicts_with_all = ["all", "expired", "discard", "forget"])]
     pub keep: bool,
     /// Keep these candidates no longer
@@ -77,7 +78,8 @@ const LARGE_LAYERS: u64 = 1_000_000_000;
 struct Target {
     run: Run,
     names: BTreeSet<Name>,
-    /// The candidates whose own addresses were given. They are removed even if they are marked as kept.
+    /// The candidates whose own addresses were given. They are removed even if they are marked as
+    /// kept.
     named: BTreeSet<Name>,
 }
 

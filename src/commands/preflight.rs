@@ -22,9 +22,9 @@ use crate::ops::spawn::command::CandidateCommand;
 use crate::oracle::{self, ResolvedOracle, pool};
 use crate::ui::{Ui, table};
 
-/// Fails if the file that an option names cannot be written. This is checked before the work begins, so that
-/// no work is done in vain. A symbolic link in the checkout is refused, too: an attempt may have made it, and it
-/// may lead to any file of the user.
+/// Fails if the file that an option names cannot be written. This is checked before the work
+/// begins, so that no work is done in vain. A symbolic link in the checkout is refused, too: an
+/// attempt may have made it, and it may lead to any file of the user.
 pub fn require_writable(session: &Session, option: &str, file: Option<&Path>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let refused = |why: &str, hint: &str| {
@@ -51,8 +51,8 @@ pub fn require_writable(session: &Session, option: &str, file: Option<&Path>) ->
     }
 }
 
-/// Writes the file that an option names, after the checks of [`require_writable`]: commands have run since the
-/// first check.
+/// Writes the file that an option names, after the checks of [`require_writable`]: commands have
+/// run since the first check.
 pub fn write(session: &Session, option: &str, file: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     require_writable(session, option, Some(file))?;
     fs::write(file, text).context(|| format!("could not write '{}'", file.display()))

@@ -93,15 +93,15 @@ pub struct RunArgs {
     /// Do not merge, even if run.merge is set
     #[arg(help_heading = "Landing", hide_short_help = true, long, overrides_with = "merge")]
     pub no_merge: bool,
-    /// Remove the run's worktrees and branches at the end; captures stay. Nothing is removed after an
-    /// interruption or a failed merge
+    /// Remove the run's worktrees and branches at the end; captures stay. Nothing is removed after
+    /// an interruption or a failed merge
     #[arg(help_heading = "Landing", hide_short_help = true, long)]
     pub clean: bool,
     /// If a candidate fails, tell it why, and give it up to K more rounds in its worktree
     #[arg(help_heading = "Attempts", long, value_name = "K", default_value_t = 0, value_parser = values::retries)]
     pub rounds: u32,
-    /// End the other attempts once K candidates have passed cold (without the base's build outputs),
-    /// both with their own tests and with the base's
+    /// End the other attempts once K candidates have passed cold (without the base's build
+    /// outputs), both with their own tests and with the base's
     #[arg(help_heading = "Attempts", hide_short_help = true, long, value_name = "K", value_parser = values::count)]
     pub enough: Option<u32>,
     /// The form of the answer

@@ -1,4 +1,5 @@
-//! Shows a verdict on the terminal, as JSON and as JUnit, passes it to the hook, and names the next steps.
+//! Shows a verdict on the terminal, as JSON and as JUnit, passes it to the hook, and names the next
+//! steps.
 use std::path::Path;
 
 use serde_json::Value;
@@ -67,8 +68,8 @@ pub fn tell_proof(session: &Session, options: &JudgeOptions, verdict: &mut Verdi
     }
 }
 
-/// The hints about the next step after the verdict of a run. `remote` is the repository that has outcomes of
-/// the run, if any.
+/// The hints about the next step after the verdict of a run. `remote` is the repository that has
+/// outcomes of the run, if any.
 pub fn next_steps(
     session: &Session,
     run: &Run,

@@ -72,8 +72,8 @@ impl Loaders {
         }
     }
 
-    /// True if all loaders of a file are among `parts`. If the file has no loaders, true if commands
-    /// or tasks run it.
+    /// True if all loaders of a file are among `parts`. If the file has no loaders, true if
+    /// commands or tasks run it.
     fn is_loaded_only_by(&self, parts: &BTreeSet<&str>, path: &str) -> bool {
         let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
         (loaders.peek().is_some() || self.run.contains(path))
@@ -109,8 +109,8 @@ fn imports_package(other: &str, line: &str, path: &str) -> bool {
 }
 
 /// True for a file of tasks that a tool runs by their names: `Rakefile`, `gulpfile.js`. False for
-/// other settings files, such as `conftest.py`. They may load the project's own code, so a file that
-/// they name need not be a check.
+/// other settings files, such as `conftest.py`. They may load the project's own code, so a file
+/// that they name need not be a check.
 pub fn is_of_tasks(path: &str) -> bool {
     bare_name(path).to_ascii_lowercase().ends_with("file")
 }

@@ -8,8 +8,8 @@ pub fn text() -> String {
     let schema: Value = serde_json::from_str(SCHEMA).expect("a test reads it");
     let mut text = String::from(INTRODUCTION);
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
-        // Definitions that do not name a command are parts of documents, and their fields are listed with the
-        // documents.
+        // Definitions that do not name a command are parts of documents, and their fields are
+        // listed with the documents.
         let about = description(definition);
         if !about.contains("git frites") {
             continue;
@@ -70,8 +70,8 @@ fn fields(schema: &Value, of: &Value, prefix: &str, text: &mut String) {
     }
 }
 
-/// The definition that a field refers to: follows its `$ref`, or else the `$ref` of the part of its `anyOf`
-/// that is not null.
+/// The definition that a field refers to: follows its `$ref`, or else the `$ref` of the part of its
+/// `anyOf` that is not null.
 fn referred<'a>(schema: &'a Value, field: &'a Value) -> &'a Value {
     let one = match field["anyOf"].as_array() {
         Some(several) => several.iter().find(|one| one["type"] != "null").unwrap_or(field),

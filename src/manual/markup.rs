@@ -1,8 +1,8 @@
 //! Translates the markup in which the hand-written parts of the manual are written to roff.
 //!
-//! The markup has headings (`# HEADING`), paragraphs with `` `literal` `` and `*placeholder*`, verbatim lines
-//! (indented by four spaces), and terms. A term is a line that ends in `::`; the definition of the term
-//! follows it.
+//! The markup has headings (`# HEADING`), paragraphs with `` `literal` `` and `*placeholder*`,
+//! verbatim lines (indented by four spaces), and terms. A term is a line that ends in `::`; the
+//! definition of the term follows it.
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 /// Translates a text, and adds it to a page.
@@ -70,8 +70,8 @@ pub fn inlines(line: &str) -> Vec<Inline> {
     found
 }
 
-/// Breaks the text lines of a page at 80 bytes and removes trailing space, because mandoc's lint requires
-/// both.
+/// Breaks the text lines of a page at 80 bytes and removes trailing space, because mandoc's lint
+/// requires both.
 pub fn fill(page: &str) -> String {
     let mut filled = String::new();
     let mut as_it_stands = false;
@@ -105,8 +105,8 @@ pub fn fill(page: &str) -> String {
     filled
 }
 
-/// The width of a word as mandoc counts it. For mandoc, a character beyond ASCII is an escape such as
-/// `\[u2026]`.
+/// The width of a word as mandoc counts it. For mandoc, a character beyond ASCII is an escape such
+/// as `\[u2026]`.
 fn source_width(word: &str) -> usize {
     word.chars()
         .map(|c| if c.is_ascii() { 1 } else { format!("\\[u{:04X}]", u32::from(c)).len() })

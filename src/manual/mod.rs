@@ -1,6 +1,6 @@
-//! Generates the manual: a page for git-frites, a page for each command, and pages on other topics. The pages
-//! are made from the definition of the command line, the tables of keys and exit codes, and the hand-written
-//! parts in this directory. `man/` contains the pages as they are installed.
+//! Generates the manual: a page for git-frites, a page for each command, and pages on other topics.
+//! The pages are made from the definition of the command line, the tables of keys and exit codes,
+//! and the hand-written parts in this directory. `man/` contains the pages as they are installed.
 mod json;
 mod markup;
 
@@ -36,8 +36,8 @@ const SANDBOX: &str = include_str!("sandbox.txt");
 /// The text of git-frites-spread(7).
 const SPREAD: &str = include_str!("spread.txt");
 
-/// The two parts of git-frites-agents(7): the skill, which agents load as it is, and how to make an agent
-/// load it.
+/// The two parts of git-frites-agents(7): the skill, which agents load as it is, and how to make an
+/// agent load it.
 const SKILL: &str = include_str!("../../skills/git-frites/SKILL.md");
 const LOADING: &str = include_str!("agents.txt");
 
@@ -172,8 +172,8 @@ fn of_command(command: &Command, name: &str) -> Page {
     Page { name: name.to_owned(), section: 1, roff: markup::fill(&page) }
 }
 
-/// The command line with every option and its value, as in git's own pages. clap's usage line omits the
-/// options.
+/// The command line with every option and its value, as in git's own pages. clap's usage line omits
+/// the options.
 fn synopsis(command: &Command) -> Vec<Inline> {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_default())];
     let shown = |arg: &&Arg| {
@@ -217,8 +217,8 @@ fn synopsis(command: &Command) -> Vec<Inline> {
     line
 }
 
-/// The section OPTIONS from clap_mangen, without clap_mangen's preamble, because the page has one already.
-/// Literals are bold, as in the rest of the page.
+/// The section OPTIONS from clap_mangen, without clap_mangen's preamble, because the page has one
+/// already. Literals are bold, as in the rest of the page.
 fn options(command: &Command) -> String {
     let mut bytes = Vec::new();
     // The page has all options, even those that `-h` leaves out.
@@ -233,8 +233,8 @@ fn options(command: &Command) -> String {
         .collect()
 }
 
-/// Makes the sections for groups of options, which clap_mangen writes in capitals, subsections of the first
-/// section, OPTIONS.
+/// Makes the sections for groups of options, which clap_mangen writes in capitals, subsections of
+/// the first section, OPTIONS.
 fn below_one_heading(sections: &str) -> String {
     let mut lines = sections.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
@@ -269,7 +269,8 @@ fn exits(roff: &mut Roff) {
     }
 }
 
-/// Adds the configuration keys that begin with one of the prefixes. Without prefixes, adds all keys.
+/// Adds the configuration keys that begin with one of the prefixes. Without prefixes, adds all
+/// keys.
 fn add_keys(roff: &mut Roff, prefixes: &str) {
     let prefixes: Vec<&str> = prefixes.split_whitespace().collect();
     for spec in keys::ALL {
@@ -285,8 +286,8 @@ fn add_keys(roff: &mut Roff, prefixes: &str) {
         } else {
             format!("Unset: {otherwise}.")
         };
-        // The description is translated by itself: a star in it belongs to a pattern, and must not be paired
-        // with a star in the rest.
+        // The description is translated by itself: a star in it belongs to a pattern, and must not
+        // be paired with a star in the rest.
         let mut text = markup::inlines(spec.about);
         text.extend(markup::inlines(&format!(" Takes {}. {default}", spec.takes)));
         roff.text(text);

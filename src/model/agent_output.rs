@@ -51,8 +51,8 @@ pub struct UsagePointers {
 }
 
 impl UsageFormat {
-    /// Reads the name of a format, or some of `in=POINTER`, `out=POINTER` and `cost=POINTER`; `None` for
-    /// anything else.
+    /// Reads the name of a format, or some of `in=POINTER`, `out=POINTER` and `cost=POINTER`;
+    /// `None` for anything else.
     pub fn parse(words: &[String]) -> Option<UsageFormat> {
         if let [name] = words
             && !name.contains('=')
@@ -126,8 +126,8 @@ fn money(value: &Value) -> Option<f64> {
     value.as_f64().filter(|amount| (0.0..=HIGHEST_COST).contains(amount))
 }
 
-/// The sum of the numbers of tokens at these JSON pointers. A missing `optional` number counts as 0. Returns
-/// `None` if a `needed` number is missing, or if any number is broken.
+/// The sum of the numbers of tokens at these JSON pointers. A missing `optional` number counts as
+/// 0. Returns `None` if a `needed` number is missing, or if any number is broken.
 fn sum(object: &Value, needed: &[&str], optional: &[&str]) -> Option<u64> {
     let needed = needed.iter().map(|pointer| tokens(object.pointer(pointer)?));
     let optional = optional.iter().map(|pointer| object.pointer(pointer).map_or(Some(0), tokens));
@@ -174,8 +174,8 @@ fn open_code_step(part: &Value) -> Usage {
     }
 }
 
-/// The sum over the last report of each session. An object without the id of a session belongs to the same
-/// session as the object before it.
+/// The sum over the last report of each session. An object without the id of a session belongs to
+/// the same session as the object before it.
 fn sessions(objects: &[Value], report: impl Fn(&Value) -> Option<Usage>) -> Usage {
     let mut session = "";
     let mut last: BTreeMap<&str, Usage> = BTreeMap::new();
@@ -235,8 +235,8 @@ fn objects_of_line(line: &str) -> Vec<Value> {
     }
 }
 
-/// The first object in a line that begins with other text, e.g. the text of a background program that writes
-/// to the same log.
+/// The first object in a line that begins with other text, e.g. the text of a background program
+/// that writes to the same log.
 fn object_behind_text(line: &str) -> Option<Value> {
     let places = line.match_indices("{\"").map(|(at, _)| at).take(MOST_PLACES);
     let mut found = places

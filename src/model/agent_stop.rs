@@ -1,5 +1,5 @@
-//! Recognises by an agent's output that the agent cannot go on: its account has reached a limit, or its
-//! environment lacks something.
+//! Recognises by an agent's output that the agent cannot go on: its account has reached a limit, or
+//! its environment lacks something.
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +12,8 @@ const BEFORE_RESET: [&str; 5] = ["try again ", "resets ", "reset at ", "reset af
 /// The maximum length of an agent's description of the time at which it can go on, in characters.
 const LONGEST: usize = 60;
 
-/// A fault of an agent's environment. No attempt of that agent can work until a person corrects the fault. It is
-/// displayed as a clause about the agent.
+/// A fault of an agent's environment. No attempt of that agent can work until a person corrects the
+/// fault. It is displayed as a clause about the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentFault {
@@ -31,8 +31,8 @@ pub enum AgentFault {
     NoNetwork,
 }
 
-/// The patterns of lines with which an agent says that it cannot go on. In a pattern `*` stands for anything;
-/// case does not matter.
+/// The patterns of lines with which an agent says that it cannot go on. In a pattern `*` stands for
+/// anything; case does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct StopPatterns {
     /// Patterns of lines that say that the agent's account has reached a limit.
@@ -46,15 +46,16 @@ pub struct StopPatterns {
 pub struct AgentStop {
     /// The line with the reason.
     pub line: String,
-    /// The time at which the limit ends, in the agent's words, or made from a timestamp in the line.
+    /// The time at which the limit ends, in the agent's words, or made from a timestamp in the
+    /// line.
     pub resets: Option<String>,
     /// The fault of the agent's environment; `None` if the agent's account has reached a limit.
     pub fault: Option<AgentFault>,
 }
 
 impl StopPatterns {
-    /// Finds the last line that reports a limit, or else the last line that reports a fault. If lines report
-    /// several faults, the one that comes first in `faults` counts.
+    /// Finds the last line that reports a limit, or else the last line that reports a fault. If
+    /// lines report several faults, the one that comes first in `faults` counts.
     pub fn find(&self, lines: &[String]) -> Option<AgentStop> {
         let last = |patterns: &[String]| lines.iter().rev().find(|line| any(line, patterns));
         if let Some(line) = last(&self.limits) {

@@ -1,5 +1,5 @@
-//! Agreement: how much an attempt's edit overlaps with the edits of the other attempts (docs/DECIDING.md,
-//! "Ranking by agreement").
+//! Agreement: how much an attempt's edit overlaps with the edits of the other attempts
+//! (docs/DECIDING.md, "Ranking by agreement").
 //!
 //! Attempts that solve a task tend to make the same changes, while each wrong attempt is wrong in
 //! its own way.
@@ -13,8 +13,8 @@ use crate::model::changed_file::{ChangedFile, FileContent};
 /// The length of a run. In this file, a run is a sequence of this many tokens of a file.
 const RUN: usize = 4;
 
-/// Runs of tokens, by their hashes. The number says how often an edit adds the run; it is negative if the
-/// edit removes the run.
+/// Runs of tokens, by their hashes. The number says how often an edit adds the run; it is negative
+/// if the edit removes the run.
 type Runs = FxHashMap<u64, i64>;
 
 /// A text with fewer than [`RUN`] tokens has only one run. This token fills it up.
@@ -75,8 +75,8 @@ impl Edit {
         self.files.insert(path.to_owned(), runs);
     }
 
-    /// How much of another edit this edit covers, from 0 to 1. `shared` is the number of runs that both have.
-    /// Runs that this edit lacks weigh twice as much as runs that only this edit has.
+    /// How much of another edit this edit covers, from 0 to 1. `shared` is the number of runs that
+    /// both have. Runs that this edit lacks weigh twice as much as runs that only this edit has.
     fn cover(&self, other: &Edit, shared: u64) -> f64 {
         if self.size == 0 && other.size == 0 {
             return 1.0;

@@ -26,7 +26,8 @@ pub enum BaseTests {
     /// * the candidate that would be recommended, if it adds tests.
     #[default]
     Changed,
-    /// The candidates of `Changed`, and all candidates that only add tests. The added tests are taken out.
+    /// The candidates of `Changed`, and all candidates that only add tests. The added tests are
+    /// taken out.
     Always,
     /// No candidate.
     Never,
@@ -53,7 +54,8 @@ pub struct BaseTestsResult {
     /// if only the mode is put back.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub put_back: Vec<String>,
-    /// The added paths that are taken out, and `the tests in PATH` for tests that were added to source.
+    /// The added paths that are taken out, and `the tests in PATH` for tests that were added to
+    /// source.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
     /// The entries of `put_back` and `taken_out` that are of unknown kind: they are not source, and
@@ -155,7 +157,8 @@ impl BaseTestsResult {
         self.trees_beside().map(|(tree, _)| tree)
     }
 
-    /// The trees that are judged, in order, each with the files beside the source ([`TreeBeside::path`]).
+    /// The trees that are judged, in order, each with the files beside the source
+    /// ([`TreeBeside::path`]).
     pub fn trees_beside(&self) -> impl Iterator<Item = (&Oid, &str)> {
         let first = self.tree.iter().map(|tree| (tree, ""));
         first.chain(self.alone.iter().map(|beside| (&beside.tree, beside.path.as_str())))
@@ -164,8 +167,8 @@ impl BaseTestsResult {
     /// For the tree from which the result at this position comes: the files beside the source
     /// ([`TreeBeside::path`]). `None` for the first tree, which has only the source.
     pub fn beside(&self, result: usize) -> Option<&str> {
-        // The results of each tree begin with the first stage again, so the stage rises except between two
-        // trees.
+        // The results of each tree begin with the first stage again, so the stage rises except
+        // between two trees.
         let before = self.results.get(..=result)?.windows(2);
         let tree = before.filter(|pair| pair[1].stage <= pair[0].stage).count().checked_sub(1)?;
         self.alone.get(tree).map(|beside| beside.path.as_str())

@@ -1,5 +1,5 @@
-//! The live view of a run while its candidates work or are judged: the rows that fit, and the remaining
-//! time.
+//! The live view of a run while its candidates work or are judged: the rows that fit, and the
+//! remaining time.
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

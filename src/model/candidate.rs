@@ -36,8 +36,8 @@ pub enum State {
 }
 
 impl State {
-    /// The state of a candidate whose capture differs from the base in `files` files. Only this number
-    /// distinguishes `empty` from `succeeded`.
+    /// The state of a candidate whose capture differs from the base in `files` files. Only this
+    /// number distinguishes `empty` from `succeeded`.
     #[must_use]
     pub fn with_files(self, files: u64) -> Self {
         match self {
@@ -103,8 +103,8 @@ pub enum Landing {
 }
 
 impl Landing {
-    /// The state for people. A discarded candidate is called `not landed`, because it can still land from its
-    /// captures.
+    /// The state for people. A discarded candidate is called `not landed`, because it can still
+    /// land from its captures.
     pub fn in_words(self) -> String {
         match self {
             Landing::Discarded => "not landed".into(),
@@ -118,8 +118,8 @@ impl Landing {
 /// the candidate.
 pub const FOR_LATER: &str = "not started yet";
 
-/// The reason in the record of a candidate whose command was ended, or not started, because enough other
-/// candidates had passed.
+/// The reason in the record of a candidate whose command was ended, or not started, because enough
+/// other candidates had passed.
 pub const ENOUGH_PASSED: &str = "enough passed";
 
 /// `candidate.toml`: the record of one attempt, without its captures.
@@ -175,8 +175,8 @@ pub struct Candidate {
     pub started: Option<jiff::Timestamp>,
     /// The time at which the command ended.
     pub ended: Option<jiff::Timestamp>,
-    /// The usage of the agent in each command of the candidate, in order; empty if the format of the
-    /// agent's report is not known.
+    /// The usage of the agent in each command of the candidate, in order; empty if the format of
+    /// the agent's report is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<RoundUsage>,
     /// True if the worktree was removed, by `clean` or because the attempt changed nothing.
@@ -206,21 +206,23 @@ impl Candidate {
         self.reason = Some("its worktree is being made again".into());
     }
 
-    /// Notes the access that the candidate's command will have. A `judge` that runs at the same time needs
-    /// this to know which outcomes the command could have forged.
+    /// Notes the access that the candidate's command will have. A `judge` that runs at the same
+    /// time needs this to know which outcomes the command could have forged.
     pub fn begin_access(&mut self, access: &AttemptAccess) {
         if self.started.is_none() && self.access.is_none() {
             self.access = Some(access.clone());
         }
     }
 
-    /// True if the candidate's command was ended, or not started, because enough other candidates had passed.
+    /// True if the candidate's command was ended, or not started, because enough other candidates
+    /// had passed.
     pub fn is_stopped(&self) -> bool {
         self.state == State::Cancelled
             && self.reason.as_ref().is_some_and(|reason| reason.ends_with(ENOUGH_PASSED))
     }
 
-    /// True if the candidate's command was never started in this repository, but may still be started.
+    /// True if the candidate's command was never started in this repository, but may still be
+    /// started.
     pub fn was_never_started(&self) -> bool {
         self.state == State::Cancelled
             && self.started.is_none()
@@ -250,8 +252,8 @@ impl Candidate {
         }
     }
 
-    /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not started
-    /// is `waiting`; it is `not started` if a person must start it.
+    /// The state with its cause, for people: `failed (exit 3)`. A candidate whose command has not
+    /// started is `waiting`; it is `not started` if a person must start it.
     pub fn state_in_words(&self) -> String {
         let cause = self.end.cause(self.state);
         let has_reason = matches!(self.state, State::Failed | State::TimedOut | State::Cancelled);

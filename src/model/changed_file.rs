@@ -35,8 +35,8 @@ pub enum FileContent {
 }
 
 impl FileContent {
-    /// The bytes of the file; empty for a submodule and for a binary file that was not read. `None` if there
-    /// is no file.
+    /// The bytes of the file; empty for a submodule and for a binary file that was not read. `None`
+    /// if there is no file.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             FileContent::Missing => None,
@@ -54,7 +54,8 @@ impl FileContent {
         matches!(self, FileContent::Binary(_, bytes) if bytes.is_empty())
     }
 
-    /// The text, in which bytes that are not UTF-8 are replaced; empty for a missing or binary file.
+    /// The text, in which bytes that are not UTF-8 are replaced; empty for a missing or binary
+    /// file.
     pub fn lossy(&self) -> Cow<'_, str> {
         match self {
             FileContent::Text(bytes) => String::from_utf8_lossy(bytes),

@@ -1,5 +1,5 @@
-//! Chatter: lines at the end of a tool's output that are about the tool itself, or about tests that did not
-//! fail. Such lines do not say why a command failed.
+//! Chatter: lines at the end of a tool's output that are about the tool itself, or about tests that
+//! did not fail. Such lines do not say why a command failed.
 
 /// The beginnings of chatter lines, without colours.
 const BEGINNINGS: [&str; 20] = [
@@ -32,13 +32,15 @@ const BEGINNINGS: [&str; 20] = [
 /// The lines of TAP around the details of a test, without their indentation.
 const AROUND_DETAILS: [&str; 3] = ["---", "...", "error: |-"];
 
-/// The last `count` lines that are not chatter. If all lines are chatter, simply the last `count` lines.
+/// The last `count` lines that are not chatter. If all lines are chatter, simply the last `count`
+/// lines.
 pub fn last_telling(lines: Vec<String>, count: usize) -> Vec<String> {
     let mut telling = telling(lines);
     telling.split_off(telling.len().saturating_sub(count))
 }
 
-/// The first `count` lines that are not chatter. If all lines are chatter, simply the first `count` lines.
+/// The first `count` lines that are not chatter. If all lines are chatter, simply the first `count`
+/// lines.
 pub fn first_telling(lines: Vec<String>, count: usize) -> Vec<String> {
     let mut telling = telling(lines);
     telling.truncate(count);

@@ -65,8 +65,8 @@ impl StartOutputs {
 #[derive(Clone, Debug, Default)]
 pub struct ProjectCheckup {
     pub findings: Vec<Finding>,
-    /// The kind of world in which commands would run, i.e. how they would be confined; `None` if the system
-    /// cannot make the configured world.
+    /// The kind of world in which commands would run, i.e. how they would be confined; `None` if
+    /// the system cannot make the configured world.
     pub world: Option<WorldKind>,
     /// The commands that would judge.
     pub commands: Vec<CheckedCommand>,

@@ -14,8 +14,8 @@ pub enum Cell {
     Pass,
     /// The test failed.
     Fail,
-    /// The test was not run, because it did not build on the tree, or the runner did not collect it. This is
-    /// not a failure.
+    /// The test was not run, because it did not build on the tree, or the runner did not collect
+    /// it. This is not a failure.
     #[default]
     Unknown,
 }
@@ -54,7 +54,8 @@ impl Cell {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossTest {
-    /// The name of the test. For tests that are not reported by name, this is the names of their files.
+    /// The name of the test. For tests that are not reported by name, this is the names of their
+    /// files.
     pub name: String,
     /// How the test ended on the base. A test that fails there is a proof. A test that passes there
     /// is a pin. A test that does not build there is a weak proof.
@@ -71,8 +72,8 @@ impl CrossTest {
         !self.fails.is_empty() && self.passes.iter().all(|name| name == author)
     }
 
-    /// True if the test counts for the other candidates: its author passes it, and the test is not lonely
-    /// ([`CrossTest::is_lonely`]).
+    /// True if the test counts for the other candidates: its author passes it, and the test is not
+    /// lonely ([`CrossTest::is_lonely`]).
     pub fn counts(&self, author: &Name) -> bool {
         self.passes.contains(author) && !self.is_lonely(author)
     }
@@ -87,8 +88,8 @@ impl CrossTest {
     }
 }
 
-/// The results of the other candidates' tests on a candidate, and the results of its tests on the other
-/// candidates.
+/// The results of the other candidates' tests on a candidate, and the results of its tests on the
+/// other candidates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CrossResult {
@@ -173,8 +174,8 @@ impl Proof {
     }
 }
 
-/// The base's tests that pass on the base, but fail there with a candidate's test files: the candidate has
-/// changed these tests.
+/// The base's tests that pass on the base, but fail there with a candidate's test files: the
+/// candidate has changed these tests.
 pub fn edited_tests(with_files: &Results, base: &TestReport) -> Vec<String> {
     let failing = with_files.report().map_or(&[] as &[String], |report| &report.failing);
     failing.iter().filter(|name| base.passing.binary_search(name).is_ok()).cloned().collect()

@@ -1,9 +1,9 @@
 //! The score that a candidate gets from the other candidates' tests.
 //!
-//! A candidate's own tests say little about it: an author that has misread the task has misread it in its
-//! tests, too. The other candidates' tests are independent of the candidate, but they can be wrong, too. So a
-//! test counts only if its author passes it, and if another candidate passes it or none fails it. All authors
-//! have the same weight, however many tests they wrote.
+//! A candidate's own tests say little about it: an author that has misread the task has misread it
+//! in its tests, too. The other candidates' tests are independent of the candidate, but they can be
+//! wrong, too. So a test counts only if its author passes it, and if another candidate passes it or
+//! none fails it. All authors have the same weight, however many tests they wrote.
 use std::collections::BTreeSet;
 
 use crate::model::agreement::{mean, rounded};
@@ -332,7 +332,8 @@ mod tests {
 
     #[test]
     fn test_that_was_not_run_is_no_failure() {
-        // None of the other candidates' tests builds on c1. If that counted as a failure, c1 would be last.
+        // None of the other candidates' tests builds on c1. If that counted as a failure, c1 would
+        // be last.
         let entries = candidates(&[(1, &[]), (2, &[".ppp"]), (3, &[]), (4, &[".pfp"])]);
         assert_eq!(scores(&entries), [None, Some(1.0), Some(0.5), Some(1.0)]);
         let decision = decide(&entries, None, Rules { rank: Rank::Cross, ..Rules::default() });

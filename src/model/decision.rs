@@ -1,7 +1,7 @@
 //! The decision: a pure function from stored outcomes to the recommended candidate.
 //!
-//! Nothing here reads a clock, a file or a hash map. So the same records always give the same verdict in the
-//! same words, in whatever order the commands ended (docs/SCOREBOARD.md, row 27).
+//! Nothing here reads a clock, a file or a hash map. So the same records always give the same
+//! verdict in the same words, in whatever order the commands ended (docs/SCOREBOARD.md, row 27).
 use crate::model::agreement;
 use crate::model::count::count;
 use crate::model::name::Name;
@@ -14,8 +14,8 @@ use crate::model::ranking::{
 use crate::model::rationale;
 use crate::model::verdict::{Baseline, Decision, DecisionKind, Entry, OtherPick};
 
-/// Corrects the decision for a run that has commands. As long as no candidate has an outcome, [`decide`] says
-/// that the run has no oracle, although the run is only undecided.
+/// Corrects the decision for a run that has commands. As long as no candidate has an outcome,
+/// [`decide`] says that the run has no oracle, although the run is only undecided.
 pub fn with_commands(decision: Decision) -> Decision {
     if decision.decision != DecisionKind::NoOracle {
         return decision;
@@ -103,8 +103,8 @@ fn kind_and_winner<'a>(case: &rationale::DecisionInputs<'a>) -> (DecisionKind, O
     let kind = match preferred_synthesis(case.passing) {
         _ if all_usable.all(|e| e.results.is_empty()) => DecisionKind::NoOracle,
         _ if !case.missing.is_empty() => DecisionKind::Undecided,
-        // A candidate whose test report contradicts an exit code of 0 is ranked before every other candidate
-        // that did not pass.
+        // A candidate whose test report contradicts an exit code of 0 is ranked before every other
+        // candidate that did not pass.
         _ if first.is_contradicted() => {
             match first.results.stopped_at().map(|result| &result.outcome) {
                 Some(Outcome::MissingTests { .. }) => DecisionKind::MissingTests,
@@ -411,7 +411,8 @@ mod tests {
         let (kind, missing, why) = undecided(&[entry("a", 1, 4, 1, &PASS), open("b", 2, 30)]);
         assert_eq!((kind, missing.as_str()), (DecisionKind::Judge, ""));
         assert!(why.ends_with("1 was not run, because it could not be recommended instead"));
-        // If an original that was not run passes, it can raise the ceiling of a synthesis that passed.
+        // If an original that was not run passes, it can raise the ceiling of a synthesis that
+        // passed.
         let mut synthesis = entry("s", 3, 12, 1, &PASS);
         synthesis.drew_on = vec!["a".parse().expect("valid"), "b".parse().expect("valid")];
         let (kind, missing, why) =
@@ -475,8 +476,8 @@ mod tests {
             "the one usable candidate was skipped by lint (exit 125: cannot tell), so nothing is \
              verified; c changes 2 lines in 1 file"
         );
-        // This candidate passed with its own tests, but the commands cannot tell whether it passes with the
-        // base's tests.
+        // This candidate passed with its own tests, but the commands cannot tell whether it passes
+        // with the base's tests.
         let second = BaseTestsResult {
             put_back: vec!["check.sh".into()],
             results: skipped.results.clone(),
@@ -646,8 +647,8 @@ mod tests {
         // The size counts first.
         let smaller = [of_tree("a", 1, 3, '1'), of_tree("b", 2, 4, '2'), of_tree("c", 3, 4, '2')];
         assert_eq!(decided(&smaller).1, "a");
-        // An attempt whose command failed does not count as one that made the tree, and neither does a
-        // synthesis.
+        // An attempt whose command failed does not count as one that made the tree, and neither
+        // does a synthesis.
         let mut others = same.clone();
         others[2].state = State::Failed;
         assert_eq!(decided(&others).1, "a");
@@ -928,8 +929,8 @@ mod tests {
                 "b before a: agreement 0.500, not 0.250"
             ]
         );
-        // If there is no command to run, a candidate gains nothing by deleting a test, so the ranking does not
-        // compare deleted tests.
+        // If there is no command to run, a candidate gains nothing by deleting a test, so the
+        // ranking does not compare deleted tests.
         entries[1].flags = vec![FlagKind::TestsDeleted.at("test.rs")];
         assert_eq!(decide(&entries, None, nothing).rationale, decision.rationale);
     }
@@ -951,8 +952,8 @@ mod tests {
         })
     }
 
-    /// A tree for an entry of this size. Another `which` gives another tree. Another size does, too, so entries
-    /// with the same tree have the same size.
+    /// A tree for an entry of this size. Another `which` gives another tree. Another size does,
+    /// too, so entries with the same tree have the same size.
     fn tree_of(lines: u64, files: u64, which: u64) -> Option<Oid> {
         Oid::parse(&format!("{:040x}", lines * 100 + files * 10 + which))
     }
@@ -1062,8 +1063,9 @@ mod tests {
             prop_assert_eq!(early.decision.verified(), late.decision.verified());
             let judged = early.passed.len() + early.failed.len() + early.skipped.len();
             prop_assert_eq!(early.not_run.len() + ran, judged + early.not_run.len());
-            // If no candidate in the ranking passes, all candidates run, and the two decisions are equal. If
-            // one passes only with its own tests, a synthesis that could not be ranked need not run.
+            // If no candidate in the ranking passes, all candidates run, and the two decisions are
+            // equal. If one passes only with its own tests, a synthesis that could not be ranked
+            // need not run.
             if !late.decision.verified() && late.decision != DecisionKind::OwnTests {
                 prop_assert_eq!(early, late);
             }

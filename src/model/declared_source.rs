@@ -3,18 +3,19 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
 
-/// The patterns of `oracle.source`. The last pattern that matches a path decides, as in a `.gitignore`.
+/// The patterns of `oracle.source`. The last pattern that matches a path decides, as in a
+/// `.gitignore`.
 pub struct DeclaredSource {
-    /// Two globs for each pattern: one for the paths that match the pattern, and one for everything below
-    /// these paths.
+    /// Two globs for each pattern: one for the paths that match the pattern, and one for everything
+    /// below these paths.
     globs: GlobSet,
     /// For each pattern, true if the paths that match it are source.
     are_source: Vec<bool>,
 }
 
 impl DeclaredSource {
-    /// Reads patterns. A pattern that begins with `!` names files that count neither as source, nor as
-    /// documents, nor as lists of dependencies.
+    /// Reads patterns. A pattern that begins with `!` names files that count neither as source, nor
+    /// as documents, nor as lists of dependencies.
     ///
     /// Fails if a pattern is not valid, or can match no path.
     pub fn of(patterns: &[String]) -> Result<DeclaredSource> {
@@ -68,8 +69,8 @@ fn has_separating_comma(pattern: &str) -> bool {
     })
 }
 
-/// True if each `**` of a pattern is a whole part of a path, as in `src/**`. In `src/**.py`, the `**` would
-/// mean the same as `*`.
+/// True if each `**` of a pattern is a whole part of a path, as in `src/**`. In `src/**.py`, the
+/// `**` would mean the same as `*`.
 fn stars_are_parts(pattern: &str) -> bool {
     pattern.match_indices("**").all(|(at, stars)| {
         let before = &pattern[..at];

@@ -1,12 +1,12 @@
-//! Lines of a command's output that look like an error: the first such line usually says why the command
-//! failed, and tools write many lines after it.
+//! Lines of a command's output that look like an error: the first such line usually says why the
+//! command failed, and tools write many lines after it.
 
 /// In any programming language, the title before a message ends in one of these words: `error: x`,
 /// `TypeError: x`, `error[E0308]: x`, `error TS2304: x`.
 const TITLES: [&str; 7] = ["error", "Error", "ERROR", "Exception", "fatal", "FATAL", "panic"];
 
-/// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest, unittest and
-/// Perl.
+/// The beginnings of lines that name a test that failed, or its error: of pytest, Go, TAP, jest,
+/// unittest and Perl.
 const FAILED_TEST: [&str; 8] =
     ["FAILED ", "ERROR ", "E   ", "--- FAIL: ", "not ok ", "FAIL: ", "FAIL ", "Can't locate "];
 
@@ -51,8 +51,8 @@ const ABOUT_OTHERS: [&str; 13] = [
     "error: script",
 ];
 
-/// True if a line, without colours, looks like an error, and not like a summary of errors. A wrong answer
-/// only costs the reader one line.
+/// True if a line, without colours, looks like an error, and not like a summary of errors. A wrong
+/// answer only costs the reader one line.
 pub fn looks_like_error(line: &str) -> bool {
     let line = line.trim();
     let begins = |words: &[&str]| words.iter().any(|begin| line.starts_with(begin));
@@ -68,15 +68,15 @@ pub fn is_about_others(line: &str) -> bool {
     ABOUT_OTHERS.iter().any(|begin| line.trim_start().starts_with(begin))
 }
 
-/// True if a line says that a module, a program or a file is missing. Assertions do not count: they are
-/// about something that a test looked for.
+/// True if a line says that a module, a program or a file is missing. Assertions do not count: they
+/// are about something that a test looked for.
 pub fn tells_of_lack(line: &str) -> bool {
     let line = line.to_lowercase();
     !line.contains("assert") && MISSING.iter().any(|words| line.contains(words))
 }
 
-/// True if a line has this word as the title of a message, perhaps with the code of an error: `error[E0308]:
-/// x`.
+/// True if a line has this word as the title of a message, perhaps with the code of an error:
+/// `error[E0308]: x`.
 fn has_title(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let after = &line[at + word.len()..];
@@ -86,8 +86,8 @@ fn has_title(line: &str, word: &str) -> bool {
     })
 }
 
-/// True if a text begins with a code such as `E0308` or `TS2304`, followed by a colon. Reads no further than the
-/// code, because a long line may have the title's word many times.
+/// True if a text begins with a code such as `E0308` or `TS2304`, followed by a colon. Reads no
+/// further than the code, because a long line may have the title's word many times.
 fn has_code(text: &str) -> bool {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
     let code = &text[..text.len() - rest.len()];

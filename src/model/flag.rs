@@ -34,7 +34,8 @@ pub enum FlagKind {
         /// The text that skips a test, as it is in the file.
         marker: String,
     },
-    /// A command rewrote a test, or a file that decides which commands run, but did not do so on the base.
+    /// A command rewrote a test, or a file that decides which commands run, but did not do so on
+    /// the base.
     TestsRewritten,
     /// The candidate adds a file that git ignores, such as build output, or an ignored directory.
     IgnoredAdded,
@@ -90,7 +91,8 @@ impl FlagKind {
 pub const LARGE: u64 = 1_000_000;
 
 impl Flag {
-    /// True for a change that is put back in the second judging, which uses the base's tests and commands.
+    /// True for a change that is put back in the second judging, which uses the base's tests and
+    /// commands.
     pub fn is_about_tests(&self) -> bool {
         use FlagKind::*;
         matches!(self.kind, OracleChanged | TestsDeleted | TestsEdited | TestsSkipped { .. })

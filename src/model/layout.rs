@@ -1,4 +1,5 @@
-//! The paths of the state directory (docs/DESIGN.md §4). No other source file writes one of these paths out.
+//! The paths of the state directory (docs/DESIGN.md §4). No other source file writes one of these
+//! paths out.
 use std::path::{Path, PathBuf};
 
 use crate::model::name::{BASE, Name};
@@ -28,8 +29,8 @@ pub const ACTIVE: &str = "active";
 /// The directory, beside the logs of a judging, for the logs of the judging with the base's tests.
 pub const BASE_TESTS: &str = "base-tests";
 
-/// The directory, beside the logs of a judging, for the logs of the judgings with the test files of other
-/// candidates.
+/// The directory, beside the logs of a judging, for the logs of the judgings with the test files of
+/// other candidates.
 const CROSS: &str = "cross";
 
 /// The directory of the logs of landed trees. No candidate can have this name.
@@ -118,7 +119,8 @@ paths! { StateDir:
     /// now.
     watches: "watches";
 
-    /// The directory in which git-frites tries whether the system allows layers over the user's directories.
+    /// The directory in which git-frites tries whether the system allows layers over the user's
+    /// directories.
     probe: "probe";
 
     /// The directory of the temporary files of commands that run now.
@@ -147,8 +149,8 @@ paths! { StateDir:
 }
 
 impl StateDir {
-    /// The state of the repository with this common git directory: `X/.frites` if the git directory is
-    /// `X/.git`, otherwise `COMMON_DIR/.frites`.
+    /// The state of the repository with this common git directory: `X/.frites` if the git directory
+    /// is `X/.git`, otherwise `COMMON_DIR/.frites`.
     pub fn of(common_dir: &Path) -> StateDir {
         let home = match common_dir.parent() {
             Some(parent) if common_dir.file_name().is_some_and(|n| n == ".git") => parent,
@@ -312,7 +314,8 @@ paths! { LogDir:
     /// The directory of the logs of earlier rounds of a candidate's command, by iteration.
     rounds: "rounds";
 
-    /// The directory of the logs of earlier judgings: named by iteration for a candidate, otherwise numbered.
+    /// The directory of the logs of earlier judgings: named by iteration for a candidate, otherwise
+    /// numbered.
     judgings: "judgings";
 }
 

@@ -196,11 +196,12 @@ fn repeats(report: &TestReport) -> u64 {
     report.total.saturating_sub(report.skipped).saturating_sub(named as u64)
 }
 
-/// The number of passing tests that are JavaScript files and that the base does not have. Node's runner
-/// reports a file as a passing test if the file's process ended before it named a test.
+/// The number of passing tests that are JavaScript files and that the base does not have. Node's
+/// runner reports a file as a passing test if the file's process ended before it named a test.
 fn files_without_tests(own: &TestReport, base: &TestReport) -> u64 {
     const ENDINGS: [&str; 6] = [".js", ".cjs", ".mjs", ".ts", ".cts", ".mts"];
-    // Only the last part of a path is compared, because the base's checkout may have been at another path.
+    // Only the last part of a path is compared, because the base's checkout may have been at
+    // another path.
     let of_base: BTreeSet<Option<&str>> =
         base.passing.iter().chain(&base.failing).map(|name| name.rsplit('/').next()).collect();
     let files = own.passing.iter().filter(|name| {
@@ -229,8 +230,8 @@ fn tests_of_other_names(own: &TestReport, base: &TestReport) -> u64 {
     others.count() as u64
 }
 
-/// The first and the last part of a test's name, without directories, parameters, and words with digits.
-/// These two parts stay the same if a module of tests is moved.
+/// The first and the last part of a test's name, without directories, parameters, and words with
+/// digits. These two parts stay the same if a module of tests is moved.
 fn lasting(name: &str) -> [String; 2] {
     let name = name.split(['[', '(']).next().unwrap_or(name);
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -365,7 +366,8 @@ mod tests {
         assert_eq!(outcome(failing("b", None)), None, "a file counts as a whole elsewhere");
         let again = TestReport { also_passing: vec!["b".to_owned()], ..failing("b", printed) };
         assert_eq!(outcome(again.clone()), None);
-        // Two tests of the base have one name, so the one that passes need not be the one that fails.
+        // Two tests of the base have one name, so the one that passes need not be the one that
+        // fails.
         let namesakes = self::base(Outcome::Passed, report(3, &["a", "b"], printed));
         let again = |total| TestReport { total, ..again.clone() };
         assert_eq!(contradiction(&namesakes, Some(&again(3))), counts);

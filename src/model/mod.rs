@@ -49,8 +49,8 @@ pub mod usage;
 pub mod verdict;
 pub mod world;
 
-/// The version of every record that this program writes. A record with a newer version can be read, but not
-/// written.
+/// The version of every record that this program writes. A record with a newer version can be read,
+/// but not written.
 pub const FORMAT: u32 = 1;
 
 /// True for the value that a record leaves out.

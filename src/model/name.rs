@@ -56,8 +56,8 @@ impl Default for Name {
     }
 }
 
-/// The names for which a word can stand: the equal name, or else those that begin with the word. Numbers
-/// must be equal: `1` does not stand for `10`.
+/// The names for which a word can stand: the equal name, or else those that begin with the word.
+/// Numbers must be equal: `1` does not stand for `10`.
 pub fn matching_names<'a>(
     names: impl IntoIterator<Item = &'a Name, IntoIter: Clone>,
     word: &Name,

@@ -1,7 +1,7 @@
 //! Guesses at misspelled names, for "did you mean".
 
-/// The name closest to `word`: it begins with `word`, or differs from it in at most a third of the letters,
-/// and in at most three. `None` if no name is that close.
+/// The name closest to `word`: it begins with `word`, or differs from it in at most a third of the
+/// letters, and in at most three. `None` if no name is that close.
 pub fn nearest<'a>(names: impl IntoIterator<Item = &'a str>, word: &str) -> Option<&'a str> {
     let allowed = (word.chars().count() / 3).min(3);
     let scored = names.into_iter().map(|name| match word.len() > 1 && name.starts_with(word) {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A full object id in lowercase hex.
 ///
-/// Ids in records are also checked: a record may have been fetched, and an id becomes an argument of git,
-/// which would take `--output=FILE` for an option.
+/// Ids in records are also checked: a record may have been fetched, and an id becomes an argument
+/// of git, which would take `--output=FILE` for an option.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Oid {
@@ -41,8 +41,8 @@ impl Oid {
         self.as_str().get(..10).unwrap_or_default()
     }
 
-    /// The id that consists of zeros, as long as this id: git's notation for "no such object" and "no such
-    /// ref".
+    /// The id that consists of zeros, as long as this id: git's notation for "no such object" and
+    /// "no such ref".
     pub fn null(&self) -> Self {
         let mut null = *self;
         null.digits.iter_mut().take(self.len.into()).for_each(|digit| *digit = b'0');

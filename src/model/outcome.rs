@@ -12,8 +12,8 @@ use crate::model::layout::{log_name, log_of_try};
 use crate::model::size::size;
 use crate::model::test_report::TestReport;
 
-/// The stages in which commands run on a tree, in this order. `setup` prepares the tree; the other three are
-/// the oracle.
+/// The stages in which commands run on a tree, in this order. `setup` prepares the tree; the other
+/// three are the oracle.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -56,8 +56,8 @@ pub enum Outcome {
         /// The exit code.
         code: i32,
     },
-    /// Exit code 0, although the tests' report file, or the last summary that the runner printed, says that
-    /// tests failed. The exit code was lost, for example in a pipe.
+    /// Exit code 0, although the tests' report file, or the last summary that the runner printed,
+    /// says that tests failed. The exit code was lost, for example in a pipe.
     ReportedFailures {
         /// The number of tests that failed.
         failed: u64,
@@ -89,8 +89,9 @@ pub enum Outcome {
         /// The reason that the system or git-frites gives.
         reason: String,
     },
-    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. Or it failed
-    /// because something was missing that is not part of the tree. This is neither a pass nor a failure.
+    /// Exit code 125: the command itself says that it cannot tell, as in `git bisect run`. Or it
+    /// failed because something was missing that is not part of the tree. This is neither a pass
+    /// nor a failure.
     CannotTell,
     /// Not run, because an earlier command did not pass.
     #[default]
@@ -219,9 +220,9 @@ pub struct StageResult {
     /// under the same conditions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// True if the command ran over layers that the base's commands had written, and could end differently
-    /// without these layers: they contain build outputs, or the command failed. Such a result is a claim: no
-    /// candidate is recommended because of a claim alone.
+    /// True if the command ran over layers that the base's commands had written, and could end
+    /// differently without these layers: they contain build outputs, or the command failed. Such a
+    /// result is a claim: no candidate is recommended because of a claim alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm: bool,
     /// How the last attempt at the command ended.
@@ -232,7 +233,8 @@ pub struct StageResult {
     /// The tracked files that the command changed in its checkout. These changes do not land.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The results of the command's single tests, if its output or the files that it wrote contain them.
+    /// The results of the command's single tests, if its output or the files that it wrote contain
+    /// them.
     pub tests: Option<TestReport>,
     /// The first line of the command's output that looks like an error. If no line does, the last
     /// line that is about this command itself, not about another command that failed. It is set
@@ -254,8 +256,8 @@ pub struct Attempt {
 }
 
 impl StageResult {
-    /// True if two commands failed alike: in the same stage, with the same end and the same error line, and
-    /// without a test that passed.
+    /// True if two commands failed alike: in the same stage, with the same end and the same error
+    /// line, and without a test that passed.
     pub fn fails_like(&self, other: &StageResult) -> bool {
         let none_passed = |r: &StageResult| r.tests.as_ref().is_none_or(TestReport::none_passed);
         (self.stage, &self.outcome, &self.error) == (other.stage, &other.outcome, &other.error)
@@ -280,8 +282,8 @@ impl StageResult {
         is_setup || by_the_place || self.outcome.could_not_start()
     }
 
-    /// The number of tests in the report of a failed command, if no test failed. Then another part of the
-    /// command failed, such as a check after the tests.
+    /// The number of tests in the report of a failed command, if no test failed. Then another part
+    /// of the command failed, such as a check after the tests.
     pub fn tests_without_failure(&self) -> Option<u64> {
         let report = self.tests.as_ref()?;
         let has_failed = matches!(self.outcome, Outcome::Failed { .. });
@@ -308,7 +310,8 @@ impl StageResult {
         }
     }
 
-    /// The names of the command's logs: first the logs of the earlier tries, then the log of the last try.
+    /// The names of the command's logs: first the logs of the earlier tries, then the log of the
+    /// last try.
     pub fn log_names(&self) -> Vec<String> {
         let stage = self.stage;
         let earlier = (1..=self.earlier.len()).map(|n| log_of_try(stage.as_str(), n));
@@ -338,7 +341,8 @@ impl Results {
         self.0.iter().find(|r| !r.outcome.passed())
     }
 
-    /// True if the first command that did not pass exited 0, and its tests' report contradicts that.
+    /// True if the first command that did not pass exited 0, and its tests' report contradicts
+    /// that.
     pub fn is_contradicted(&self) -> bool {
         let outcome = self.stopped_at().map(|result| &result.outcome);
         matches!(outcome, Some(Outcome::ReportedFailures { .. } | Outcome::MissingTests { .. }))
@@ -358,8 +362,8 @@ impl Results {
         self.stopped_at().is_some_and(|r| r.outcome == Outcome::CannotTell)
     }
 
-    /// True if any result is a claim ([`StageResult::warm`]): without the layers of the base's commands, the
-    /// result could be different.
+    /// True if any result is a claim ([`StageResult::warm`]): without the layers of the base's
+    /// commands, the result could be different.
     pub fn is_claim(&self) -> bool {
         self.0.iter().any(|r| r.warm)
     }
@@ -377,8 +381,8 @@ impl Results {
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
-    /// The names of the tests that failed, if a report names them. `None` if a command failed and its report
-    /// names no failing test: then it failed for another reason.
+    /// The names of the tests that failed, if a report names them. `None` if a command failed and
+    /// its report names no failing test: then it failed for another reason.
     pub fn failing_tests(&self) -> Option<&[String]> {
         let (result, report) = self.0.iter().find_map(|r| Some((r, r.tests.as_ref()?)))?;
         let is_complete =
@@ -396,9 +400,9 @@ impl Results {
         self.report().map_or(0, |report| report.total)
     }
 
-    /// Drops the names of passing tests that the base also has. The base's report still has them, and they
-    /// are needed only there, to find the tests that a candidate broke. If the base has no report of the same
-    /// kind, drops all names.
+    /// Drops the names of passing tests that the base also has. The base's report still has them,
+    /// and they are needed only there, to find the tests that a candidate broke. If the base has no
+    /// report of the same kind, drops all names.
     pub fn forget_passing_tests(&mut self, base: Option<&TestReport>) {
         for report in self.0.iter_mut().filter_map(|r| r.tests.as_mut()) {
             let base = base.filter(|base| base.printed_by == report.printed_by);

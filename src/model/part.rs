@@ -1,5 +1,5 @@
-//! The parts of a run that can be judged separately: its base and its candidates. This file has the terms on
-//! which the parts are judged on any machine, and the outcomes of the parts.
+//! The parts of a run that can be judged separately: its base and its candidates. This file has the
+//! terms on which the parts are judged on any machine, and the outcomes of the parts.
 use std::fmt;
 use std::mem::{self, Discriminant};
 use std::str::FromStr;
@@ -112,8 +112,8 @@ impl SharedTerms {
         candidates.chain([Part::Base])
     }
 
-    /// The capture to judge for a candidate; `None` if it is judged under another candidate's name, or not at
-    /// all.
+    /// The capture to judge for a candidate; `None` if it is judged under another candidate's name,
+    /// or not at all.
     pub fn tree_of(&self, candidate: &Name) -> Option<&TreeToJudge> {
         self.trees.iter().find(|tree| tree.candidate == *candidate)
     }
@@ -177,12 +177,14 @@ impl PartOutcome {
         self.candidate.as_ref().map_or(Part::Base, |entry| Part::Candidate(entry.candidate.clone()))
     }
 
-    /// The results of the commands, in order, without the results of a second judging (`base_tests.rs`).
+    /// The results of the commands, in order, without the results of a second judging
+    /// (`base_tests.rs`).
     pub fn results(&self) -> &Results {
         self.candidate.as_ref().map_or(&self.on_base, |entry| &entry.results)
     }
 
-    /// The results of the commands, in order, then the results of a second judging (`base_tests.rs`).
+    /// The results of the commands, in order, then the results of a second judging
+    /// (`base_tests.rs`).
     pub fn all_results(&self) -> impl Iterator<Item = &StageResult> {
         let second = self.second().into_iter().flat_map(|second| &second.results.0);
         self.results().iter().chain(second)
@@ -225,8 +227,8 @@ impl PartOutcome {
         }
     }
 
-    /// True if both outcomes have the same result for each command, as far as decisions depend on the
-    /// results.
+    /// True if both outcomes have the same result for each command, as far as decisions depend on
+    /// the results.
     pub fn agrees_with(&self, other: &PartOutcome) -> bool {
         let [own, others] = [self, other].map(|part| {
             part.all_results().map(|result| (result.stage, deciding_end(&result.outcome)))

@@ -1,7 +1,7 @@
 //! The output of commands as plain text, so that it cannot control a terminal.
 
-/// True for an invisible character that hides other characters or changes their direction. The zero-width
-/// joiner and non-joiner are not among them: they belong to words and emoji.
+/// True for an invisible character that hides other characters or changes their direction. The
+/// zero-width joiner and non-joiner are not among them: they belong to words and emoji.
 pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}'
@@ -39,7 +39,8 @@ pub fn cut(line: &str, most: usize) -> String {
 pub fn line(text: &str) -> String {
     let shown = text.rsplit('\r').find(|part| !part.is_empty()).unwrap_or_default();
     let mut plain = String::new();
-    // After a tab the column is a multiple of 8, so only the text after the last tab needs to be measured.
+    // After a tab the column is a multiple of 8, so only the text after the last tab needs to be
+    // measured.
     let mut after_tab = 0;
     for c in console::strip_ansi_codes(shown).chars() {
         match c {
@@ -104,7 +105,8 @@ mod tests {
         for (text, shown) in cases {
             assert_eq!(line(text), shown, "{text:?}");
         }
-        // A log may end with a line of this length, so the time must not grow with the square of the tabs.
+        // A log may end with a line of this length, so the time must not grow with the square of
+        // the tabs.
         assert_eq!(line(&"\t".repeat(1 << 20)).len(), 8 << 20);
         let title = line("\x1b]0;title\x07shown \x1b]52;c;ZXZpbA==\x1b\\\x1bPq#0\x1b\\ \x1bc");
         assert!(title.contains("shown") && !title.contains(char::is_control), "{title:?}");

@@ -9,8 +9,9 @@ const SHORTEST_LINE: usize = 8;
 /// of the file. Spaces do not count. A shorter line of a file is searched for as a whole.
 const RUN: usize = 16;
 
-/// For each line of a log: true if it shows distinctive text of these files. Test runners indent, number,
-/// mark and shorten the lines that they show, and sometimes show only the message in a line.
+/// For each line of a log: true if it shows distinctive text of these files. Test runners indent,
+/// number, mark and shorten the lines that they show, and sometimes show only the message in a
+/// line.
 pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a str>) -> Vec<bool> {
     let log: Vec<Vec<char>> = log.iter().map(|line| squeezed(line)).collect();
     let runs: HashSet<&[char]> = log.iter().flat_map(|line| line.windows(RUN)).collect();
@@ -31,8 +32,8 @@ pub fn lines_that_show<'a>(log: &[String], files: impl IntoIterator<Item = &'a s
         .collect()
 }
 
-/// A line without the characters that runners change when they show it: spaces, and backslashes before
-/// quotes.
+/// A line without the characters that runners change when they show it: spaces, and backslashes
+/// before quotes.
 fn squeezed(line: &str) -> Vec<char> {
     line.chars().filter(|c| !c.is_whitespace() && *c != '\\').collect()
 }

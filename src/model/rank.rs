@@ -18,8 +18,8 @@ pub enum Rank {
     /// The largest share of the other candidates' tests that the candidate passes, then the
     /// fewest lines
     Cross,
-    /// cross if --cross is given and at least two candidates wrote tests that can be
-    /// compared. Otherwise agreement, if several agents or commands made the candidates, or if there is no
+    /// cross if --cross is given and at least two candidates wrote tests that can be compared.
+    /// Otherwise agreement, if several agents or commands made the candidates, or if there is no
     /// command to run. Otherwise blast-radius
     Auto,
 }

@@ -1,5 +1,5 @@
-//! The ranking of a run's candidates, and the candidates that can still change it. A synthesis is a candidate
-//! that was made from other candidates, its originals.
+//! The ranking of a run's candidates, and the candidates that can still change it. A synthesis is a
+//! candidate that was made from other candidates, its originals.
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,13 +42,13 @@ impl Rules {
         }
     }
 
-    /// These rules with the ranking that applies to these candidates: `auto` becomes one of the other rankings,
-    /// and `cross` becomes `blast-radius` if no test counts.
+    /// These rules with the ranking that applies to these candidates: `auto` becomes one of the
+    /// other rankings, and `cross` becomes `blast-radius` if no test counts.
     ///
-    /// If `auto` does not become `cross`, it becomes `agreement` in two cases: there is no command to run, or
-    /// several agents or commands made the candidates. Several agents tend to make different mistakes, so their
-    /// agreement says more than the size of a change. Several attempts by one agent tend to make the same
-    /// mistakes.
+    /// If `auto` does not become `cross`, it becomes `agreement` in two cases: there is no command
+    /// to run, or several agents or commands made the candidates. Several agents tend to make
+    /// different mistakes, so their agreement says more than the size of a change. Several attempts
+    /// by one agent tend to make the same mistakes.
     #[must_use]
     pub fn settled(self, entries: &[Entry]) -> Rules {
         let neutral = cross_score::neutral_score(entries);
@@ -61,8 +61,8 @@ impl Rules {
         Rules { rank, neutral: neutral.unwrap_or_default(), ..self }
     }
 
-    /// A synthesis can win only if its size is at most this multiple of the combined size of its originals that
-    /// passed.
+    /// A synthesis can win only if its size is at most this multiple of the combined size of its
+    /// originals that passed.
     pub fn ceiling(&self) -> f64 {
         self.ceiling.unwrap_or(1.5)
     }
@@ -80,7 +80,8 @@ impl Rules {
         (Reverse(score), entry.blast, Reverse(counts.makers(entry)), entry.index)
     }
 
-    /// The score that is compared before the size of the change; `None` if the ranking compares no score.
+    /// The score that is compared before the size of the change; `None` if the ranking compares no
+    /// score.
     pub(super) fn score(&self, entry: &Entry) -> Option<f64> {
         match self.rank {
             Rank::BlastRadius | Rank::Auto => None,
@@ -117,15 +118,16 @@ impl Rules {
         (own_tests_only, self.leaves_out_tests(entry), entry.flaky(), key)
     }
 
-    /// True if there are commands to run, and the candidate can make them pass by leaving out tests of
-    /// the base: it deletes or skips some, or it changes nothing but tests and commands.
+    /// True if there are commands to run, and the candidate can make them pass by leaving out tests
+    /// of the base: it deletes or skips some, or it changes nothing but tests and commands.
     pub(super) fn leaves_out_tests(&self, entry: &Entry) -> bool {
         let only_commands = entry.base_tests.as_ref().is_some_and(|second| second.only_commands);
         !self.runs_nothing && (only_commands || entry.flags.iter().any(Flag::leaves_out_tests))
     }
 }
 
-/// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is better.
+/// The last part of a candidate's sort key: score, size, makers of its tree, index. Lower is
+/// better.
 type RankKey = (Reverse<u64>, Blast, Reverse<usize>, u32);
 
 /// The number of attempts that made each tree. These numbers do not depend on outcomes.
@@ -187,7 +189,8 @@ pub(super) fn reached(entry: &Entry) -> usize {
     entry.results.iter().take_while(|r| r.outcome.passed()).count()
 }
 
-/// The first synthesis in the ranking that passed. It is preferred to all candidates that are not syntheses.
+/// The first synthesis in the ranking that passed. It is preferred to all candidates that are not
+/// syntheses.
 pub(super) fn preferred_synthesis<'a>(ranked: &[&'a Entry]) -> Option<&'a Entry> {
     ranked.iter().copied().find(|e| e.passed() && !e.drew_on.is_empty())
 }
@@ -232,8 +235,8 @@ pub(super) fn combined_lines(entry: &Entry, candidates: &[&Entry]) -> Option<u64
     Some(drawn.fold(0, |sum, p| sum.saturating_add(p.blast.lines)))
 }
 
-/// The candidates that were not run and can still change the recommendation, in the order in which to run
-/// them. If there are none, running all candidates would not change the recommendation.
+/// The candidates that were not run and can still change the recommendation, in the order in which
+/// to run them. If there are none, running all candidates would not change the recommendation.
 pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let counts = MakerCounts::of(entries);
     let rules = rules.settled(entries);
@@ -242,8 +245,8 @@ pub fn undecided(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut open: Vec<&Entry> = entries.iter().filter(|e| e.not_run()).collect();
     open.sort_by_key(|e| at_best(e));
     let may_pass: Vec<&Entry> = passing.iter().chain(&open).copied().collect();
-    // The ceiling of a synthesis depends only on its originals that passed, so each further pass can only raise
-    // the ceiling.
+    // The ceiling of a synthesis depends only on its originals that passed, so each further pass
+    // can only raise the ceiling.
     let certain =
         passing.iter().filter(|e| within_ceiling(e, &passing, rules)).map(|e| at_best(e)).min();
     let contenders = may_pass.iter().filter(|e| {

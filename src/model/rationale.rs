@@ -1,5 +1,5 @@
-//! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone. A
-//! synthesis is a candidate that was made from other candidates, its originals.
+//! The rationale of a verdict: a sentence on which a reviewer can act, made from the records alone.
+//! A synthesis is a candidate that was made from other candidates, its originals.
 use crate::model::agreement;
 use crate::model::base_tests::{BaseTestsResult, PART_OF};
 use crate::model::candidate::{ENOUGH_PASSED, State};
@@ -14,7 +14,8 @@ use crate::model::test_comparison::{Comparison, left_out};
 use crate::model::test_report::some_tests;
 use crate::model::verdict::{Baseline, DecisionKind, Entry};
 
-/// The words for a pass that counts less, because the candidate fails with the base's tests or commands.
+/// The words for a pass that counts less, because the candidate fails with the base's tests or
+/// commands.
 pub const WITH_OWN_TESTS_ONLY: &str = "only with its own tests or commands";
 
 /// Everything from which a decision is made.

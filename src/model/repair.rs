@@ -34,8 +34,8 @@ pub enum RepairEnd {
     /// The round changed nothing.
     #[strum(serialize = "changed nothing")]
     Unchanged,
-    /// The round's command was not started: while other candidates worked, the run or the agent reached a
-    /// limit, or enough candidates passed.
+    /// The round's command was not started: while other candidates worked, the run or the agent
+    /// reached a limit, or enough candidates passed.
     #[strum(serialize = "was not started")]
     NotStarted,
 }
@@ -68,14 +68,15 @@ pub fn can_be_repaired(entry: &Entry) -> bool {
     log_to_show(entry).is_some()
 }
 
-/// True if it is known whether the candidate needs a further round: it passed, a command failed on it, or it
-/// is not usable.
+/// True if it is known whether the candidate needs a further round: it passed, a command failed on
+/// it, or it is not usable.
 pub fn is_told(entry: &Entry) -> bool {
     !entry.usable() || entry.passed_base_tests_too() || can_be_repaired(entry)
 }
 
-/// True if at least `enough` candidates have passed, so that no other attempt is needed. Always false if the
-/// base passes, too, because then a pass proves little. Also false while the base has no result.
+/// True if at least `enough` candidates have passed, so that no other attempt is needed. Always
+/// false if the base passes, too, because then a pass proves little. Also false while the base has
+/// no result.
 pub fn enough_passed(enough: Option<u32>, entries: &[Entry], base: Option<&Baseline>) -> bool {
     let Some(enough) = enough else { return false };
     let passed = entries.iter().filter(|entry| entry.verified() && !entry.flaky()).count();
@@ -112,8 +113,8 @@ pub fn bad_end(state: State) -> Option<&'static str> {
     }
 }
 
-/// The failed command that a round is to repair. The flag is true if it failed only in the second judging,
-/// with the base's tests.
+/// The failed command that a round is to repair. The flag is true if it failed only in the second
+/// judging, with the base's tests.
 fn failure(entry: &Entry) -> Option<(&StageResult, bool)> {
     if let Some(own) = entry.results.stopped_at() {
         return Some((own, false));
@@ -147,9 +148,9 @@ pub fn log_to_show(entry: &Entry) -> Option<(&StageResult, bool)> {
     if entry.usable() && !entry.skipped() { failure(entry) } else { None }
 }
 
-/// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of the failed
-/// command's output, and `more` is text that a person adds. `root` is the base of the first run, whose tests
-/// were put back.
+/// The prompt of a round: the task, why the attempt failed, and the request. `log` is the end of
+/// the failed command's output, and `more` is text that a person adds. `root` is the base of the
+/// first run, whose tests were put back.
 pub fn prompt(
     task: Option<&str>,
     (verdict, root): (&Verdict, &Oid),

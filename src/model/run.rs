@@ -9,8 +9,8 @@ use crate::model::name::Name;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
 
-/// `run.toml`: the user's request for the run. It is written when the run is spawned, and again when a
-/// candidate is added.
+/// `run.toml`: the user's request for the run. It is written when the run is spawned, and again
+/// when a candidate is added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Run {
@@ -58,12 +58,13 @@ pub struct Run {
     /// arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// The branch that `git frites run` merges a verified winner into: the one that was checked out when the
-    /// run began.
+    /// The branch that `git frites run` merges a verified winner into: the one that was checked out
+    /// when the run began.
     pub merge_into: Option<RefName>,
 }
 
-/// The time limits of commands that were given as options, in seconds; `None` if the configuration decides.
+/// The time limits of commands that were given as options, in seconds; `None` if the configuration
+/// decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct GivenLimits {
@@ -151,15 +152,15 @@ impl Run {
         self.candidates.iter().any(|name| self.has_command(name))
     }
 
-    /// True if a command runs in the candidate's worktree; false if a person works there. The run's own
-    /// command is only for the candidates that the run began with.
+    /// True if a command runs in the candidate's worktree; false if a person works there. The run's
+    /// own command is only for the candidates that the run began with.
     pub fn has_command(&self, candidate: &Name) -> bool {
         let is_shared = !self.command.is_empty() && !self.added.contains_key(candidate);
         is_shared || self.agents.contains_key(candidate)
     }
 
-    /// The agent or the command that makes the candidate's first attempt; `None` if a person works in the
-    /// worktree.
+    /// The agent or the command that makes the candidate's first attempt; `None` if a person works
+    /// in the worktree.
     pub fn maker(&self, candidate: &Name) -> Option<String> {
         let assigned = self.agents.get(candidate);
         let command = || assigned.map_or(&self.command, |assigned| &assigned.command).join(" ");
@@ -196,9 +197,9 @@ impl Run {
         self.added.get(candidate).map_or(self.limits, |added| added.limits)
     }
 
-    /// The commit from which the chain of parents starts, and on which a candidate lands. The tests and
-    /// commands of this commit judge the run: a chain of attempts is trusted no more than one attempt that
-    /// makes all changes of the chain.
+    /// The commit from which the chain of parents starts, and on which a candidate lands. The tests
+    /// and commands of this commit judge the run: a chain of attempts is trusted no more than one
+    /// attempt that makes all changes of the chain.
     pub fn root(&self) -> &Oid {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }

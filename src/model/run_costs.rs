@@ -15,8 +15,8 @@ pub struct RunCosts {
 }
 
 impl RunCosts {
-    /// Notes the time of a run, unless the time of a run of its kind is noted already. So the answer of
-    /// [`RunCosts::warm_pays`] changes at most once.
+    /// Notes the time of a run, unless the time of a run of its kind is noted already. So the
+    /// answer of [`RunCosts::warm_pays`] changes at most once.
     pub fn note(&mut self, is_warm: bool, seconds: f64) {
         let noted = if is_warm { &mut self.warm } else { &mut self.cold };
         noted.get_or_insert(seconds);
@@ -39,8 +39,8 @@ impl RunCosts {
         Some([all * warm + f64::midpoint(all, 1.0) * cold, all * cold])
     }
 
-    /// Both times, and which way is expected to cost less; `None` unless both times are known and there is a
-    /// choice.
+    /// Both times, and which way is expected to cost less; `None` unless both times are known and
+    /// there is a choice.
     pub fn in_words(&self, candidates: usize) -> Option<String> {
         let (warm, cold) = self.warm.zip(self.cold)?;
         let [over, without] = self.sums(candidates)?;

@@ -19,8 +19,8 @@ pub enum Separation {
 }
 
 impl Separation {
-    /// The words of a verdict for attempts that may have influenced judging; `None` if the attempts could
-    /// not.
+    /// The words of a verdict for attempts that may have influenced judging; `None` if the attempts
+    /// could not.
     pub fn in_words(self) -> Option<&'static str> {
         match self {
             Separation::Unguarded => Some("attempts unguarded"),
@@ -47,8 +47,8 @@ pub struct AttemptAccess {
 }
 
 impl AttemptAccess {
-    /// True if no command could change anything in this directory. Landlock is not enough, because it does
-    /// not restrict changes of modes and times.
+    /// True if no command could change anything in this directory. Landlock is not enough, because
+    /// it does not restrict changes of modes and times.
     pub fn keeps_out_of(&self, directory: &Path) -> bool {
         let directory = directory.to_string_lossy().into_owned();
         matches!(self.separation, Separation::SharedHome | Separation::PrivateHome)

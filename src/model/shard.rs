@@ -57,8 +57,9 @@ impl FromStr for Shard {
 }
 
 impl Shard {
-    /// The share, by the variables that an engine sets: for a Slurm array, for a GitLab job with `parallel`,
-    /// or for an indexed job of Kubernetes. `None` if these variables are missing or do not make a share.
+    /// The share, by the variables that an engine sets: for a Slurm array, for a GitLab job with
+    /// `parallel`, or for an indexed job of Kubernetes. `None` if these variables are missing or do
+    /// not make a share.
     pub fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Option<Share> {
         let number = |name: &str| variable(name)?.trim().parse::<u32>().ok();
         match self {

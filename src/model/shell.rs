@@ -132,8 +132,8 @@ impl Word {
         Word { role, ..self.clone() }
     }
 
-    /// True if the word contains the substitution with this index in the list that [`without_substitutions`]
-    /// returns.
+    /// True if the word contains the substitution with this index in the list that
+    /// [`without_substitutions`] returns.
     pub fn holds_substitution(&self, at: usize) -> bool {
         self.text.contains(&mark(at))
     }
@@ -147,8 +147,8 @@ fn mark(at: usize) -> String {
     format!("{MARK}{at}{MARK}")
 }
 
-/// Replaces each `$(…)` and `<(…)` in a line by a word of unknown value. Returns the new line and the
-/// commands of the substitutions.
+/// Replaces each `$(…)` and `<(…)` in a line by a word of unknown value. Returns the new line and
+/// the commands of the substitutions.
 pub fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let line = with_directory_of_script(line);
     let mut outer = String::new();
@@ -211,8 +211,8 @@ impl SimpleCommand {
     }
 }
 
-/// The simple commands of a line, including the commands in compound commands and subshells. Commands in
-/// `$(…)` are left out. The result is empty if the line cannot be read.
+/// The simple commands of a line, including the commands in compound commands and subshells.
+/// Commands in `$(…)` are left out. The result is empty if the line cannot be read.
 pub fn simple_commands(line: &str) -> Vec<SimpleCommand> {
     let mut found = commands_and_ends(line);
     found.retain(SimpleCommand::has_words_or_input);
@@ -302,8 +302,8 @@ pub fn commands_of(line: &str) -> Vec<SimpleCommand> {
     if found.is_empty() { commands_and_ends(&line.replace(['"', '\'', '`'], " ")) } else { found }
 }
 
-/// True if a line may leave out some of its commands, or later commands, and still pass: by a condition, a
-/// loop, or an exit. An exit that fails (`|| exit 1`) does not count.
+/// True if a line may leave out some of its commands, or later commands, and still pass: by a
+/// condition, a loop, or an exit. An exit that fails (`|| exit 1`) does not count.
 pub fn may_leave_commands_out(line: &str) -> bool {
     const CONDITIONS: [&str; 14] = [
         "if", "elif", "while", "until", "for", "case", "select", "exit", "exec", "return", "break",
@@ -393,8 +393,8 @@ fn joined_lines(text: &str, most: usize, read_line: fn(&str) -> LineRead) -> Vec
             next = at + 1;
             read = LineRead::default();
         }
-        // Several here documents follow one another. The last one is inserted first, so that the other
-        // places stay right.
+        // Several here documents follow one another. The last one is inserted first, so that the
+        // other places stay right.
         let mut documents = Vec::new();
         for (place, word) in read.documents {
             let end = lines[next..].iter().position(|line| line.trim_start_matches('\t') == word);
@@ -573,8 +573,8 @@ fn redirection(rest: &mut Peekable<Chars<'_>>) -> Option<Option<Token>> {
     Some(is_file.then_some(token))
 }
 
-/// The word at the start of `rest`; `None` if it contains a command substitution, or a quote that does not
-/// end.
+/// The word at the start of `rest`; `None` if it contains a command substitution, or a quote that
+/// does not end.
 fn word(rest: &mut Peekable<Chars<'_>>) -> Option<Word> {
     let mut text = String::new();
     let mut is_expanded = false;

@@ -15,18 +15,19 @@ pub struct Comparison {
     pub before: Vec<String>,
     /// Tests that the base does not have.
     pub new: Vec<String>,
-    /// Tests that did not run on the base. The test command failed there, and may have ended before them.
+    /// Tests that did not run on the base. The test command failed there, and may have ended before
+    /// them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_run: Vec<String>,
-    /// Tests that do not fail on the base. The base's report does not name passing tests, so no more is
-    /// known.
+    /// Tests that do not fail on the base. The base's report does not name passing tests, so no
+    /// more is known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub only_here: Vec<String>,
 }
 
 impl Comparison {
-    /// Sorts the failing tests of a candidate by their result on the base. `None` unless both have a report
-    /// of the same kind, because the names would differ otherwise.
+    /// Sorts the failing tests of a candidate by their result on the base. `None` unless both have
+    /// a report of the same kind, because the names would differ otherwise.
     pub fn of(base: &Baseline, entry: &Entry) -> Option<Comparison> {
         let is_whole = base.results.passed();
         let (base, _) = reports(base, entry)?;
@@ -75,8 +76,8 @@ pub struct MoreSkipped {
     pub base: u64,
     /// The number of skipped tests on the candidate.
     pub candidate: u64,
-    /// The names of the candidate's skipped tests that run on the base; empty if the reports do not name
-    /// them.
+    /// The names of the candidate's skipped tests that run on the base; empty if the reports do not
+    /// name them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
 }

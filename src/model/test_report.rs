@@ -1,7 +1,7 @@
 //! The results of single tests, as a test runner reported them.
 //!
-//! The code under test may have written such a report. So a report never makes a tree pass, its size is
-//! limited, and its names are cleaned.
+//! The code under test may have written such a report. So a report never makes a tree pass, its
+//! size is limited, and its names are cleaned.
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -23,8 +23,8 @@ pub enum TestEnd {
     Passed,
     /// The test failed.
     Failed,
-    /// The test was not run. Or it failed, and a mark (`xfail`) or the code under test had declared that it
-    /// would.
+    /// The test was not run. Or it failed, and a mark (`xfail`) or the code under test had declared
+    /// that it would.
     Skipped,
 }
 
@@ -43,7 +43,8 @@ pub struct TestReport {
     /// The names of the skipped tests, as far as the report has them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipping: Vec<String>,
-    /// The number of doctests that ran. These are tests in source, so a change of the source may drop them.
+    /// The number of doctests that ran. These are tests in source, so a change of the source may
+    /// drop them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub doctests: u64,
     /// The names of the tests that failed, sorted.
@@ -144,8 +145,8 @@ impl TestReport {
         self.total.saturating_sub(self.skipped + self.doctests)
     }
 
-    /// The names of the tests that this report skips and that ran on the base. A name is left out if the base
-    /// has several tests of that name, of which some were skipped.
+    /// The names of the tests that this report skips and that ran on the base. A name is left out
+    /// if the base has several tests of that name, of which some were skipped.
     pub fn skipping_of(&self, base: &TestReport) -> Vec<String> {
         let names = self.skipping.iter().filter(|name| base.ran(name));
         names.filter(|name| base.skipping.binary_search(name).is_err()).cloned().collect()
@@ -187,8 +188,8 @@ impl TestReport {
     }
 }
 
-/// Adds a name on one line, without characters that could turn or hide the text beside it. A name that is
-/// too long ends in a digest, so that two names that begin alike stay different.
+/// Adds a name on one line, without characters that could turn or hide the text beside it. A name
+/// that is too long ends in a digest, so that two names that begin alike stay different.
 fn push(names: &mut Vec<String>, name: &str) {
     if names.len() > 4 * MOST_NAMES {
         return;
@@ -226,8 +227,8 @@ fn without_middle(name: &str) -> String {
     format!("{}…{}", String::from_iter(head), String::from_iter(tail))
 }
 
-/// The first few of some tests, and how many more there are. `all` are the names of all tests that the text
-/// is about.
+/// The first few of some tests, and how many more there are. `all` are the names of all tests that
+/// the text is about.
 pub fn some_tests(names: &[String], all: &[String]) -> String {
     let first = names.iter().take(NAMES).map(|name| shortened(name, all));
     some_of(&first.chain(names.iter().skip(NAMES).cloned()).collect::<Vec<_>>())

@@ -47,7 +47,8 @@ pub enum Trailer {
     /// A parent of a record's commit. This parent is an earlier commit of the record, not a judged
     /// commit.
     Previous,
-    /// A parent that holds another outcome of the same tree, which disagrees with this commit's outcome.
+    /// A parent that holds another outcome of the same tree, which disagrees with this commit's
+    /// outcome.
     Disagrees,
 }
 

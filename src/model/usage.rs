@@ -14,7 +14,8 @@ pub struct Usage {
     pub cost: Option<f64>,
 }
 
-/// The usage of one command of a candidate: of its first command, or of the command of a later round.
+/// The usage of one command of a candidate: of its first command, or of the command of a later
+/// round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundUsage {
@@ -79,7 +80,8 @@ impl UsageSum {
         self.known.tokens_in.is_some() || self.known.tokens_out.is_some()
     }
 
-    /// The tokens in and out, for a cell of a table: `12.3k/4.0k`; `≥` before them if some are unknown.
+    /// The tokens in and out, for a cell of a table: `12.3k/4.0k`; `≥` before them if some are
+    /// unknown.
     pub fn tokens(&self) -> String {
         if !self.has_tokens() {
             return "unknown".to_owned();

@@ -36,18 +36,19 @@ pub enum DecisionKind {
     Synthesis,
     /// The best candidate passes only with its own tests or commands, not with the base's.
     OwnTests,
-    /// No candidate passed. The best candidate's commands exited 0, although its tests' report has failures.
+    /// No candidate passed. The best candidate's commands exited 0, although its tests' report has
+    /// failures.
     ReportedFailures,
-    /// No candidate passed. The best candidate's commands exited 0, although its tests' report lacks tests of
-    /// the base.
+    /// No candidate passed. The best candidate's commands exited 0, although its tests' report
+    /// lacks tests of the base.
     MissingTests,
-    /// The base and every usable candidate fail in the same command before the tests. The candidate that came
-    /// closest is shown.
+    /// The base and every usable candidate fail in the same command before the tests. The candidate
+    /// that came closest is shown.
     BrokenBase,
     /// No candidate passed. The candidate that came closest is shown.
     NearMiss,
-    /// A candidate passed, but nothing tests its change: no test ran for it or for the base, there is
-    /// no test command, or the test command does not enter the project that it changes.
+    /// A candidate passed, but nothing tests its change: no test ran for it or for the base, there
+    /// is no test command, or the test command does not enter the project that it changes.
     NoTests,
     /// There was no command to run. The first candidate in the ranking is shown.
     NoOracle,
@@ -76,8 +77,8 @@ pub struct Entry {
     pub index: u32,
     /// The candidate's state when it was judged.
     pub state: State,
-    /// The agent or the command that made the candidate's present files, perhaps in a further round; `None`
-    /// if a person did.
+    /// The agent or the command that made the candidate's present files, perhaps in a further
+    /// round; `None` if a person did.
     pub maker: Option<String>,
     /// The end of the candidate's own command.
     #[serde(flatten)]
@@ -92,8 +93,8 @@ pub struct Entry {
     pub iteration: Option<u32>,
     /// The tree that was captured.
     pub tree: Option<Oid>,
-    /// The tree that was judged and may land, if it differs from the captured one because changes were
-    /// dropped.
+    /// The tree that was judged and may land, if it differs from the captured one because changes
+    /// were dropped.
     pub judged_tree: Option<Oid>,
     /// The size of the judged tree's change.
     #[serde(flatten)]
@@ -125,18 +126,18 @@ pub struct Entry {
     /// If the results over the base's layers differ from the cold results: the difference and its
     /// cause, in words. The decision uses the cold results.
     pub stale: Option<String>,
-    /// The second judging, with the base's tests and commands put back; `None` if the candidate does not
-    /// change any file that needs it.
+    /// The second judging, with the base's tests and commands put back; `None` if the candidate
+    /// does not change any file that needs it.
     pub base_tests: Option<BaseTestsResult>,
-    /// The results of the other candidates' tests on the candidate, and of its tests on the other candidates;
-    /// `None` if tests were not run across candidates.
+    /// The results of the other candidates' tests on the candidate, and of its tests on the other
+    /// candidates; `None` if tests were not run across candidates.
     pub cross: Option<CrossResult>,
     /// The results of the candidate's tests on the base; `None` if they were not judged there.
     pub proof: Option<Proof>,
     /// The usage of the candidate's agents; `None` if none of them has a known format of reports.
     pub usage: Option<UsageSum>,
-    /// How the candidate's commands were kept apart from other files; `None` if there was no command, or if
-    /// this is not known.
+    /// How the candidate's commands were kept apart from other files; `None` if there was no
+    /// command, or if this is not known.
     pub separation: Option<Separation>,
 }
 
@@ -189,8 +190,9 @@ impl Entry {
         self.usable() && (self.results.cannot_tell() || self.skipped_with_base_tests().is_some())
     }
 
-    /// True if the candidate can win, and did not pass because the tests' report contradicts an exit code
-    /// of 0. A candidate that also fails in the second judging, with the base's tests, cannot win.
+    /// True if the candidate can win, and did not pass because the tests' report contradicts an
+    /// exit code of 0. A candidate that also fails in the second judging, with the base's tests,
+    /// cannot win.
     pub fn is_contradicted(&self) -> bool {
         let second = self.base_tests.as_ref().filter(|second| second.failed());
         let fails = second.is_some_and(|second| !second.results.is_contradicted());
@@ -303,8 +305,8 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Makes the results final, because nothing has contradicted them. Results that were found with build
-    /// outputs of an earlier judging stay claims.
+    /// Makes the results final, because nothing has contradicted them. Results that were found with
+    /// build outputs of an earlier judging stay claims.
     pub fn settle(&mut self) {
         if !self.inherited {
             self.results.0.iter_mut().for_each(|result| result.warm = false);
@@ -337,8 +339,8 @@ impl Baseline {
         there.all(|r| r.outcome.could_not_start()).then_some(stopped)
     }
 
-    /// The setup, build or lint command in which the base and each of these candidates fail: its outcomes
-    /// say nothing about the candidates.
+    /// The setup, build or lint command in which the base and each of these candidates fail: its
+    /// outcomes say nothing about the candidates.
     pub fn fails_like_all(&self, candidates: &[&Entry]) -> Option<&StageResult> {
         let stopped = self.results.stopped_at()?;
         // If the command itself says that it cannot tell (exit 125), it has not failed.
@@ -490,13 +492,14 @@ pub struct Verdict {
     /// The recommended candidate, and the reason for it.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the verdict.
+    /// The reason why `run` made no synthesis; `None` if it made one, or if `judge` made the
+    /// verdict.
     pub no_synthesis: Option<String>,
     /// The numbers of commands that were run, and of commands that did not have to run.
     #[serde(default)]
     pub effort: Effort,
-    /// The times that decided whether to judge with the base's build outputs; `None` if no times were
-    /// compared.
+    /// The times that decided whether to judge with the base's build outputs; `None` if no times
+    /// were compared.
     pub costs: Option<RunCosts>,
     /// The results of the base; `None` if it was not judged, as with `--in-place`.
     pub baseline: Option<Baseline>,
@@ -521,14 +524,14 @@ impl Verdict {
         self.candidates.iter().find(|e| e.candidate == *candidate)
     }
 
-    /// True if the recommended candidate passed in a clean checkout, and nothing else could have influenced
-    /// the results.
+    /// True if the recommended candidate passed in a clean checkout, and nothing else could have
+    /// influenced the results.
     pub fn verified(&self) -> bool {
         self.decision.decision.verified() && self.terms.settings.can_verify()
     }
 
-    /// True if passes do not count yet, because the base has no results with which they could be compared.
-    /// (A verdict of an older version may have been decided without a base.)
+    /// True if passes do not count yet, because the base has no results with which they could be
+    /// compared. (A verdict of an older version may have been decided without a base.)
     pub fn lacks_base(&self) -> bool {
         let is_open = self.decision.decision == DecisionKind::Undecided;
         is_open && self.baseline.is_none() && self.terms.settings.needs_base()
@@ -545,8 +548,8 @@ impl Verdict {
             })
     }
 
-    /// The tree that was judged for a captured tree: the captured tree without the dropped changes, or the
-    /// captured tree itself if it was not judged.
+    /// The tree that was judged for a captured tree: the captured tree without the dropped changes,
+    /// or the captured tree itself if it was not judged.
     pub fn judged_for<'a>(&'a self, captured: &'a Oid) -> &'a Oid {
         let entry = self.candidates.iter().find(|e| e.tree.as_ref() == Some(captured));
         entry.and_then(Entry::judged).unwrap_or(captured)

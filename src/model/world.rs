@@ -1,5 +1,5 @@
-//! The kinds of worlds in which commands judge. A world protects everything outside of a checkout against the
-//! commands.
+//! The kinds of worlds in which commands judge. A world protects everything outside of a checkout
+//! against the commands.
 use serde::{Deserialize, Serialize};
 
 /// How everything outside of a checkout is protected against the commands that judge the checkout.
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum WorldKind {
-    /// No protection: the commands can do everything that the user can. Older records are of this kind.
+    /// No protection: the commands can do everything that the user can. Older records are of this
+    /// kind.
     #[default]
     Open,
     /// Landlock: writes are refused except to the checkout and to directories that are thrown away.

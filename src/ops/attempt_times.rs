@@ -6,13 +6,13 @@ use crate::fs::tree::{TimeSpan, nearest_real};
 use crate::ops::session::Session;
 use crate::oracle::pool;
 
-/// The spans of time in which commands of attempts may have changed the cache directory, one for each run.
-/// Attempts that could not write to it are left out.
+/// The spans of time in which commands of attempts may have changed the cache directory, one for
+/// each run. Attempts that could not write to it are left out.
 ///
-/// A span goes from the creation of a run to the end of its last command. The recorded start of a single
-/// command is not used, because the command could have changed its record. If a recorded start or end is
-/// missing, the span goes up to now: e.g. git-frites was killed before it wrote the end. A candidate without
-/// a command is left out, unless `retry` ran a command in its worktree.
+/// A span goes from the creation of a run to the end of its last command. The recorded start of a
+/// single command is not used, because the command could have changed its record. If a recorded
+/// start or end is missing, the span goes up to now: e.g. git-frites was killed before it wrote the
+/// end. A candidate without a command is left out, unless `retry` ran a command in its worktree.
 pub fn when_attempts_ran(session: &Session) -> Result<Vec<TimeSpan>> {
     let store = &session.store;
     let cache = nearest_real(&pool::home_of_all(&session.repo)?);

@@ -1,4 +1,5 @@
-//! Work that is done while the commands of attempts run, e.g. judging the attempts that have already ended.
+//! Work that is done while the commands of attempts run, e.g. judging the attempts that have
+//! already ended.
 use crate::model::name::Name;
 use crate::ops::board::Board;
 use crate::ops::spawn::command::CandidateCommand;
@@ -24,8 +25,8 @@ pub struct AttemptsAtWork<'a> {
     pub queue: &'a WorkQueue<NextAttempt>,
     /// The gate that the commands of the attempts wait for.
     pub gate: &'a StartGate,
-    /// Ends the work beside the attempts, if git-frites fails to run the attempts, or if no attempt is
-    /// usable.
+    /// Ends the work beside the attempts, if git-frites fails to run the attempts, or if no attempt
+    /// is usable.
     pub cancel: &'a Cancel,
     /// Ends the running attempts. The work uses this once enough candidates have passed.
     pub stop: &'a Cancel,
@@ -45,8 +46,8 @@ pub trait Beside: Sync {
     /// Called when an attempt has ended and is captured.
     fn attempt_ended(&self, name: &Name);
 
-    /// Called when all attempts have ended. May use `cancel` to end the work early, if nothing needs the
-    /// results of the work any more.
+    /// Called when all attempts have ended. May use `cancel` to end the work early, if nothing
+    /// needs the results of the work any more.
     fn all_ended(&self, cancel: &Cancel);
 }
 
@@ -57,8 +58,8 @@ impl Beside for () {
     fn all_ended(&self, _: &Cancel) {}
 }
 
-/// Calls `all_ended` when it is dropped, even after a panic. Otherwise the work beside the attempts would
-/// wait for their end for ever.
+/// Calls `all_ended` when it is dropped, even after a panic. Otherwise the work beside the attempts
+/// would wait for their end for ever.
 pub(super) struct UntilAllEnded<'a>(pub &'a dyn Beside, pub &'a Cancel);
 
 impl Drop for UntilAllEnded<'_> {

@@ -28,8 +28,8 @@ const REDRAW: Duration = Duration::from_millis(200);
 /// The shortest time between two measurements of the changes in a worktree.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// The pause after a measurement, as a multiple of the measurement's duration. So measuring takes at most 5 %
-/// of one processor's time.
+/// The pause after a measurement, as a multiple of the measurement's duration. So measuring takes
+/// at most 5 % of one processor's time.
 const REST: u32 = 20;
 
 /// The command that currently runs for a candidate, in any process; `None` if nothing runs.
@@ -63,9 +63,9 @@ pub struct Ending {
     pub elapsed: Option<Duration>,
 }
 
-/// The state of the candidates while their worktrees are set up, their commands run, or they are judged. The
-/// code that works on a candidate reports here when that work begins and ends. The candidate's record has
-/// only the state from before the work.
+/// The state of the candidates while their worktrees are set up, their commands run, or they are
+/// judged. The code that works on a candidate reports here when that work begins and ends. The
+/// candidate's record has only the state from before the work.
 pub struct Board {
     kind: WorkKind,
     jobs: usize,
@@ -94,8 +94,8 @@ struct OnBoard {
     since: Option<Instant>,
     /// How the last work on the candidate ended, or what the next work waits for.
     ended: Option<Ending>,
-    /// True if the work of the board's [`WorkKind`] has ended for the candidate. Judging after an attempt
-    /// does not change this.
+    /// True if the work of the board's [`WorkKind`] has ended for the candidate. Judging after an
+    /// attempt does not change this.
     is_over: bool,
     /// The numbers of lines that the candidate has added and deleted.
     size: Option<(u64, u64)>,
@@ -104,7 +104,8 @@ struct OnBoard {
 }
 
 impl BoardState {
-    /// The row of a candidate, without its current stage and last line of output, which are in its logs.
+    /// The row of a candidate, without its current stage and last line of output, which are in its
+    /// logs.
     fn row(&self, run: &Name, name: &Name) -> Row {
         let nothing = OnBoard::default();
         let known = self.candidates.get(name).unwrap_or(&nothing);
@@ -163,7 +164,8 @@ impl Board {
         });
     }
 
-    /// Says that work on a candidate begins. The row shows `what` until the first log of this work exists.
+    /// Says that work on a candidate begins. The row shows `what` until the first log of this work
+    /// exists.
     pub fn began_with(&self, name: &Name, what: &str) {
         self.began(name);
         self.update(name, |candidate| candidate.seen = Some(what.to_owned()));
@@ -205,21 +207,22 @@ impl Board {
         self.share(&state);
     }
 
-    /// Says how long the judging of one tree will probably take. The time left is computed from this.
+    /// Says how long the judging of one tree will probably take. The time left is computed from
+    /// this.
     pub fn expect(&self, each: Duration) {
         self.state.lock().each = Some(each).filter(|each| !each.is_zero());
     }
 
-    /// Says which candidate would win if no further result came, and which judging the verdict still waits
-    /// for.
+    /// Says which candidate would win if no further result came, and which judging the verdict
+    /// still waits for.
     pub fn stands(&self, leader: Option<Name>, missing: String) {
         let mut state = self.state.lock();
         (state.leader, state.missing) = (leader, missing);
         self.share(&state);
     }
 
-    /// Writes the state of the candidates for other processes. A failure is ignored, because other processes
-    /// can still see from the log directories which commands run.
+    /// Writes the state of the candidates for other processes. A failure is ignored, because other
+    /// processes can still see from the log directories which commands run.
     fn share(&self, state: &BoardState) {
         let Some((path, run, names)) = self.shared.get() else { return };
         let board = SharedBoard {

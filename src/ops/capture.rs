@@ -52,8 +52,8 @@ pub struct Captured {
     pub gone: bool,
     /// The parts of the worktree that the capture left out; empty without a worktree.
     pub omissions: Omissions,
-    /// The reason why the worktree could not be captured, if that failed. The other fields then describe the
-    /// last capture.
+    /// The reason why the worktree could not be captured, if that failed. The other fields then
+    /// describe the last capture.
     pub problem: Option<String>,
 }
 
@@ -93,15 +93,16 @@ impl Session {
         Ok(rebuilt)
     }
 
-    /// Captures a candidate's worktree if it differs from the last capture. If the candidate's private index
-    /// is damaged, deletes the index and tries once more. If the second try fails as well, its error has the
-    /// first error as its source.
+    /// Captures a candidate's worktree if it differs from the last capture. If the candidate's
+    /// private index is damaged, deletes the index and tries once more. If the second try fails as
+    /// well, its error has the first error as its source.
     pub fn capture(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture_locked(candidate, None, &candidate.lock()?)
     }
 
-    /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock. With a message, a
-    /// candidate that differs from the base gets a new iteration, even if its last capture has the same files.
+    /// Does the same as [`Session::capture`] for a caller that holds the candidate's lock. With a
+    /// message, a candidate that differs from the base gets a new iteration, even if its last
+    /// capture has the same files.
     pub fn capture_locked(
         &self,
         candidate: CandidateRef<'_>,
@@ -113,8 +114,8 @@ impl Session {
             let record = candidate.record()?;
             let special = self.take_over(candidate, record.state != State::Running)?;
             let captured = match self.capture_once(candidate, &record, message) {
-                // The index may list objects that no longer exist. With such an index, the second try would
-                // fail as well.
+                // The index may list objects that no longer exist. With such an index, the second
+                // try would fail as well.
                 Err(first) if first.cause == Cause::Damaged => {
                     let _ = std::fs::remove_file(candidate.directory().index());
                     self.capture_once(candidate, &record, message)
@@ -140,8 +141,8 @@ impl Session {
         self.take_over(candidate, has_ended)
     }
 
-    /// Does the same as [`Session::bring_back`] after the attempt's command has certainly ended, whatever its
-    /// record says. Prints the warning instead of returning it.
+    /// Does the same as [`Session::bring_back`] after the attempt's command has certainly ended,
+    /// whatever its record says. Prints the warning instead of returning it.
     pub fn end_guard(&self, candidate: CandidateRef<'_>) -> Result<()> {
         if let Some(line) = self.take_over(candidate, true)? {
             self.ui.warn(format!("{candidate}: {line}"));
@@ -149,8 +150,8 @@ impl Session {
         Ok(())
     }
 
-    /// Connects the worktree with the repository again after a command has ended. Deletes the attempt's own
-    /// git directory, unless something in it could not be read.
+    /// Connects the worktree with the repository again after a command has ended. Deletes the
+    /// attempt's own git directory, unless something in it could not be read.
     fn leave_own_git(&self, candidate: CandidateRef<'_>, own: Option<&OwnGitDir>) -> Result<()> {
         let worktree = candidate.worktree();
         if let Some(admin) = worktree::admin_of(&self.repo, &worktree)?
@@ -187,9 +188,10 @@ impl Session {
         self.capture_each(run, &run.candidates, None)
     }
 
-    /// Captures the candidates in `names`, several in parallel. Returns the results in the order of `names`.
-    /// With a message, each candidate that differs from the base gets a new iteration, even if its last
-    /// capture has the same files. If a capture fails, its result is that of [`Session::capture_or_tell`].
+    /// Captures the candidates in `names`, several in parallel. Returns the results in the order of
+    /// `names`. With a message, each candidate that differs from the base gets a new iteration,
+    /// even if its last capture has the same files. If a capture fails, its result is that of
+    /// [`Session::capture_or_tell`].
     pub fn capture_each(
         &self,
         run: &Run,
@@ -204,8 +206,8 @@ impl Session {
         })
     }
 
-    /// Captures a candidate. If that fails, returns the last capture together with the problem, so that the
-    /// other candidates can still be compared.
+    /// Captures a candidate. If that fails, returns the last capture together with the problem, so
+    /// that the other candidates can still be compared.
     pub fn capture_or_tell(&self, candidate: CandidateRef<'_>) -> Result<Captured> {
         self.capture(candidate).or_else(|error| self.not_captured(candidate, error))
     }
@@ -229,8 +231,8 @@ impl Session {
         Ok(unchanged.then_some(previous))
     }
 
-    /// The numbers of lines added and deleted in a worktree so far. Returns `None` if only a capture could
-    /// count them. Writes nothing.
+    /// The numbers of lines added and deleted in a worktree so far. Returns `None` if only a
+    /// capture could count them. Writes nothing.
     pub fn peek(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let record = candidate.record().ok()?;
         let previous = candidate.latest().ok()?;
@@ -240,8 +242,8 @@ impl Session {
         peeked.ok()?
     }
 
-    /// The numbers of lines that a candidate's newest capture adds and deletes. `None` if there is no
-    /// capture, or if git treats a changed file as binary.
+    /// The numbers of lines that a candidate's newest capture adds and deletes. `None` if there is
+    /// no capture, or if git treats a changed file as binary.
     pub fn captured_lines(&self, candidate: CandidateRef<'_>) -> Option<(u64, u64)> {
         let tree = candidate.latest().ok()??.tree;
         let base = &candidate.run.base;
@@ -371,8 +373,8 @@ impl Session {
         })
     }
 
-    /// Updates what is stored about a candidate whose files are those of its last capture. `bytes` is the size
-    /// of the files.
+    /// Updates what is stored about a candidate whose files are those of its last capture. `bytes`
+    /// is the size of the files.
     fn captured_again(
         &self,
         candidate: CandidateRef<'_>,
@@ -442,8 +444,8 @@ impl Session {
         Ok(())
     }
 
-    /// Stores the end of an attempt that changed nothing. Other clones see only captures, so this makes a
-    /// capture of the unchanged files.
+    /// Stores the end of an attempt that changed nothing. Other clones see only captures, so this
+    /// makes a capture of the unchanged files.
     pub fn store_unchanged(&self, candidate: CandidateRef<'_>) -> Result<()> {
         let _lock = candidate.lock()?;
         if candidate.latest()?.is_some() {
@@ -457,8 +459,9 @@ impl Session {
         self.repo.set_ref_whole(&name, &commit, None, &[&run.base], "capture")
     }
 
-    /// Updates a record after a capture. The state becomes `empty` if no file changed, and stops being
-    /// `empty` if one did. The recorded disk space is raised to `bytes`, the size of the captured files.
+    /// Updates a record after a capture. The state becomes `empty` if no file changed, and stops
+    /// being `empty` if one did. The recorded disk space is raised to `bytes`, the size of the
+    /// captured files.
     fn update_record(&self, candidate: &mut Candidate, files: usize, bytes: u64) -> Result<()> {
         let state = candidate.state.with_files(files as u64);
         if state == candidate.state && bytes <= candidate.bytes {
@@ -556,8 +559,8 @@ fn event(
     }
 }
 
-/// The commit message of a capture, with the user's words, if any. Its trailers have enough data to rebuild a
-/// lost record.
+/// The commit message of a capture, with the user's words, if any. Its trailers have enough data to
+/// rebuild a lost record.
 fn message(
     run: &Run,
     candidate: &Candidate,

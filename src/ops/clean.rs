@@ -30,8 +30,8 @@ use crate::store::events::Event;
 use crate::ui::table;
 use crate::world::user_directories::work_of;
 
-/// Checks the capture of a worktree that is to be removed. Fails if the worktree, or a part of it, could not
-/// be captured.
+/// Checks the capture of a worktree that is to be removed. Fails if the worktree, or a part of it,
+/// could not be captured.
 fn require_captured(candidate: CandidateRef<'_>, captured: Result<Captured>) -> Result<Captured> {
     let captured = captured.map_err(|e| {
         let bytes = tree::disk_usage(&candidate.worktree());
@@ -55,16 +55,16 @@ struct BegunRemoval<'a> {
     _locks: (Lock, Option<Lock>),
 }
 
-/// Captures a candidate, and removes its worktree, administrative entry and branch, and its own HOME. The
-/// caller has captured it, too, and has printed what a capture leaves out.
+/// Captures a candidate, and removes its worktree, administrative entry and branch, and its own
+/// HOME. The caller has captured it, too, and has printed what a capture leaves out.
 pub fn remove(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let removal = begin_removal(session, candidate, false)?;
     delete_home(candidate);
     end_removal(session, &removal)
 }
 
-/// Captures a candidate, and removes its worktree, administrative entry and branch, because its worktree is made
-/// again. Its own HOME stays.
+/// Captures a candidate, and removes its worktree, administrative entry and branch, because its
+/// worktree is made again. Its own HOME stays.
 pub fn remove_for_another(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     let removal = begin_removal(session, candidate, false)?;
     removal.captured.iter().for_each(|captured| session.print_omissions(captured));
@@ -83,10 +83,10 @@ fn end_removal(session: &Session, removal: &BegunRemoval<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes some of a run's candidates as [`remove`] does, several at the same time. One transaction deletes
-/// all branches. The worktrees are left in the trash. If `discard` is true, nothing is captured. If one removal
-/// fails, the others go on. The result has the bytes freed for each candidate; `None` for a candidate that had
-/// neither worktree nor branch.
+/// Removes some of a run's candidates as [`remove`] does, several at the same time. One transaction
+/// deletes all branches. The worktrees are left in the trash. If `discard` is true, nothing is
+/// captured. If one removal fails, the others go on. The result has the bytes freed for each
+/// candidate; `None` for a candidate that had neither worktree nor branch.
 ///
 /// With `forget`, `names` are all candidates of the run. If no removal fails, the caller then calls
 /// [`forget`], so no record is updated here.
@@ -99,8 +99,8 @@ pub fn remove_all(
 ) -> Vec<Result<Option<u64>>> {
     let candidates: Vec<CandidateRef<'_>> =
         names.iter().map(|name| session.store.candidate(run, name)).collect();
-    // If nothing is captured and no hook runs, removals in parallel save no time: each would only wait for
-    // the repository's lock.
+    // If nothing is captured and no hook runs, removals in parallel save no time: each would only
+    // wait for the repository's lock.
     let is_short = discard && !hooks::is_asked_to_remove(session);
     let at_once = if is_short { 1 } else { CAPTURED_AT_ONCE };
     let mut begun = process::each_in_parallel(at_once, &candidates, |candidate| {
@@ -151,8 +151,8 @@ fn begin_removal<'a>(
     refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
     let tip = repo.read_ref(&branch)?;
-    // The hook and other processes may have written files while this waited. Nothing is done between
-    // this capture and the move, so that the capture is the last look at the worktree.
+    // The hook and other processes may have written files while this waited. Nothing is done
+    // between this capture and the move, so that the capture is the last look at the worktree.
     let captured = if discard {
         None
     } else {
@@ -180,13 +180,13 @@ fn begin_removal<'a>(
     })
 }
 
-/// Deletes the branches of removals in one transaction. If another process has moved one of the branches
-/// meanwhile, deletes none.
+/// Deletes the branches of removals in one transaction. If another process has moved one of the
+/// branches meanwhile, deletes none.
 fn delete_branches(session: &Session, removals: &mut [&mut BegunRemoval<'_>]) {
     let tips: Vec<(RefName, Oid)> =
         removals.iter().filter_map(|r| Some((r.branch.clone(), r.tip?))).collect();
-    // After a failure, `finish_removal` deletes each branch in a transaction of its own, so that each error
-    // belongs to one candidate.
+    // After a failure, `finish_removal` deletes each branch in a transaction of its own, so that
+    // each error belongs to one candidate.
     if session.repo.delete_refs(&tips, "clean").is_ok() {
         removals.iter_mut().for_each(|removal| removal.branch_deleted = removal.tip.is_some());
     }
@@ -200,10 +200,11 @@ fn delete_home(candidate: CandidateRef<'_>) {
     }
 }
 
-/// Deletes the branch of a removal unless it is already deleted, and updates the candidate's record. Returns
-/// true if the removal belongs in the event log: if it is the candidate's first removal, or if the worktree
-/// existed again. With `forget`, does not update the record, which the caller deletes together with the run.
-/// If the caller is interrupted before that, the removal is repeated.
+/// Deletes the branch of a removal unless it is already deleted, and updates the candidate's
+/// record. Returns true if the removal belongs in the event log: if it is the candidate's first
+/// removal, or if the worktree existed again. With `forget`, does not update the record, which the
+/// caller deletes together with the run. If the caller is interrupted before that, the removal is
+/// repeated.
 fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -> Result<bool> {
     let BegunRemoval { candidate, branch, tip, bytes, branch_deleted, .. } = removal;
     if let Some(tip) = tip
@@ -229,8 +230,8 @@ fn finish_removal(session: &Session, removal: &BegunRemoval<'_>, forget: bool) -
     Ok(first_time)
 }
 
-/// Records a removal in the event log if `first_time` is true. Returns the bytes freed; `None` if there was
-/// neither worktree nor branch.
+/// Records a removal in the event log if `first_time` is true. Returns the bytes freed; `None` if
+/// there was neither worktree nor branch.
 fn record_removal(
     session: &Session,
     removal: &BegunRemoval<'_>,
@@ -245,8 +246,8 @@ fn record_removal(
     Ok((bytes.is_some() || tip.is_some()).then_some(freed))
 }
 
-/// Deletes the files in the trash of `root`. Warns of files that cannot be deleted; later commands try to
-/// delete them again.
+/// Deletes the files in the trash of `root`. Warns of files that cannot be deleted; later commands
+/// try to delete them again.
 pub fn empty_trash(session: &Session, root: &Path) {
     if let Err(error) = trash::empty(&session.store, root) {
         session.ui.warn(error.message);
@@ -262,9 +263,9 @@ pub fn lock(session: &Session, run: &Run) -> Result<(Lock, Run)> {
     Ok(locked)
 }
 
-/// Removes a run's worktrees and branches after the run's end, except those of candidates that are marked as
-/// kept. Returns the addresses of the removed candidates. If a worktree cannot be removed, only warns,
-/// because the run's result is valid all the same.
+/// Removes a run's worktrees and branches after the run's end, except those of candidates that are
+/// marked as kept. Returns the addresses of the removed candidates. If a worktree cannot be
+/// removed, only warns, because the run's result is valid all the same.
 pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     let mut removed = Vec::new();
     let _lock = match lock(session, run) {
@@ -290,7 +291,8 @@ pub fn after_end(session: &Session, run: &Run) -> Vec<String> {
     removed
 }
 
-/// A dry run of [`remove_all`] for one candidate: returns the same as a real run, and writes nothing.
+/// A dry run of [`remove_all`] for one candidate: returns the same as a real run, and writes
+/// nothing.
 pub fn dry_run(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -315,7 +317,8 @@ pub fn dry_run(
     Ok(there.then(|| tree::disk_usage(&path)))
 }
 
-/// Fails if the worktree has work that cannot be captured, because its removal would lose that work.
+/// Fails if the worktree has work that cannot be captured, because its removal would lose that
+/// work.
 pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Result<()> {
     if !notes.loses_work() {
         return Ok(());
@@ -326,8 +329,8 @@ pub fn refuse_uncapturable(candidate: CandidateRef<'_>, notes: &Omissions) -> Re
         .hint("move them away; `git frites clean` with `--discard` removes them for good"))
 }
 
-/// Fails if the current directory is inside the worktree, because neither git nor a shell works in a deleted
-/// directory.
+/// Fails if the current directory is inside the worktree, because neither git nor a shell works in
+/// a deleted directory.
 fn refuse_current_directory(candidate: CandidateRef<'_>, worktree: &Path) -> Result<()> {
     let here = std::env::current_dir().and_then(|dir| dir.canonicalize());
     if here.is_ok_and(|dir| dir.starts_with(worktree)) {
@@ -386,8 +389,8 @@ pub fn expired(session: &Session, candidate: CandidateRef<'_>) -> Result<bool> {
     Ok(age > span && candidate.lock_against_use().is_ok())
 }
 
-/// Sets or clears the mark that keeps a candidate for review: automatic cleaning leaves a marked candidate in
-/// place.
+/// Sets or clears the mark that keeps a candidate for review: automatic cleaning leaves a marked
+/// candidate in place.
 pub fn mark_kept(session: &Session, candidate: CandidateRef<'_>, kept: bool) -> Result<()> {
     let store = &session.store;
     let _lock = candidate.lock()?;
@@ -417,9 +420,9 @@ pub fn forget(session: &Session, run: &Run) -> Result<()> {
     store.record_last_event(run, &Event::Forgotten { by: caller(&store.dir().runs()) })
 }
 
-/// Starts `clean --expired` in the background, unless it was last started less than `clean.auto` ago. Does
-/// nothing if a command of an attempt called git-frites: when that command ends, git-frites would end the
-/// background process, too.
+/// Starts `clean --expired` in the background, unless it was last started less than `clean.auto`
+/// ago. Does nothing if a command of an attempt called git-frites: when that command ends,
+/// git-frites would end the background process, too.
 pub fn start_if_due(session: &Session) {
     if let Err(error) = try_start(session) {
         session.ui.warn(format!("clean.auto: {error}"));
@@ -443,8 +446,9 @@ fn try_start(session: &Session) -> Result<()> {
     process::start_in_background(&["clean", "--expired"], file)
 }
 
-/// True if the last `clean --expired` started at least `interval` ago, according to the modification time of
-/// its log. Also true if the log does not exist, or if its time is in the future.
+/// True if the last `clean --expired` started at least `interval` ago, according to the
+/// modification time of its log. Also true if the log does not exist, or if its time is in the
+/// future.
 fn is_due(log: &Path, interval: Duration) -> bool {
     let written = fs::symlink_metadata(log).and_then(|meta| meta.modified()).ok();
     written.and_then(|time| time.elapsed().ok()).is_none_or(|age| age >= interval)

@@ -8,8 +8,8 @@ use crate::process::world_spec::{Mount, WorldSpec};
 use crate::store::Store;
 use crate::world::probe;
 
-/// Confines the filters that our own git calls start in this repository's worktrees, if the system can confine
-/// them.
+/// Confines the filters that our own git calls start in this repository's worktrees, if the system
+/// can confine them.
 pub fn confine_filters(repo: &Repo) {
     repo.confine_filters(|| match probe::landlock() {
         Ok(_) => Some(FilterConfinement::Landlock),
@@ -32,8 +32,8 @@ pub fn world_of_git(store: &Store, worktree: &Path, index: &Path) -> Option<Worl
     let dir = nearest_real(worktree);
     let writable = [dir.clone(), nearest_real(index)].into_iter();
     let writable = writable.chain(store.repo().stores_of_filters()).filter(|path| path.exists());
-    // Our git also reads the state directory, which has the copy of the configuration that our git uses while
-    // commands run.
+    // Our git also reads the state directory, which has the copy of the configuration that our git
+    // uses while commands run.
     let read_only = [common, store.dir().path()];
     let read_only = read_only.map(|at| Mount::ReadOnly { at: at.to_owned(), from: at.to_owned() });
     let mounts = [Mount::Devices].into_iter().chain(read_only);

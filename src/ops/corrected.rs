@@ -24,8 +24,8 @@ pub fn is_corrected(candidate: CandidateRef<'_>, state: State, tree: Option<&Oid
     })
 }
 
-/// Changes the state of a corrected attempt to `open`, and captures it again. Returns the new capture; `None`
-/// if the attempt is not corrected, or if `captured` has a problem.
+/// Changes the state of a corrected attempt to `open`, and captures it again. Returns the new
+/// capture; `None` if the attempt is not corrected, or if `captured` has a problem.
 pub fn open(
     session: &Session,
     candidate: CandidateRef<'_>,

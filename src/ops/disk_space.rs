@@ -9,8 +9,8 @@ use crate::model::oid::Oid;
 use crate::ops::session::Session;
 use crate::ui::table;
 
-/// Fails if `count` checkouts of `base` in the directory `place` would leave less than `limits.min-free-disk`
-/// free. `what` are the words for the checkouts.
+/// Fails if `count` checkouts of `base` in the directory `place` would leave less than
+/// `limits.min-free-disk` free. `what` are the words for the checkouts.
 pub fn require_space(
     session: &Session,
     place: &Path,

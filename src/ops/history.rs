@@ -45,8 +45,8 @@ impl Iteration {
     }
 }
 
-/// A candidate's newest capture and its blast radius; `None` if nothing was ever captured. The blast radius
-/// is read from the commit message.
+/// A candidate's newest capture and its blast radius; `None` if nothing was ever captured. The
+/// blast radius is read from the commit message.
 pub fn newest(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<(Capture, Blast)>> {
     let Some(commit) = repo.read_ref(&candidate.capture_ref())? else { return Ok(None) };
     let read = repo.commit(&commit)?;
@@ -63,8 +63,8 @@ pub fn iterations(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Vec<Iterat
         let iteration =
             trailer::iteration(&read.message).unwrap_or(u32::try_from(at + 1).unwrap_or(u32::MAX));
         if let Some(last) = found.last_mut().filter(|last| last.capture.iteration == iteration) {
-            // This commit has the same iteration as the one before, and the same files. It only stores how
-            // the attempt ended.
+            // This commit has the same iteration as the one before, and the same files. It only
+            // stores how the attempt ended.
             last.capture.commit = commit;
             continue;
         }

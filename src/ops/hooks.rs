@@ -51,8 +51,8 @@ pub fn is_asked_to_remove(session: &Session) -> bool {
     session.config.get(keys::HOOKS_BEFORE_CLEAN).is_some()
 }
 
-/// Asks the hook `before-clean` whether a candidate's worktree may be removed. Fails if the hook fails or is
-/// interrupted. Does nothing if the hook is not configured or if there is no worktree.
+/// Asks the hook `before-clean` whether a candidate's worktree may be removed. Fails if the hook
+/// fails or is interrupted. Does nothing if the hook is not configured or if there is no worktree.
 pub fn allow_removal(session: &Session, candidate: CandidateRef<'_>) -> Result<()> {
     if !is_asked_to_remove(session) || !candidate.worktree().exists() {
         return Ok(());
@@ -109,8 +109,8 @@ fn refuse_landed_program(session: &Session, dir: &Path, argv: &[String]) -> Resu
     }
 }
 
-/// Runs a hook to its end. Returns the failure if the hook failed; `None` if it succeeded or did not have to
-/// run.
+/// Runs a hook to its end. Returns the failure if the hook failed; `None` if it succeeded or did
+/// not have to run.
 fn run_hook(
     session: &Session,
     hook: HookKey,
@@ -153,7 +153,8 @@ fn run_hook(
         limits: Limits { hard: Some(session.config.get(keys::HOOKS_TIMEOUT)), ..Limits::default() },
         confinement: None,
     };
-    // If git-frites is killed, the next git-frites finds the hook's surviving processes by this directory.
+    // If git-frites is killed, the next git-frites finds the hook's surviving processes by this
+    // directory.
     let work = WatchDir::create(&session.store, run)?;
     let ended = process::run(&job);
     work.close(&session.store)?;

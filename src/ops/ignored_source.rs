@@ -1,5 +1,5 @@
-//! Finds ignored files that look like source code of the project. An attempt may have written them as part of
-//! its work, but captures do not contain them.
+//! Finds ignored files that look like source code of the project. An attempt may have written them
+//! as part of its work, but captures do not contain them.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,8 @@ use crate::model::path::{TreePath, directory_of};
 /// Directories at the root of a worktree that hold output of tools, not an attempt's work.
 const OUTPUTS: [&[u8]; 4] = [b"build/", b"dist/", b"node_modules/", b"target/"];
 
-/// The ignored source files in an attempt's worktree, for [`Omissions`]. Leaves out the paths that `others`,
-/// the omissions found so far, already have.
+/// The ignored source files in an attempt's worktree, for [`Omissions`]. Leaves out the paths that
+/// `others`, the omissions found so far, already have.
 pub fn left_by_attempt(
     source: &CaptureSource<'_>,
     ignored: &[TreePath],

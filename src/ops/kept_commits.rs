@@ -15,8 +15,8 @@ use crate::ops::session::Session;
 /// Allows one update at a time, because candidates are judged in parallel and share one ref.
 static ORDER: Mutex<()> = Mutex::new(());
 
-/// When this is dropped, deletes the ref that keeps a run's commits. By then, the record of the verdict keeps
-/// the commits that are still needed.
+/// When this is dropped, deletes the ref that keeps a run's commits. By then, the record of the
+/// verdict keeps the commits that are still needed.
 pub struct KeptCommits<'a> {
     /// The session of the repository.
     pub session: &'a Session,
@@ -35,8 +35,8 @@ impl Drop for KeptCommits<'_> {
     }
 }
 
-/// Keeps a tree that was just written, if another git process may be deleting unreachable objects right now.
-/// If none does, the caller can keep the tree later, together with others.
+/// Keeps a tree that was just written, if another git process may be deleting unreachable objects
+/// right now. If none does, the caller can keep the tree later, together with others.
 pub fn keep_beside_housekeeping(session: &Session, run: &Run, tree: &Oid) -> Result<()> {
     if session.repo.is_beside_housekeeping() {
         keep_tree(session, run, tree)?;

@@ -14,14 +14,15 @@ const MOST_SKIPPED: usize = 500;
 /// Stands for the lines that are left out between the first error and the end.
 const LEFT_OUT: &str = "…";
 
-/// Prints a line about a failure, with an excerpt of the log under the line. Prints nothing with `-q`.
+/// Prints a line about a failure, with an excerpt of the log under the line. Prints nothing with
+/// `-q`.
 pub fn note(session: &Session, line: &str, log: &Path) {
     let shown = of(log, session.ui.output_lines);
     session.ui.note_output(line, &shown, &full_log_command(session, log));
 }
 
-/// Prints a line about a failed attempt, followed by the last lines of its command's output. Prints nothing
-/// with `-q`.
+/// Prints a line about a failed attempt, followed by the last lines of its command's output. Prints
+/// nothing with `-q`.
 pub fn note_of_agent(session: &Session, line: &str, log: &Path) {
     let wanted = session.ui.output_lines;
     let shown = last_telling(last_words(log, wanted + MOST_SKIPPED), wanted);

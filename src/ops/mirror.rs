@@ -1,7 +1,7 @@
-//! Mirrors: bare repositories in the user's cache that stand for a remote repository. Parts of the remote
-//! repository's runs are judged in a mirror, and attempts of these runs are made in a mirror. Only one
-//! process at a time uses a mirror. A mirror is kept after its use, so that the next process fetches only new
-//! objects.
+//! Mirrors: bare repositories in the user's cache that stand for a remote repository. Parts of the
+//! remote repository's runs are judged in a mirror, and attempts of these runs are made in a
+//! mirror. Only one process at a time uses a mirror. A mirror is kept after its use, so that the
+//! next process fetches only new objects.
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The largest number of mirrors of one repository on one host.
 const MOST_MIRRORS: u32 = 4096;
 
-/// The use of a mirror. No mirror has both uses, because a mirror for attempts may hold the only copy of an
-/// attempt until the attempt is pushed.
+/// The use of a mirror. No mirror has both uses, because a mirror for attempts may hold the only
+/// copy of an attempt until the attempt is pushed.
 #[derive(Clone, Copy, Debug)]
 pub enum MirrorUse {
     /// Parts of runs are judged in the mirror.
@@ -42,9 +42,9 @@ impl MirrorUse {
     }
 }
 
-/// Opens the repository in which to work with the remote `place`. If the repository of the current directory
-/// has a remote called `place`, or if `here` is true, opens that repository. Otherwise opens a mirror of
-/// `place`.
+/// Opens the repository in which to work with the remote `place`. If the repository of the current
+/// directory has a remote called `place`, or if `here` is true, opens that repository. Otherwise
+/// opens a mirror of `place`.
 pub fn session_with(ui: Ui, place: &str, here: bool, kind: MirrorUse) -> Result<Session> {
     let found = match std::env::current_dir().map(|dir| Repo::discover(&dir)) {
         Ok(Ok(repo)) => Some(repo),
@@ -93,8 +93,8 @@ fn open(url: &str, kind: MirrorUse) -> Result<(Repo, Lock)> {
         .hint("wait until other processes have ended"))
 }
 
-/// Opens the mirror at `path`. If it does not exist, or cannot be opened because a killed process left it
-/// incomplete, creates it anew. If it cannot be opened but may hold an attempt, fails.
+/// Opens the mirror at `path`. If it does not exist, or cannot be opened because a killed process
+/// left it incomplete, creates it anew. If it cannot be opened but may hold an attempt, fails.
 fn open_at(path: &Path) -> Result<Repo> {
     match Repo::open(path) {
         Ok(repo) => return Ok(repo),
@@ -129,8 +129,8 @@ impl IdleMirror {
     }
 }
 
-/// The mirrors whose last use is at least `unused_for` ago, except mirrors that hold the only copy of an
-/// attempt.
+/// The mirrors whose last use is at least `unused_for` ago, except mirrors that hold the only copy
+/// of an attempt.
 pub fn idle(unused_for: Duration) -> Vec<IdleMirror> {
     let listed = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     let files = listed(&pool::mirrors()).flat_map(|directory| listed(&directory.path()));

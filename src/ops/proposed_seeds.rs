@@ -11,8 +11,9 @@ use crate::ops::session::Session;
 /// Files with names that begin with this hold the settings of one machine.
 const ENV_FILES: &str = ".env";
 
-/// Finds seeds to propose in the user's checkout: ignored `.env*` files, and ignored directories of installed
-/// dependencies next to a manifest of their ecosystem (e.g. `node_modules` next to `package.json`).
+/// Finds seeds to propose in the user's checkout: ignored `.env*` files, and ignored directories of
+/// installed dependencies next to a manifest of their ecosystem (e.g. `node_modules` next to
+/// `package.json`).
 pub fn find(session: &Session) -> Result<SeedProposal> {
     let mut proposal = SeedProposal::default();
     let Some(home) = &session.home else { return Ok(proposal) };

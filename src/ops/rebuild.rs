@@ -1,6 +1,6 @@
-//! Rebuilds a run whose refs have vanished, from its files, its worktrees, and the captures that are still in
-//! the object store. For example, `git fetch --prune` with a refspec for `refs/frites/*` deletes the refs
-//! that the remote does not have.
+//! Rebuilds a run whose refs have vanished, from its files, its worktrees, and the captures that
+//! are still in the object store. For example, `git fetch --prune` with a refspec for
+//! `refs/frites/*` deletes the refs that the remote does not have.
 use crate::error::Result;
 use crate::git::refs;
 use crate::model::name::Name;
@@ -11,8 +11,8 @@ use crate::store::Store;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::{self, Event};
 
-/// Rebuilds the run `name` if its record is lost. Returns a message for the user; `None` if the record is not
-/// lost.
+/// Rebuilds the run `name` if its record is lost. Returns a message for the user; `None` if the
+/// record is not lost.
 ///
 /// The verdict is not rebuilt: attempts can write to `.frites/`, so a verdict from there cannot be
 /// trusted.
@@ -24,7 +24,8 @@ pub fn rebuild(store: &Store, name: &Name) -> Result<Option<String>> {
         return Ok(None);
     }
     let Some(_lock) = store.try_lock_run(name)? else { return Ok(None) };
-    // Check again under the lock: the process that makes the run may have written the record in between.
+    // Check again under the lock: the process that makes the run may have written the record in
+    // between.
     if !is_lost()? || store.run_intent(name).is_none() {
         return Ok(None);
     }

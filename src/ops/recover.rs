@@ -18,8 +18,8 @@ use crate::process::{self, running};
 use crate::store::Store;
 use crate::store::records::run_names;
 
-/// Ends the processes of commands that outlived the git-frites that started them. Returns a message for each
-/// command.
+/// Ends the processes of commands that outlived the git-frites that started them. Returns a message
+/// for each command.
 fn end_survivors(store: &Store, runs: &[(Name, bool)]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     for run in runs_at_work(store, runs) {
@@ -53,7 +53,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     store.restore_ignore()?;
     // This list is read once: if a run is killed later, the next command recovers it.
     let runs = store.run_activities()?;
-    // This comes first, because a surviving process could still change the files that are recovered below.
+    // This comes first, because a surviving process could still change the files that are recovered
+    // below.
     let mut messages = end_survivors(store, &runs)?;
     store.repo().heal_recorded_change()?;
     let (seen, locks) = store.repo().refs_and_locks_of_runs()?;
@@ -64,7 +65,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     messages.extend(recover_landings(store));
     store.repo().heal_ref_locks("refs/frites-judging", Duration::from_secs(1));
     release_judged(store)?;
-    // An error is ignored: the command that moved the files into the trash has already warned of it.
+    // An error is ignored: the command that moved the files into the trash has already warned of
+    // it.
     let _ = trash::empty(store, &store.worktrees(None));
     scratch::delete_old(&store.dir().scratch());
     let is_at_rest = messages.is_empty() && locks.is_empty() && !store.repo().has_moved_refs();
@@ -83,8 +85,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
         });
         match recovered {
             Ok(message) => messages.extend(message),
-            // This process cannot write to the state, e.g. because it runs inside an attempt. A command
-            // outside recovers the run.
+            // This process cannot write to the state, e.g. because it runs inside an attempt. A
+            // command outside recovers the run.
             Err(error) if error.cause == Cause::ReadOnly => {}
             // A damaged run must not make commands on other runs fail.
             Err(error) => messages
@@ -95,7 +97,8 @@ pub fn recover(store: &Store) -> Result<Recovery> {
     Ok(Recovery { messages, refs: are_unchanged.then_some(found) })
 }
 
-/// Releases the commits that processes kept for their judging and did not release, because they were killed.
+/// Releases the commits that processes kept for their judging and did not release, because they
+/// were killed.
 fn release_judged(store: &Store) -> Result<()> {
     let repo = store.repo();
     for name in repo.ref_names(refs::JUDGING)? {
@@ -106,8 +109,8 @@ fn release_judged(store: &Store) -> Result<()> {
         if process::is_alive(process) {
             continue;
         }
-        // The process may still run in another container, where the same process has another id. Then it
-        // holds one of these locks.
+        // The process may still run in another container, where the same process has another id.
+        // Then it holds one of these locks.
         let run = store.try_lock_run(&run)?;
         let landing = store.try_lock_landing()?;
         if let (Some(_run), Some(_landing), Some(old)) = (run, landing, repo.read_ref(&name)?) {

@@ -270,8 +270,8 @@ pub fn repair(
     Ok(repaired)
 }
 
-/// True if a candidate's tree differs from the tree that the verdict judged, or if the candidate is not
-/// usable.
+/// True if a candidate's tree differs from the tree that the verdict judged, or if the candidate is
+/// not usable.
 fn is_changed(captured: &Captured, verdict: &Verdict) -> bool {
     let before = verdict.entry(&captured.candidate.candidate);
     !captured.usable() || captured.capture.as_ref().map(|c| c.tree) != before.and_then(|b| b.tree)

@@ -1,5 +1,5 @@
-//! Reads the content of a run's report from the stored records, logs and captures. A report captures nothing
-//! and judges nothing.
+//! Reads the content of a run's report from the stored records, logs and captures. A report
+//! captures nothing and judges nothing.
 use std::path::Path;
 
 use crate::error::Result;
@@ -77,8 +77,8 @@ fn reported(
     })
 }
 
-/// The agent that made a candidate, or else its command, if that has started; `None` otherwise, e.g. if a
-/// person made the candidate.
+/// The agent that made a candidate, or else its command, if that has started; `None` otherwise,
+/// e.g. if a person made the candidate.
 fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     let own = run.agents.get(&record.candidate);
     if let Some(agent) = own.and_then(|own| own.agent.as_ref()) {
@@ -89,8 +89,8 @@ fn made_by(run: &Run, record: &Candidate) -> Option<String> {
     has_started.then(|| shell_words::join(command))
 }
 
-/// The last lines of a candidate's logs: the log of its own command, and the logs of the judge's commands
-/// that failed on it.
+/// The last lines of a candidate's logs: the log of its own command, and the logs of the judge's
+/// commands that failed on it.
 fn logs(
     candidate: CandidateRef<'_>,
     record: &Candidate,
@@ -131,8 +131,8 @@ fn end_of(command: String, log: &Path, failed: bool) -> LogEnd {
     LogEnd { command, failed, lines, path: log.display().to_string() }
 }
 
-/// The changes outside of worktrees that the event log has for the run. An attempt can write anything into
-/// that log, so an event may lack its words; it is then left out.
+/// The changes outside of worktrees that the event log has for the run. An attempt can write
+/// anything into that log, so an event may lack its words; it is then left out.
 fn warnings(session: &Session, run: &Run) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
     for event in events::read_of(&session.store.dir().events(), &run.run)? {

@@ -1,4 +1,5 @@
-//! The open repository that every command works in, with its state, its configuration and the output streams.
+//! The open repository that every command works in, with its state, its configuration and the
+//! output streams.
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -32,8 +33,8 @@ use crate::store::Store;
 use crate::store::events::Event;
 use crate::ui::Ui;
 
-/// The open repository for a command that only reads records. Work of killed commands has been recovered.
-/// Opening it starts no process, and does not read the configuration.
+/// The open repository for a command that only reads records. Work of killed commands has been
+/// recovered. Opening it starts no process, and does not read the configuration.
 pub struct ReadSession {
     /// The repository.
     pub repo: Arc<Repo>,
@@ -63,12 +64,14 @@ pub struct Session {
     pub excludes: Excludes,
     /// `[env]`.
     pub policy: Policy,
-    /// The judge checkouts of earlier judgings that cannot be deleted, each with the reason, until the user
-    /// is warned of them.
+    /// The judge checkouts of earlier judgings that cannot be deleted, each with the reason, until
+    /// the user is warned of them.
     undeleted: Mutex<Vec<String>>,
-    /// The landing in the user's checkout that this process made: the commits or trees before and after it.
+    /// The landing in the user's checkout that this process made: the commits or trees before and
+    /// after it.
     landed: OnceLock<(Oid, Oid)>,
-    /// The lock that keeps other processes out of a mirror; `None` if the repository is not a mirror.
+    /// The lock that keeps other processes out of a mirror; `None` if the repository is not a
+    /// mirror.
     mirror: Option<Lock>,
     /// Keeps our git calls from planted includes.
     includes: IncludeGuard,
@@ -103,7 +106,8 @@ impl ReadSession {
                 owner.is_ok_and(|owner| Store::of(&owner).is_candidates(checkout).unwrap_or(true))
             })?;
         }
-        // The repository is used until the process ends, and freeing its memory then would only take time.
+        // The repository is used until the process ends, and freeing its memory then would only
+        // take time.
         std::mem::forget(repo.clone());
         let store = Store::of(&repo);
         require_state_directory(store.dir())?;
@@ -112,8 +116,8 @@ impl ReadSession {
         Ok(ReadSession { repo, store, ui, home, includes: IncludeGuard::default() })
     }
 
-    /// Recovers the work of killed commands. Also returns a message for each judge checkout that cannot be
-    /// deleted.
+    /// Recovers the work of killed commands. Also returns a message for each judge checkout that
+    /// cannot be deleted.
     fn heal(&self) -> Result<(Recovery, Vec<String>)> {
         // This comes first, because the calls of git below use the repository's configuration.
         watch::update_overrides(self.integrity())?;
@@ -181,8 +185,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Warns of the judge checkouts that cannot be deleted, but only once of each. Commands that create
-    /// checkouts or remove leftovers call this.
+    /// Warns of the judge checkouts that cannot be deleted, but only once of each. Commands that
+    /// create checkouts or remove leftovers call this.
     pub fn warn_of_undeleted(&self) {
         let mut undeleted = self.undeleted.lock();
         undeleted.drain(..).for_each(|line| self.ui.warn(line));
@@ -243,8 +247,8 @@ impl Session {
     }
 }
 
-/// Fails if the state directory, or the directory of worktrees in it, is not a directory. Behind a symbolic
-/// link, git-frites could not tell its worktrees from other files at the link's target.
+/// Fails if the state directory, or the directory of worktrees in it, is not a directory. Behind a
+/// symbolic link, git-frites could not tell its worktrees from other files at the link's target.
 fn require_state_directory(dir: &StateDir) -> Result<()> {
     let is_odd = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
     let Some(odd) = [dir.path().to_owned(), dir.worktrees()].into_iter().find(is_odd) else {

@@ -69,8 +69,8 @@ pub(super) fn refuse(
     candidate: CandidateRef<'_>,
     why: &str,
 ) -> Result<Captured> {
-    // If the command was a later round, the candidate gets back its state from before that round, because
-    // nothing has changed since.
+    // If the command was a later round, the candidate gets back its state from before that round,
+    // because nothing has changed since.
     let before = match candidate.record()?.again {
         true => candidate.latest_usable()?.map(|(_, state)| state),
         false => None,

@@ -1,5 +1,5 @@
-//! Deletes the files that commands have moved to the trash: a few files right away, many files in the
-//! background.
+//! Deletes the files that commands have moved to the trash: a few files right away, many files in
+//! the background.
 use std::path::Path;
 
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::process;
 use crate::process::environment::caller;
 use crate::store::Store;
 
-/// Deletes the trash in `root`, a directory of worktrees. If the trash is large, a background process deletes
-/// it. If that process is killed, the next command deletes the rest.
+/// Deletes the trash in `root`, a directory of worktrees. If the trash is large, a background
+/// process deletes it. If that process is killed, the next command deletes the rest.
 ///
 /// If an attempt called git-frites, nothing runs in the background, because every process that
 /// outlives an attempt is ended and reported.

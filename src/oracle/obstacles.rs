@@ -47,8 +47,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// contain these names instead of the file's path.
 const CALLS_ON_SHARED_MEMORY: [&str; 3] = ["shm_open", "sem_open", "SemLock"];
 
-/// True if the log of a failed command says that a disk is full, and the disk of `written`, to which
-/// the command writes, is nearly full.
+/// True if the log of a failed command says that a disk is full, and the disk of `written`, to
+/// which the command writes, is nearly full.
 pub(super) fn disk_is_full(log: &Path, written: &Path) -> bool {
     if free_space(written).is_ok_and(|free| free >= RESERVED_SPACE) {
         return false;

@@ -124,7 +124,8 @@ impl PrivateDirectories {
 
 impl Drop for PrivateDirectories {
     fn drop(&mut self) {
-        // This does not follow links. If it fails, the next git-frites command deletes the directory.
+        // This does not follow links. If it fails, the next git-frites command deletes the
+        // directory.
         let _ = tree::delete_tree(&self.dir);
     }
 }

@@ -1,4 +1,5 @@
-//! Capture: the worktree's files are what lands, whatever the attempt did with git, and nothing of it is lost.
+//! Capture: the worktree's files are what lands, whatever the attempt did with git, and nothing of
+//! it is lost.
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,8 +15,8 @@ struct Attempt {
     commits: Vec<String>,
 }
 
-/// A base with a bit of everything, one candidate, and a script run in its worktree. The script prints
-/// the commits that it made.
+/// A base with a bit of everything, one candidate, and a script run in its worktree. The script
+/// prints the commits that it made.
 fn attempt(script: &str) -> Attempt {
     let world = World::new();
     world.write(".gitignore", "*.log\n");
@@ -37,10 +38,10 @@ fn attempt(script: &str) -> Attempt {
 }
 
 impl Attempt {
-    /// Asserts what holds for every attempt: the landed tree is the captured one, the landed files are the
-    /// worktree's byte for byte (but for those below `left_out`), the patch rebuilds the tree from the
-    /// base, the attempt's commits are ancestors of the capture, and the user's index was not looked at
-    /// until the landing. Gives what the capture said on standard error.
+    /// Asserts what holds for every attempt: the landed tree is the captured one, the landed files
+    /// are the worktree's byte for byte (but for those below `left_out`), the patch rebuilds the
+    /// tree from the base, the attempt's commits are ancestors of the capture, and the user's index
+    /// was not looked at until the landing. Gives what the capture said on standard error.
     #[track_caller]
     fn lands(&self, left_out: &[&str]) -> String {
         let world = &self.world;
@@ -109,8 +110,8 @@ impl Attempt {
     }
 }
 
-/// Every path below a directory, directories aside: its kind (and executable bit) and its bytes. Without git's
-/// and our own.
+/// Every path below a directory, directories aside: its kind (and executable bit) and its bytes.
+/// Without git's and our own.
 fn listing(dir: &Path) -> BTreeMap<Vec<u8>, (&'static str, Vec<u8>)> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<Vec<u8>, (&'static str, Vec<u8>)>) {
         for entry in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
@@ -242,7 +243,8 @@ fn edit_with_restored_mtime_is_captured() {
     }
 }
 
-/// As in many a repository that came from Windows: `git status` in a fresh clone calls such a file modified.
+/// As in many a repository that came from Windows: `git status` in a fresh clone calls such a file
+/// modified.
 #[test]
 fn file_with_other_line_ends_in_the_base_is_captured_only_if_edited() {
     let world = World::new();
@@ -370,7 +372,8 @@ fn every_kind_of_content_lands_byte_for_byte() {
     }
 }
 
-/// git looks into files that were touched, or that are as young as its index: chance must not decide.
+/// git looks into files that were touched, or that are as young as its index: chance must not
+/// decide.
 #[test]
 fn unedited_files_land_unchanged_when_attributes_change() {
     let world = World::new();
@@ -977,7 +980,8 @@ fn planted_replace_refs_are_not_followed() {
 #[test]
 fn candidate_that_cannot_be_captured_does_not_hide_the_others() {
     let world = World::new();
-    // Tracked by nobody, and unreadable as what it claims to be: git fails on its broken clean filter.
+    // Tracked by nobody, and unreadable as what it claims to be: git fails on its broken clean
+    // filter.
     world.git(["config", "filter.broken.clean", "false"]);
     world.git(["config", "filter.broken.required", "true"]);
     let script = "case $FRITES_CANDIDATE in c1) echo '*.bad filter=broken' > .gitattributes; echo x > x.bad;; c2) echo fine > README;; esac";
@@ -1054,7 +1058,8 @@ fn content_that_is_only_staged_in_a_split_index_is_kept() {
     }
 }
 
-/// In each case `id` has the object that only the worktree's administrative entry or its index names.
+/// In each case `id` has the object that only the worktree's administrative entry or its index
+/// names.
 #[test]
 fn what_only_the_administrative_entry_names_is_kept() {
     let script = r#"

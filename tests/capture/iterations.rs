@@ -124,7 +124,8 @@ fn status_shows_a_runs_disk_usage() {
 #[test]
 fn running_candidates_are_captured_at_intervals_unnoticed() {
     let world = World::new();
-    // It goes on when its first file is captured, and again when the second is, or after ten seconds.
+    // It goes on when its first file is captured, and again when the second is, or after ten
+    // seconds.
     let script = "saved() { i=0; until git cat-file -e refs/frites/1/c1:$1 2>/dev/null || test $i = 1000; do i=$((i+1)); sleep 0.01; done; }; \
         echo one > one; git add one; saved one; git status --porcelain > \"$HOME/status\"; echo two > two; echo x >> one; saved two; rm one; git commit -qm x";
     let args =

@@ -1,4 +1,5 @@
-//! The removal of worktrees: the names are free at once, and the files go in the background if they are many.
+//! The removal of worktrees: the names are free at once, and the files go in the background if they
+//! are many.
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! A disk that is nearly or wholly full (SCOREBOARD row 11): nothing starts that has no room, and nothing old is lost.
+//! A disk that is nearly or wholly full (SCOREBOARD row 11): nothing starts that has no room, and
+//! nothing old is lost.
 use std::fs;
 
 use crate::common::{World, write};

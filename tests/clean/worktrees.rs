@@ -126,7 +126,8 @@ fn clean_inside_the_worktree_is_refused() {
 #[test]
 fn clean_keeps_the_branchs_commits_reachable() {
     let world = World::new();
-    // A committed file that is deleted again; an amended commit; a worktree that is deleted by hand.
+    // A committed file that is deleted again; an amended commit; a worktree that is deleted by
+    // hand.
     world.attempts(&[
         "echo one > one; git add one; git commit -qm one; git rm -q one; git commit -qm gone",
         "echo old > f; git add f; git commit -qm old; echo new > f; git commit -qa --amend -m new",
@@ -627,7 +628,8 @@ fn lock_from_the_future_or_stray_cache_file_stops_nothing() {
     world.frites(["status"]).expect(0);
 }
 
-/// SCOREBOARD row 26: unsaved work, a user branch on it, read-only directories, a foreign repository at the path.
+/// SCOREBOARD row 26: unsaved work, a user branch on it, read-only directories, a foreign
+/// repository at the path.
 #[test]
 fn clean_all_loses_no_unsaved_work() {
     let world = World::new();

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::common::fixtures::runs_to_complete;
 use crate::common::{World, source};
 
-/// The offers for the last of `words`, in the form for fish: a value, or a value, a tab and its help.
+/// The offers for the last of `words`, in the form for fish: a value, or a value, a tab and its
+/// help.
 fn offered(world: &World, dir: &Path, words: &[&str]) -> Vec<String> {
     let mut command = world.command(dir, "git-frites", ["--", "git-frites"]);
     command.args(words).env("FRITES_COMPLETE", "fish");

@@ -1,8 +1,8 @@
-//! Hostile names, addresses, arguments, configuration, `.worktreeinclude`, JUnit files, event logs and records: no
-//! panic, a clear error each, and no effect (SCOREBOARD row 29).
+//! Hostile names, addresses, arguments, configuration, `.worktreeinclude`, JUnit files, event logs
+//! and records: no panic, a clear error each, and no effect (SCOREBOARD row 29).
 //!
-//! The parsers alone have properties of their own beside them in `src/`; here the program is asked. `FRITES_TEST_SEED`
-//! makes other words and other damage.
+//! The parsers alone have properties of their own beside them in `src/`; here the program is asked.
+//! `FRITES_TEST_SEED` makes other words and other damage.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -38,7 +38,8 @@ const ODD: [&[u8]; 12] = [
     b" ",
 ];
 
-/// Runs the program, which must end in a documented way and say what is wrong, if anything is, in one line.
+/// Runs the program, which must end in a documented way and say what is wrong, if anything is, in
+/// one line.
 #[track_caller]
 fn ask<S: AsRef<OsStr>>(world: &World, args: impl IntoIterator<Item = S>) -> Answer {
     let args: Vec<OsString> = args.into_iter().map(|a| a.as_ref().to_owned()).collect();

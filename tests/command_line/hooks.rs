@@ -1,4 +1,5 @@
-//! Hooks: the user's own commands at certain moments. tests/tools/hooks.rs has the manual's recipes.
+//! Hooks: the user's own commands at certain moments. tests/tools/hooks.rs has the manual's
+//! recipes.
 use std::fs;
 use std::process::Stdio;
 

@@ -1,5 +1,5 @@
-//! The user's configuration, hooks and attributes change neither captured trees nor patches nor what is
-//! judged; only the user's own commit obeys them.
+//! The user's configuration, hooks and attributes change neither captured trees nor patches nor
+//! what is judged; only the user's own commit obeys them.
 use std::fs;
 use std::sync::OnceLock;
 
@@ -121,7 +121,8 @@ fn checkout(world: &World) -> String {
     )
 }
 
-/// Asserts that the user's own commit is refused with the checkout as it was, and that landing staged works.
+/// Asserts that the user's own commit is refused with the checkout as it was, and that landing
+/// staged works.
 #[track_caller]
 fn refuses_to_commit_and_stages(world: &World) {
     let before = checkout(world);

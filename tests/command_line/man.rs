@@ -185,7 +185,8 @@ fn man_of_an_unknown_page_is_refused() {
     world.run(&world.repo, "git-frites", ["man", "jugde"]).refuses(2, "there is no page 'jugde'");
 }
 
-/// Only the line after `.TP` is the label of a paragraph: the rest of a longer label would be its text.
+/// Only the line after `.TP` is the label of a paragraph: the rest of a longer label would be its
+/// text.
 #[test]
 fn labels_of_the_pages_fit_on_a_line() {
     for path in fs::read_dir(source().join("man")).unwrap().map(|entry| entry.unwrap().path()) {

@@ -1,4 +1,5 @@
-//! Where it works: subdirectorys, linked worktrees, odd paths, bare, submodules, shallow, sparse, hooks.
+//! Where it works: subdirectorys, linked worktrees, odd paths, bare, submodules, shallow, sparse,
+//! hooks.
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{World, make_executable, write};
 
-/// Like `World::new`, with the repository made by `git init` with these arguments in a directory of this name.
+/// Like `World::new`, with the repository made by `git init` with these arguments in a directory of
+/// this name.
 fn made(name: impl AsRef<OsStr>, init: &[&str]) -> World {
     let world = World::empty(name);
     world.git([&["init", "-q", "-b", "main"], init].concat());
@@ -45,7 +47,8 @@ fn win(world: &World, dir: &Path) -> String {
     run
 }
 
-/// The whole way in `dir`: what passed is what landed, there, and the rest of the tree is as it was.
+/// The whole way in `dir`: what passed is what landed, there, and the rest of the tree is as it
+/// was.
 #[track_caller]
 fn whole_way(world: &World, dir: &Path) -> String {
     let base = world.git_in(dir, ["rev-parse", "HEAD"]);

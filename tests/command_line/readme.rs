@@ -1,5 +1,5 @@
-//! The README and the pages that it leads to: its transcript is the demo's, its blocks work as they are
-//! written, the recipes do what they promise.
+//! The README and the pages that it leads to: its transcript is the demo's, its blocks work as they
+//! are written, the recipes do what they promise.
 use std::fs;
 use std::path::Path;
 
@@ -90,7 +90,8 @@ fn picture_shows_the_table_of_the_transcript() {
 #[test]
 fn every_shell_block_works_as_it_is_written() {
     let mut world = World::empty("checkout");
-    // `make install` takes the program under test, and a copy of the source that is not to be built.
+    // `make install` takes the program under test, and a copy of the source that is not to be
+    // built.
     let target = world.home().join("target");
     fs::create_dir_all(target.join("release")).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_git-frites"), target.join("release/git-frites")).unwrap();
@@ -132,8 +133,8 @@ fn configuration_block_is_valid() {
     assert_eq!(world.frites(["config", "spawn.jobs"]).expect(0).out(), "4\n");
 }
 
-/// A project that greets wrongly, and `attempt.sh`, whose first attempt is right, whose second is longer and
-/// whose third is wrong.
+/// A project that greets wrongly, and `attempt.sh`, whose first attempt is right, whose second is
+/// longer and whose third is wrong.
 fn greeting() -> World {
     let world = World::unborn();
     world.write("greet.sh", "echo helo\n");

@@ -477,7 +477,8 @@ fn renamed_on_one_side(checker: &mut Checker) {
     }
 }
 
-/// A child; a setup that fails; a command that cannot be started; a worktree that cannot be captured.
+/// A child; a setup that fails; a command that cannot be started; a worktree that cannot be
+/// captured.
 fn spawned_again_and_failed(checker: &mut Checker, world: &World) {
     let frites = |args: &[&str]| world.frites(args);
     let child = ["spawn", "--json", "--from", "1/good", "-n", "1"];
@@ -535,7 +536,8 @@ fn cleaned(checker: &mut Checker, world: &World) {
         .expect(0);
 }
 
-/// Verdicts with everything that they can hold: on the base, too, with retries, single tests, protected paths.
+/// Verdicts with everything that they can hold: on the base, too, with retries, single tests,
+/// protected paths.
 fn judged_in_every_way(checker: &mut Checker) {
     let world = World::new();
     world.write("tests/a.py", "def test_a(): pass\n");

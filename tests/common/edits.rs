@@ -1,4 +1,5 @@
-//! Edits of `src/lib.txt` in [`super::World::new`]'s repository, as shell commands, from few lines to many.
+//! Edits of `src/lib.txt` in [`super::World::new`]'s repository, as shell commands, from few lines
+//! to many.
 
 /// Changes its second line: two lines of a diff.
 pub const SMALL: &str = TWO;

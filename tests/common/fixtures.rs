@@ -3,8 +3,8 @@ use std::fs;
 
 use super::World;
 
-/// Run 1 with candidates c1 and c2, run `fixer` with alpha (captured twice) and beta, run 2 with c1; a
-/// branch and a tag.
+/// Run 1 with candidates c1 and c2, run `fixer` with alpha (captured twice) and beta, run 2 with
+/// c1; a branch and a tag.
 pub fn runs_to_complete() -> World {
     let world = World::new();
     world.git(["branch", "side"]);

@@ -112,8 +112,8 @@ impl Answer {
 }
 
 impl World {
-    /// A repository with one commit: `README` and `src/lib.txt`. git makes the first one of each program;
-    /// the others are copies.
+    /// A repository with one commit: `README` and `src/lib.txt`. git makes the first one of each
+    /// program; the others are copies.
     pub fn new() -> World {
         static FIRST: LazyLock<FilesOf> = LazyLock::new(|| {
             let world = World::unborn();
@@ -239,7 +239,8 @@ impl World {
         answer(&output)
     }
 
-    /// `git …` in the user's checkout; asserts success and gives its output without the last newline.
+    /// `git …` in the user's checkout; asserts success and gives its output without the last
+    /// newline.
     #[track_caller]
     pub fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> String {
         self.git_in(&self.repo.clone(), args)
@@ -295,7 +296,8 @@ impl World {
     /// Commits everything in the user's checkout; gives the commit.
     pub fn commit(&self, message: &str) -> String {
         self.git(["add", "-A"]);
-        // The maintenance that git would start takes nearly as long as the commit, and finds nothing to do.
+        // The maintenance that git would start takes nearly as long as the commit, and finds
+        // nothing to do.
         self.git(["-c", "maintenance.auto=false", "commit", "-q", "--allow-empty", "-m", message]);
         self.git(["rev-parse", "HEAD"])
     }
@@ -318,7 +320,8 @@ impl World {
         run
     }
 
-    /// A run of [`World::attempts`] that was judged by the command `test`, which one of them passes.
+    /// A run of [`World::attempts`] that was judged by the command `test`, which one of them
+    /// passes.
     #[track_caller]
     pub fn judged(&self, test: &str, scripts: &[&str]) -> String {
         let run = self.attempts(scripts);
@@ -345,7 +348,8 @@ impl World {
         self.repo.join(".frites/worktrees").join(address)
     }
 
-    /// Keeps the whole home as it is now, for [`World::again`]: many cases begin where one world is costly to make.
+    /// Keeps the whole home as it is now, for [`World::again`]: many cases begin where one world is
+    /// costly to make.
     pub fn keep(&mut self) {
         let kept = tempfile::Builder::new().prefix("frites-kept-").tempdir_in(room()).unwrap();
         self.run(&self.home(), "cp", [OsStr::new("-a"), ".".as_ref(), kept.path().as_ref()])
@@ -407,8 +411,8 @@ impl World {
         World::files_of(&self.repo)
     }
 
-    /// Every file of a checkout with its mode and its bytes (a link's target); `.git` and `.frites` are
-    /// left out.
+    /// Every file of a checkout with its mode and its bytes (a link's target); `.git` and `.frites`
+    /// are left out.
     pub fn files_of(checkout: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
         let read = |path: PathBuf| {
             let meta = fs::symlink_metadata(&path).unwrap();
@@ -425,7 +429,8 @@ impl World {
         files_below(checkout).into_iter().filter(mine).map(read).collect()
     }
 
-    /// The end-check of SCOREBOARD.md: git finds nothing wrong, and nothing of ours is left lying about.
+    /// The end-check of SCOREBOARD.md: git finds nothing wrong, and nothing of ours is left lying
+    /// about.
     #[track_caller]
     pub fn assert_clean(&self) {
         let git_dir =
@@ -457,7 +462,8 @@ impl World {
     }
 }
 
-/// The files of a directory in memory, with their modes. Empty directories are left out: git needs none.
+/// The files of a directory in memory, with their modes. Empty directories are left out: git needs
+/// none.
 struct FilesOf(Vec<(PathBuf, fs::Permissions, Vec<u8>)>);
 
 impl FilesOf {
@@ -479,8 +485,8 @@ impl FilesOf {
     }
 }
 
-/// The world that oracle commands run in, unless a test asks for another: `FRITES_TEST_WORLD`, or else the best
-/// one that this machine has.
+/// The world that oracle commands run in, unless a test asks for another: `FRITES_TEST_WORLD`, or
+/// else the best one that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestWorld {
     /// Nothing confines them.
@@ -495,8 +501,9 @@ thread_local! {
     static IS_ABOUT_THE_OPEN_WORLD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the oracle commands of this test run in the open world, whatever `FRITES_TEST_WORLD` says: the
-/// test is about what they do to the world outside of their checkout, or about that checkout itself.
+/// Lets the oracle commands of this test run in the open world, whatever `FRITES_TEST_WORLD` says:
+/// the test is about what they do to the world outside of their checkout, or about that checkout
+/// itself.
 pub fn in_the_open_world() {
     IS_ABOUT_THE_OPEN_WORLD.set(true);
 }
@@ -513,11 +520,13 @@ static BEST: LazyLock<TestWorld> = LazyLock::new(|| {
     }
 });
 
-/// The modules whose tests are about what is run and what it decides, and not about where. They judge in the open
-/// world, which takes two thirds of the processor time of a sealed one; tests/worlds.sh runs them in all worlds.
+/// The modules whose tests are about what is run and what it decides, and not about where. They
+/// judge in the open world, which takes two thirds of the processor time of a sealed one;
+/// tests/worlds.sh runs them in all worlds.
 const OF_EVERY_WORLD: [&str; 3] = ["judge::detect::", "judge::source::", "shard::"];
 
-/// True if the test that this thread runs, after which the thread is named, is of [`OF_EVERY_WORLD`].
+/// True if the test that this thread runs, after which the thread is named, is of
+/// [`OF_EVERY_WORLD`].
 fn is_of_every_world() -> bool {
     let thread = std::thread::current();
     thread.name().is_some_and(|name| OF_EVERY_WORLD.iter().any(|module| name.starts_with(module)))
@@ -556,8 +565,8 @@ impl TestWorld {
     }
 }
 
-/// Where repositories are made: in memory where there is room for them and programs may run, for a disk makes git
-/// wait for each of its fsyncs. `TMPDIR` has the first word.
+/// Where repositories are made: in memory where there is room for them and programs may run, for a
+/// disk makes git wait for each of its fsyncs. `TMPDIR` has the first word.
 fn room() -> PathBuf {
     use rustix::fs::{StatVfsMountFlags, statvfs};
     let memory = PathBuf::from("/dev/shm");
@@ -602,7 +611,8 @@ pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Longer than anything here takes on a loaded machine, and far shorter than the commands that must be killed.
+/// Longer than anything here takes on a loaded machine, and far shorter than the commands that must
+/// be killed.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// Waits until `done` gives a value, and gives it; panics when it takes [`LONG`]. `what` completes
@@ -625,8 +635,8 @@ pub fn poll(mut ready: impl FnMut() -> bool) {
     until("it is ready", || ready().then_some(()));
 }
 
-/// Sends a signal by the shell's own `kill`: a machine with Rust and git alone may lack the program.
-/// True if all processes are there.
+/// Sends a signal by the shell's own `kill`: a machine with Rust and git alone may lack the
+/// program. True if all processes are there.
 pub fn kill<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> bool {
     let mut shell = Command::new("sh");
     shell.args(["-c", "kill \"$@\"", "sh"]).args(words).stderr(Stdio::null());

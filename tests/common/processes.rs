@@ -19,9 +19,9 @@ pub fn marked() -> (World, String) {
     (world, mark)
 }
 
-/// Lets what this process starts have the default action of each signal, also where this process was
-/// started with some of them ignored, as by `nohup`, or by a script with `&`: a handler goes when another
-/// program is executed.
+/// Lets what this process starts have the default action of each signal, also where this process
+/// was started with some of them ignored, as by `nohup`, or by a script with `&`: a handler goes
+/// when another program is executed.
 pub fn reset_ignored_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -67,9 +67,9 @@ impl Drop for StartedProcesses {
     }
 }
 
-/// Puts a git before the others on PATH that kills itself with SIGKILL, after `script`, in each call with
-/// this word among its arguments, while there is a file `kills` in HOME. git-frites must be started by its
-/// own name: git looks for itself elsewhere.
+/// Puts a git before the others on PATH that kills itself with SIGKILL, after `script`, in each
+/// call with this word among its arguments, while there is a file `kills` in HOME. git-frites must
+/// be started by its own name: git looks for itself elsewhere.
 pub fn kill_git(world: &mut World, word: &str, script: &str) {
     let git = world.run(&world.repo, "sh", ["-c", "command -v git"]).expect(0).out();
     let bin = world.home().join("bin");

@@ -70,14 +70,15 @@ pub fn shown(world: &World, words: &[&str]) -> String {
     transcript_of(world, words, &world.frites(words))
 }
 
-/// The transcript of a command that has run: its words, outputs and exit code, with placeholders for all
-/// that differs from run to run.
+/// The transcript of a command that has run: its words, outputs and exit code, with placeholders
+/// for all that differs from run to run.
 pub fn transcript_of(world: &World, words: &[&str], answer: &Answer) -> String {
     normal(world, &rendered(words, answer))
 }
 
-/// Compares a text with the snapshot of that name in tests/snapshots/. `INSTA_UPDATE=always cargo test`
-/// rewrites the snapshots; review them with `git diff tests/snapshots`.
+/// Compares a text with the snapshot of that name in tests/snapshots/.
+/// `INSTA_UPDATE=always cargo test` rewrites the snapshots; review them with
+/// `git diff tests/snapshots`.
 pub fn assert_shown(name: &str, text: impl AsRef<str>) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../snapshots");
@@ -86,7 +87,8 @@ pub fn assert_shown(name: &str, text: impl AsRef<str>) {
     settings.bind(|| insta::assert_snapshot!(name, text.as_ref()));
 }
 
-/// The text with placeholders for paths of this world, ids, times and sizes, and at most two blanks in a row.
+/// The text with placeholders for paths of this world, ids, times and sizes, and at most two blanks
+/// in a row.
 fn normal(world: &World, text: &str) -> String {
     let text = text.replace(world.home().to_str().unwrap(), "~");
     let mut out = String::new();

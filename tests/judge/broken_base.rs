@@ -1,5 +1,5 @@
-//! A base that nobody can judge: it is told before attempts start or at once, and no candidate is blamed
-//! for it.
+//! A base that nobody can judge: it is told before attempts start or at once, and no candidate is
+//! blamed for it.
 use crate::common::edits::{LARGE, SMALL};
 use crate::common::{World, sentence};
 

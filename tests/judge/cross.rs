@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use crate::common::{World, in_the_open_world};
 
-/// Runs each `tests/*.t` with sh and reports it by name; counts its runs. One that exits with 77 ends it
-/// without a report.
+/// Runs each `tests/*.t` with sh and reports it by name; counts its runs. One that exits with 77
+/// ends it without a report.
 const CHECK: &str = "echo >> \"$HOME/runs\"
 rm -f report.xml
 { echo '<testsuite>'
@@ -98,7 +98,8 @@ fn hint_names_the_tests_of_another_candidate_that_the_winner_was_not_run_on_or_f
     world.attempts(&[half, "printf '12\n\n' > value.rs; echo 'grep -q 2 value.rs' > tests/3.t"]);
     let crossed = world.frites(["judge", "2", "--cross"]).expect(0).stderr;
     assert!(!crossed.contains("hint: c1 fails"), "{crossed}");
-    // A candidate that passes only with its own tests may be right, too; and it need not have more tests.
+    // A candidate that passes only with its own tests may be right, too; and it need not have more
+    // tests.
     world.write("tests/old.t", "! grep -q 3 value.rs\n");
     world.commit("a test that expects something else");
     world.attempts(&[half, "printf '12\n3\n' > value.rs; echo 'grep -q 3 value.rs' > tests/old.t"]);
@@ -171,7 +172,8 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
 #[test]
 fn tests_of_the_others_rank_tell_apart_and_are_shown() {
     let world = project();
-    // c1 is wrong and small; c2 and c3 want 2, and each has a test of it; c4's test ends the stage elsewhere.
+    // c1 is wrong and small; c2 and c3 want 2, and each has a test of it; c4's test ends the stage
+    // elsewhere.
     let run = world.attempts(&[
         "echo 3 > value.rs",
         "printf '2\\n\\n\\n' > value.rs; echo 'grep -q 2 value.rs' > tests/two.t",
@@ -325,7 +327,8 @@ fn parts_are_not_ranked_by_cross() {
     world.assert_clean();
 }
 
-/// What is said of one tree is said of all candidates that have it, and equal trees are no second voice.
+/// What is said of one tree is said of all candidates that have it, and equal trees are no second
+/// voice.
 #[test]
 fn candidates_with_one_tree_have_the_same_tests() {
     let world = project();
@@ -354,8 +357,8 @@ fn test_files_of_a_candidate_neither_raise_its_score_nor_lower_that_of_others() 
         format!("printf '2\n\n\n\n{n}' > value.rs; echo '! grep -q 3 value.rs' > tests/z{n}.t")
     };
     let attacks: [(String, &str, Value); 5] = [
-        // On it every test passes, with a new test or with one of the base. The new test rewrites that of the base, so
-        // the candidate does not pass itself.
+        // On it every test passes, with a new test or with one of the base. The new test rewrites
+        // that of the base, so the candidate does not pass itself.
         (format!("{all_others} true > $t; done"), "tests/a.t", Value::Null),
         (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/a.t", Value::Null),
         (format!("{is_mine} || exit 0; {all_others} true > $t; done"), "tests/old.t", json!(0.0)),

@@ -18,8 +18,8 @@ fn project(files: &[File<'_>]) -> World {
     world
 }
 
-/// Puts a stand-in for a program first on PATH. It fails on the base; elsewhere it writes how it was
-/// called to `$HOME/calls`.
+/// Puts a stand-in for a program first on PATH. It fails on the base; elsewhere it writes how it
+/// was called to `$HOME/calls`.
 fn stand_in(world: &mut World, program: &str) {
     let bin = world.home().join("bin");
     let path = bin.join(program);
@@ -399,7 +399,8 @@ fn each_kind_of_project_runs_its_own_commands() {
                 "test: cargo nextest run --no-fail-fast, from .config/nextest.toml",
             ]),
         ),
-        // One interpreter, not the matrix of all: one environment or session where tox or nox makes it.
+        // One interpreter, not the matrix of all: one environment or session where tox or nox makes
+        // it.
         (
             "tox",
             vec![("tox.ini", "[tox]\n[pytest]\n")],

@@ -76,7 +76,8 @@ fn run_that_was_not_judged_says_how_to_judge_it() {
     world.frites(["explain"]).refuses(128, "run 1 was never judged");
 }
 
-/// A test as `npm test` runs one with a `posttest`: its tests pass, and a command behind them fails.
+/// A test as `npm test` runs one with a `posttest`: its tests pass, and a command behind them
+/// fails.
 const FAILS_BEHIND: &str =
     "echo '=== 3 passed in 0.10s ==='; echo 'style: missing semicolon'; exit 2";
 

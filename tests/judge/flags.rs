@@ -1,4 +1,5 @@
-//! `judge` as a judge that cannot be fooled: protected paths, flags, what oracles write, attributes.
+//! `judge` as a judge that cannot be fooled: protected paths, flags, what oracles write,
+//! attributes.
 use std::fs;
 
 use serde_json::Value;
@@ -197,7 +198,8 @@ fn protected_path_is_judged_and_landed_as_in_the_base() {
     let cheat = "echo true > tests/check.sh; echo new > tests/new; chmod +x Makefile";
     for (protect, configured) in [(&["--protect", "tests/**"][..], false), (&[][..], true)] {
         let world = project();
-        // The first cheats and is wrong, the second cheats and is right, the third does nothing but cheat.
+        // The first cheats and is wrong, the second cheats and is right, the third does nothing but
+        // cheat.
         world.attempts(&[
             &format!("{cheat}; echo 3 > value"),
             &format!("{cheat}; {RIGHT}; rm -r tests; echo file > tests"),
@@ -253,7 +255,8 @@ fn added_files_below_protected_paths_stay_unless_they_decide() {
         "echo 2 > value; touch tests/conftest.py tests/pytest.ini",
         "echo 2 > value; mkdir tests/a; echo 'import os; os._exit(0)' > tests/a/test_a.py",
     ]);
-    // With `--cold`, each is judged without the tests that it adds, and not only the one that would win.
+    // With `--cold`, each is judged without the tests that it adds, and not only the one that would
+    // win.
     let judge = ["judge", "--json", "--cold", "--protect", "tests"];
     let json = world.frites(judge).expect(0).json();
     let dropped = |at: usize| json["candidates"][at]["dropped"].clone();

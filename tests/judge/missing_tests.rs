@@ -4,8 +4,8 @@ use serde_json::json;
 use crate::common::edits::LARGE;
 use crate::common::{World, sentence};
 
-/// A test that prints the summary of pytest. A tree with `stop` in its source ends before it, and one
-/// with `fewer` loses a test.
+/// A test that prints the summary of pytest. A tree with `stop` in its source ends before it, and
+/// one with `fewer` loses a test.
 const TEST: &str = "if grep -q stop src/lib.txt; then exit 0; fi; \
      if grep -q fewer src/lib.txt; then echo '=== 2 passed in 0.10s ==='; exit 0; fi; \
      echo '=== 3 passed in 0.10s ==='";
@@ -188,7 +188,8 @@ fn recipe_that_leaves_a_suite_out_is_not_excused_by_the_second_judging() {
 
 #[test]
 fn tests_that_the_target_got_later_must_run_on_the_merged_tree() {
-    // A test in a file of its own, a test that data make, and a test beside a change that both sides make.
+    // A test in a file of its own, a test that data make, and a test beside a change that both
+    // sides make.
     for (new, edits) in [("tests/test_c.py", ""), ("cases/c.json", ""), ("tests/test_c.py", "x")] {
         let world = with_test_files();
         world.attempts(&[&format!("echo stop > src/b.py; printf '{edits}' > tests/test_a.py")]);

@@ -48,7 +48,8 @@ nothing) ;;
 exits-3) edit "$fix"; exit 3 ;;
 esac"#;
 
-/// A copy of strsim, which this project depends on, committed as it was published and then with a bug.
+/// A copy of strsim, which this project depends on, committed as it was published and then with a
+/// bug.
 struct Strsim {
     world: World,
     /// The published source of the library.

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::common::edits::{LARGE, SMALL};
 use crate::common::{World, sentence};
 
-/// A test whose exit code is lost in a pipe: it prints the summary of pytest, by which a tree with `word`
-/// in `src/lib.txt` has two failures.
+/// A test whose exit code is lost in a pipe: it prints the summary of pytest, by which a tree with
+/// `word` in `src/lib.txt` has two failures.
 fn lost_in_a_pipe(word: &str) -> String {
     format!(
         "{{ echo ran >> \"$HOME/ran\"; grep -q '{word}' src/lib.txt && echo '=== 2 failed, 1 passed in 0.10s ===' \
@@ -123,7 +123,8 @@ fn junit_file_with_failures_contradicts_an_exit_code_of_0() {
     let write = |cases: &str| format!("printf '%s' '{}' > cases", file(cases));
     world.attempts(&[
         &write(&format!("{bad}<testcase name=\"b\"/>")),
-        // Surefire, nextest and gotestsum write these of tests that ran again; pytest that of an xfail.
+        // Surefire, nextest and gotestsum write these of tests that ran again; pytest that of an
+        // xfail.
         &write(&format!("{bad}<testcase name=\"a\"/>")),
         &write("<testcase name=\"a\"><flakyFailure/><rerunFailure/></testcase>"),
         &write(

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::common::edits::{LARGE, SMALL};
 use crate::common::{World, sentence};
 
-/// A test that fails for the first `n` times on a tree whose second line is small, and always on the
-/// base.
+/// A test that fails for the first `n` times on a tree whose second line is small, and always on
+/// the base.
 fn fails_first(n: u32) -> String {
     format!(
         "! grep -q two src/lib.txt || exit 1; grep -q ONE src/lib.txt || {{ echo x >> \"$HOME/tries\"; test \"$(wc -l < \"$HOME/tries\")\" -gt {n}; }}"
@@ -266,7 +266,8 @@ fn failing_tests_whose_names_differ_in_the_middle_alone_are_shown_apart() {
     world.assert_clean();
 }
 
-/// A stand-in for Maven's wrapper, which reports as surefire does. Each line of `results` is a test.
+/// A stand-in for Maven's wrapper, which reports as surefire does. Each line of `results` is a
+/// test.
 const MVNW: &str = "mkdir -p part/target/surefire-reports; \
     { echo '<testsuite name=\"s\">'; while read how name; do echo \"<testcase classname=\\\"T\\\" name=\\\"$name\\\">\"; \
     test $how = ok || echo '<failure/>'; test $how != skip || echo '<skipped/>'; echo '</testcase>'; done < results; echo '</testsuite>'; \

@@ -1,4 +1,5 @@
-//! `judge` wastes nothing: equal trees, known outcomes, stopping early, checkouts that are used again.
+//! `judge` wastes nothing: equal trees, known outcomes, stopping early, checkouts that are used
+//! again.
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -25,7 +26,8 @@ fn sixteen() -> World {
     let world = World::new();
     let scripts: Vec<String> = (0..16)
         .map(|i| {
-            // The larger of twelve distinct trees come first, the five equal ones before all others.
+            // The larger of twelve distinct trees come first, the five equal ones before all
+            // others.
             let size = if i < 5 { 13 } else { 17 - i };
             let word = if size >= 4 { "pass" } else { "fail" };
             format!("for i in $(seq {size}); do echo {word}; done > src/lib.txt; echo {size} > id")
@@ -228,7 +230,8 @@ fn outcome_planted_by_another_runs_attempt_is_not_believed() {
     world.assert_clean();
 }
 
-/// Proves that a checkout is its commit byte for byte and nothing else; notes the checkout in `$HOME/places`.
+/// Proves that a checkout is its commit byte for byte and nothing else; notes the checkout in
+/// `$HOME/places`.
 const PROOF: &str = r#"
     export GIT_INDEX_FILE="$HOME/fresh"; rm -f "$HOME/fresh"
     git read-tree HEAD; git update-index -q --refresh; git diff-files --exit-code || exit 3
@@ -241,7 +244,8 @@ const PROOF: &str = r#"
     diff -r --no-dereference -x .git "$HOME/tree" . || exit 9
     pwd >> "$HOME/places""#;
 
-/// Harms a checkout: files with their times, links, modes, directories, the index, HEAD, refs of its own.
+/// Harms a checkout: files with their times, links, modes, directories, the index, HEAD, refs of
+/// its own.
 const HARM: &str = r#"
     old="$HOME/old"
     # Other content, with the size and the times of before.
@@ -259,8 +263,8 @@ const HARM: &str = r#"
     echo garbage > "$(git rev-parse --git-dir)/index"; rm .git; mkdir .git
     exit 0"#;
 
-/// Whatever the commands before did to a checkout, the next tree is there byte for byte and nothing else:
-/// hashed anew, by an index that knows nothing.
+/// Whatever the commands before did to a checkout, the next tree is there byte for byte and nothing
+/// else: hashed anew, by an index that knows nothing.
 #[test]
 fn checkout_is_clean_by_a_full_rehash_whatever_the_one_before_did() {
     crate::common::in_the_open_world();
@@ -299,8 +303,8 @@ fn checkout_is_clean_by_a_full_rehash_whatever_the_one_before_did() {
         let places = fs::read_to_string(world.home().join("places")).unwrap();
         fs::remove_file(world.home().join("places")).unwrap();
         let places: Vec<&Path> = places.lines().map(Path::new).collect();
-        // The base is judged, too. Three candidates are judged with the base's run.sh, link or .gitignore; one
-        // of them with each of the two that it changes.
+        // The base is judged, too. Three candidates are judged with the base's run.sh, link or
+        // .gitignore; one of them with each of the two that it changes.
         assert_eq!(places.len(), 13 + more);
         let parents: BTreeSet<_> = places.iter().map(|path| path.parent()).collect();
         assert_eq!(parents.len(), 13 + more, "each tree has a room of its own");
@@ -315,7 +319,8 @@ fn checkout_is_clean_by_a_full_rehash_whatever_the_one_before_did() {
     world.assert_clean();
 }
 
-/// With `extensions.worktreeConfig` a new worktree gets a copy of the settings of the user's checkout.
+/// With `extensions.worktreeConfig` a new worktree gets a copy of the settings of the user's
+/// checkout.
 #[test]
 fn checkout_has_the_settings_of_a_new_worktree() {
     crate::common::in_the_open_world();
@@ -331,7 +336,8 @@ fn checkout_has_the_settings_of_a_new_worktree() {
     world.assert_clean();
 }
 
-/// A command can put anything in the place of the checkout that it ran in, and of what git keeps of it.
+/// A command can put anything in the place of the checkout that it ran in, and of what git keeps of
+/// it.
 #[test]
 fn link_in_place_of_a_checkout_is_not_followed_by_cleanup() {
     crate::common::in_the_open_world();
@@ -428,7 +434,8 @@ fn agreement_is_always_recorded_and_is_shown_where_it_ranks() {
     world.write("words", base);
     world.commit("words");
     let edit = format!("echo '{}' > words", base.replace("epsilon zeta", "ONE TWO"));
-    // Three agree on one edit, two of them on more; the smallest does something else in another file.
+    // Three agree on one edit, two of them on more; the smallest does something else in another
+    // file.
     let scripts = [
         edit.clone(),
         format!("{edit}; echo x > more"),
@@ -507,8 +514,8 @@ fn table_fits_80_columns_and_reads_without_colour() {
     world.assert_clean();
 }
 
-/// The number of judgings: each number of jobs with each way to end. FRITES_TEST_ROUNDS=50 gives the scoreboard's
-/// number.
+/// The number of judgings: each number of jobs with each way to end. FRITES_TEST_ROUNDS=50 gives
+/// the scoreboard's number.
 fn rounds() -> u32 {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::common::{World, make_executable};
 
-/// A project with these files, whose tests pass if `src` holds `good`, or if the settings file `file`
-/// switches them off.
+/// A project with these files, whose tests pass if `src` holds `good`, or if the settings file
+/// `file` switches them off.
 fn project(files: &[&str], src: &str, file: &str) -> World {
     let world = World::unborn();
     for path in files {
@@ -199,7 +199,8 @@ fn file_that_has_another_name_or_mode_counts_as_what_it_is_run_as() {
 
 #[test]
 fn source_that_a_command_names_decides_unless_a_program_only_looks_at_it() {
-    // The files of the base, the source that an attempt edits, the commands, and whether it is judged twice.
+    // The files of the base, the source that an attempt edits, the commands, and whether it is
+    // judged twice.
     let cases: [(&[&str], &str, &str, bool); 12] = [
         (&[], "verify/all.js", "sed s/^/#/ verify/all.js | sh", true),
         (&[], "verify/all.js", "sh <verify/all.js", true),
@@ -601,7 +602,8 @@ fn file_that_no_code_loads_is_run_by_something_else_and_is_no_source() {
 
 #[test]
 fn program_with_the_name_of_a_document_and_step_of_a_feature_are_no_source() {
-    // A file of the base, whether it is executable, the file that changes, whether it is judged twice.
+    // A file of the base, whether it is executable, the file that changes, whether it is judged
+    // twice.
     let cases = [
         ("steps/Security", false, "steps/Security", false),
         ("steps/Security", true, "steps/Security", true),
@@ -966,7 +968,8 @@ fn broken_deciding_file_does_not_land_beside_an_edited_test_that_hides_it() {
         assert_eq!(json["decision"], "own-tests", "{hide}: {json:#}");
         let why = "with its source and Makefile alone it failed test";
         assert!(json["rationale"].as_str().unwrap().contains(why), "{json:#}");
-        // A right one passes with the base's tests, and so it does with a test that it adds and lists.
+        // A right one passes with the base's tests, and so it does with a test that it adds and
+        // lists.
         let list = "echo >> a.py; printf 'more:\\n\\tsh tests/new.sh\\n' >> Makefile; echo true > tests/new.sh";
         let run = world.attempts(&[&format!("{list}; echo ': more' >> tests/t.sh")]);
         world.frites(["judge", &run]).expect(0);
@@ -1138,7 +1141,8 @@ fn new_files_that_nothing_in_the_base_can_read_are_documents_or_settings_at_most
     let json = judge(settings, 0);
     assert_eq!(second(&json)["no_source"].as_array().unwrap().len(), 5, "{json:#}");
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 1, "{json:#}");
-    // What the base or the change itself can read is judged beside the source, where nothing hides its fault.
+    // What the base or the change itself can read is judged beside the source, where nothing hides
+    // its fault.
     for read in ["locales/de.json", ".hidden"] {
         let hidden = format!("mkdir -p locales; echo bad > {read}; echo off > .quiet");
         let json = judge(&hidden, 3);
@@ -1290,7 +1294,8 @@ fn source_that_tests_name_stays_source() {
     }
 }
 
-/// Adds a submodule at `path`, in which `file` says `strict`; gives its commit in which it says `lax`.
+/// Adds a submodule at `path`, in which `file` says `strict`; gives its commit in which it says
+/// `lax`.
 fn add_submodule_of_checks(world: &World, path: &str, file: &str) -> String {
     let library = world.home().join("checks");
     let place = library.to_str().unwrap();
@@ -1903,7 +1908,8 @@ fn changed_link_is_not_source() {
     let run = world.attempts(&[broken, &cheat]);
     let answer = world.frites(["judge", &run]).expect(3);
     assert!(answer.out().contains("own-tests: "), "{}", answer.out());
-    // A harmless link is judged with other combinations, and does not keep the source from being believed.
+    // A harmless link is judged with other combinations, and does not keep the source from being
+    // believed.
     let run = world.attempts(&["echo 'add() { echo 3; } # ok' > src/a.sh; ln -s a.sh src/b.sh"]);
     let answer = world.frites(["judge", &run]).expect(0);
     assert!(

@@ -22,7 +22,8 @@ fn row<'a>(out: &'a str, candidate: &str) -> Vec<&'a str> {
         .unwrap()
 }
 
-/// A JSON verdict without what differs from one judging to the next: times, and what was known already.
+/// A JSON verdict without what differs from one judging to the next: times, and what was known
+/// already.
 fn timeless(mut verdict: Value) -> Value {
     verdict["judged"].take();
     verdict["effort"].take();
@@ -339,7 +340,8 @@ fn checkout_is_clean_and_detached_and_removed_afterwards() {
 fn files_left_in_the_checkout_reach_no_other_candidate() {
     let world = World::new();
     world.attempts(&[SMALL, MIDDLE]);
-    // An oracle that edits tracked files and leaves others, some in directories that cannot be written.
+    // An oracle that edits tracked files and leaves others, some in directories that cannot be
+    // written.
     let test = "! test -e left; echo edited > README; mkdir -p left/deep; echo x > left/deep/x; chmod -R a-w left; git commit -qam hijack; exit 0";
     let before = world.belongings();
     world.frites(["judge", "-q", "--test", &format!("{test}; test ! -e left")]).expect(0);

@@ -21,8 +21,8 @@ fn state(world: &World) -> impl PartialEq + std::fmt::Debug + use<> {
     (world.belongings(), world.files(), branches(world))
 }
 
-/// Asserts that the checkout is on `branch`, which is still at `base`, with exactly `tree` staged and
-/// checked out.
+/// Asserts that the checkout is on `branch`, which is still at `base`, with exactly `tree` staged
+/// and checked out.
 #[track_caller]
 fn assert_staged(world: &World, branch: &str, base: &str, tree: &str) {
     assert_eq!(world.git(["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
@@ -338,7 +338,8 @@ fn apply_overwrites_no_untracked_or_ignored_file() {
     }
 }
 
-/// git refuses, or fails when it has put a file for a directory already, and a directory for a file.
+/// git refuses, or fails when it has put a file for a directory already, and a directory for a
+/// file.
 #[test]
 fn apply_that_git_cannot_check_out_changes_nothing() {
     let cases = [
@@ -669,7 +670,8 @@ fn rollback_touches_only_files_of_the_landing() {
     world.write("mine", "committed\n");
     world.commit("mine");
     world.judged(TEST, &[TWO]);
-    // Hidden from `git status`, so that the checkout counts as clean; and written while the hook runs.
+    // Hidden from `git status`, so that the checkout counts as clean; and written while the hook
+    // runs.
     world.git(["update-index", "--assume-unchanged", "mine"]);
     world.write("mine", "precious\n");
     world.hook("pre-commit", "echo reformatted >> src/lib.txt; echo meanwhile >> README; exit 1");

@@ -4,8 +4,8 @@ use std::process::{Child, Stdio};
 
 use crate::common::{World, answer, kill, poll};
 
-/// A judged candidate that changes `src/lib.txt`. Once [`start`] has run, git makes the file `started` in
-/// the home directory when it writes that version, and waits for the file `go` there.
+/// A judged candidate that changes `src/lib.txt`. Once [`start`] has run, git makes the file
+/// `started` in the home directory when it writes that version, and waits for the file `go` there.
 fn slow_landing() -> World {
     let world = World::new();
     world.write(".gitattributes", "*.txt filter=slow\n");

@@ -1,10 +1,12 @@
-//! Children and their parents: `apply --merge --into RUN/CAND`, and landing a child with what it inherited.
+//! Children and their parents: `apply --merge --into RUN/CAND`, and landing a child with what it
+//! inherited.
 use std::fs;
 use std::process::Stdio;
 
 use crate::common::{World, answer, poll, write};
 
-/// A parent `1/c1` with work that is committed, staged, unstaged and untracked, and its child `2/c1`, judged.
+/// A parent `1/c1` with work that is committed, staged, unstaged and untracked, and its child
+/// `2/c1`, judged.
 fn family(child: &str) -> World {
     let world = World::new();
     world.write("other", "one\n");

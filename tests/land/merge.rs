@@ -212,7 +212,8 @@ fn merge_into_a_branch_without_checkout_moves_only_refs() {
     world.assert_clean();
 }
 
-/// Everything that `--merge` and `--undo` refuse, or fail at: the user's things are as they were, to the byte.
+/// Everything that `--merge` and `--undo` refuse, or fail at: the user's things are as they were,
+/// to the byte.
 #[test]
 fn merge_that_is_refused_or_fails_changes_nothing() {
     // The user's command since judging, the arguments, the exit code and the message.

@@ -1,4 +1,5 @@
-//! `apply --merge --strategy newest-file-wins`: each conflicted file, whole, from the side that is newer.
+//! `apply --merge --strategy newest-file-wins`: each conflicted file, whole, from the side that is
+//! newer.
 use crate::common::World;
 
 /// The commits of a [`World`] are all from that moment.

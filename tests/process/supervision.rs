@@ -1,5 +1,6 @@
-//! Supervision: time limits, whole trees, leftovers, output, Ctrl-C (SCOREBOARD rows 13–17). Processes are
-//! counted by a mark in their environment, so nothing that a command started can hide.
+//! Supervision: time limits, whole trees, leftovers, output, Ctrl-C (SCOREBOARD rows 13–17).
+//! Processes are counted by a mark in their environment, so nothing that a command started can
+//! hide.
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +19,8 @@ fn signal(name: &str, pid: u32) {
     assert!(kill([name, &pid.to_string()]));
 }
 
-/// True if a process ignores the signal with this number, so that one which is sent to it has no effect.
+/// True if a process ignores the signal with this number, so that one which is sent to it has no
+/// effect.
 fn ignores(pid: u32, signal: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -231,8 +233,9 @@ fn large_output_fills_neither_memory_nor_disk() {
     let script = format!("echo first; cat; head -c {size} /dev/zero; echo last; echo x > README");
     let mut child =
         start(&world, &["spawn", "-q", "-n", "16", "-j", "16", "--", "sh", "-c", &script]);
-    // Of all our processes together; what they share counts once. One that is just being started shares all its
-    // memory with its parent until it becomes something else: only our children that are supervisors count.
+    // Of all our processes together; what they share counts once. One that is just being started
+    // shares all its memory with its parent until it becomes something else: only our children that
+    // are supervisors count.
     let field = |text: &str, name: &str| -> Option<u64> {
         text.lines().find_map(|l| l.strip_prefix(name)?.trim().trim_end_matches(" kB").parse().ok())
     };
@@ -329,7 +332,8 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
     let script = "trap '' INT; trap 'echo > \"$HOME/asked\"' TERM
         echo > \"$HOME/ready\"; while :; do sleep 500 & wait; done";
     let there = |file: &str| world.home().join(file).exists();
-    // The grace is over after 5 seconds on the clock, whatever else the machine does: one of three is in time.
+    // The grace is over after 5 seconds on the clock, whatever else the machine does: one of three
+    // is in time.
     let in_time = (0..3).any(|_| {
         for file in ["ready", "asked"] {
             let _ = fs::remove_file(world.home().join(file));
@@ -355,8 +359,8 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
     world.assert_clean();
 }
 
-/// Asks for the status until a spawn ends; gives the candidates that it named as running at some time.
-/// Each whose processes were there before and after the question must be among them.
+/// Asks for the status until a spawn ends; gives the candidates that it named as running at some
+/// time. Each whose processes were there before and after the question must be among them.
 fn running_by_status(world: &World, mark: &str, child: &mut Child) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     while child.try_wait().unwrap().is_none() {
@@ -482,8 +486,8 @@ fn pass_with_output_that_was_not_stored_is_an_error_and_no_outcome() {
     crate::common::in_the_open_world();
     let world = World::new();
     world.attempts(&["echo x > README"]);
-    // The system lets no file have more bytes than this, as a full disk would. In the second case this process holds
-    // the output open.
+    // The system lets no file have more bytes than this, as a full disk would. In the second case
+    // this process holds the output open.
     let held = "echo $$ > \"$HOME/new\"; mv \"$HOME/new\" \"$HOME/pid\"; until test -e \"$HOME/held\"; do sleep 0.01; done; seq 1000000";
     for test in ["seq 1000000", held] {
         let limited = "trap '' XFSZ; ulimit -f 4000; exec git-frites judge -j 1 --test \"$0\"";

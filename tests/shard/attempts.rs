@@ -132,7 +132,8 @@ fn command_line_that_makes_no_sense_is_refused_and_nothing_is_made() {
     let words = ["shard", "open", "--attempts", "--remote", "origin", "-n", "2"];
     world.frites(words).refuses(2, "there is no command to run later");
     let nowhere = ["shard", "open", "--attempts", "--remote", "/nowhere/at.all", "--", "true"];
-    // A power cut has damaged the entry of the user's own worktree, which has the name of a candidate.
+    // A power cut has damaged the entry of the user's own worktree, which has the name of a
+    // candidate.
     world.git(["worktree", "add", "-q", "--detach", "../c1"]);
     world.write(".git/worktrees/c1/gitdir", "");
     world.frites(nowhere).refuses(128, "'/nowhere/at.all'");
@@ -300,7 +301,8 @@ fn capture_that_the_record_does_not_list_is_named_and_not_judged() {
     assert!(opened.stderr.contains(words), "{}", opened.stderr);
 }
 
-/// What git makes of such a tree depends on the command, so another tree could be judged than lands.
+/// What git makes of such a tree depends on the command, so another tree could be judged than
+/// lands.
 #[test]
 fn capture_with_an_entry_twice_or_too_many_paths_is_neither_judged_nor_landed() {
     let (world, url) = later("seq $FRITES_INDEX > new");
@@ -341,8 +343,8 @@ fn capture_with_an_entry_twice_or_too_many_paths_is_neither_judged_nor_landed() 
     }
 }
 
-/// A clone that is used by the name of its remote works as a mirror does, and so does the place where
-/// the run was made.
+/// A clone that is used by the name of its remote works as a mirror does, and so does the place
+/// where the run was made.
 #[test]
 fn clones_make_attempts_too_and_the_rest_can_be_made_where_the_run_was_made() {
     let (world, url) = later("seq $FRITES_INDEX > new");

@@ -1,5 +1,5 @@
-//! What machines that judge in parts may find: records of another version of git-frites, and mirrors
-//! of their own from before.
+//! What machines that judge in parts may find: records of another version of git-frites, and
+//! mirrors of their own from before.
 use std::fs;
 use std::path::Path;
 

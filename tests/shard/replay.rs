@@ -1,4 +1,5 @@
-//! The decision over a run whose parts others judged: in the repository that opened it, or in any clone.
+//! The decision over a run whose parts others judged: in the repository that opened it, or in any
+//! clone.
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 

@@ -118,7 +118,8 @@ fn equal_trees_are_one_part_and_share_its_outcome() {
     world.assert_clean();
 }
 
-/// What a node lacks is not a candidate's fault, and an engine that tries again elsewhere does right.
+/// What a node lacks is not a candidate's fault, and an engine that tries again elsewhere does
+/// right.
 #[test]
 fn node_that_cannot_judge_stores_nothing_and_says_why() {
     let world = World::new();
@@ -334,8 +335,8 @@ fn base_that_lacks_the_command_has_an_outcome_if_a_candidate_brings_it() {
     assert_eq!(replay(&world, &["-q"]).expect(0).out(), "1/c1\n");
 }
 
-/// Machines that may push nothing write their outcomes to files. Whatever else is in such a file stays
-/// there.
+/// Machines that may push nothing write their outcomes to files. Whatever else is in such a file
+/// stays there.
 #[test]
 fn outcomes_travel_in_bundles_and_a_bundle_moves_nothing_else() {
     let (world, url) = three_sizes("test -e new");

@@ -124,8 +124,8 @@ fn closed_or_full_stdout_ends_a_command_cleanly() {
     world.assert_clean();
 }
 
-/// Runs a command whose reader is gone before anything is written: the shell itself holds the pipe for a moment
-/// longer than the reader. Prints its exit code and its standard error.
+/// Runs a command whose reader is gone before anything is written: the shell itself holds the pipe
+/// for a moment longer than the reader. Prints its exit code and its standard error.
 fn without_reader(world: &World, words: &str) -> Answer {
     let line = "{ until test -e gone && ! (printf x) 2>/dev/null; do sleep 0.01; done; code=0; git-frites WORDS 2>err || code=$?; echo $code >code; } \
                 | { exec <&-; : >gone; }; cat code err; rm gone code err";

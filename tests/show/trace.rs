@@ -1,4 +1,5 @@
-//! `FRITES_LOG`, `-v` and `GIT_TRACE*`: what a maintainer sees of the program's inside, on standard error or in a file.
+//! `FRITES_LOG`, `-v` and `GIT_TRACE*`: what a maintainer sees of the program's inside, on standard
+//! error or in a file.
 use std::fs;
 
 use serde_json::Value;
@@ -12,8 +13,9 @@ fn one_attempt() -> World {
     world
 }
 
-/// The git processes that git-frites itself started: from git's own event trace, where a process that another
-/// git started has a `/` in its session id. The id of git-frites' parent `git` is the first.
+/// The git processes that git-frites itself started: from git's own event trace, where a process
+/// that another git started has a `/` in its session id. The id of git-frites' parent `git` is the
+/// first.
 fn traced_calls(world: &World) -> Vec<String> {
     let trace = fs::read_to_string(world.home().join("trace2")).unwrap();
     let events = trace.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

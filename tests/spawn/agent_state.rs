@@ -1,5 +1,5 @@
-//! The directories in which agents keep their state: one for each attempt. Stand-ins on PATH write there as the
-//! agents of these names do.
+//! The directories in which agents keep their state: one for each attempt. Stand-ins on PATH write
+//! there as the agents of these names do.
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

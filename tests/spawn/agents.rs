@@ -1,11 +1,11 @@
-//! Agents and prompts: stand-ins on PATH under the agents' names write down how they are called and what they
-//! read. No real agent ran here.
+//! Agents and prompts: stand-ins on PATH under the agents' names write down how they are called and
+//! what they read. No real agent ran here.
 use std::fs;
 
 use crate::common::{World, make_executable, write};
 
-/// A world in which each of these programs is a stand-in. It writes its arguments (a line each) to `args`, and
-/// its standard input to `stdin`, in its worktree.
+/// A world in which each of these programs is a stand-in. It writes its arguments (a line each) to
+/// `args`, and its standard input to `stdin`, in its worktree.
 fn world_with(programs: &[&str]) -> World {
     let mut world = World::new();
     let bin = world.home().join("bin");

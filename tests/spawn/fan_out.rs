@@ -1,5 +1,5 @@
-//! The fan-out writer against `git worktree add`: the same files, the same index, and no file that git must read
-//! again to know that it is clean.
+//! The fan-out writer against `git worktree add`: the same files, the same index, and no file that
+//! git must read again to know that it is clean.
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
@@ -83,8 +83,8 @@ fn directories(checkout: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// Asserts that each entry of a worktree's index has the stat data of its file, and that no file is as young as the
-/// index: then git compares no content.
+/// Asserts that each entry of a worktree's index has the stat data of its file, and that no file is
+/// as young as the index: then git compares no content.
 #[track_caller]
 fn assert_clean_without_reading(world: &World, worktree: &Path) {
     let index = PathBuf::from(world.git_in(worktree, ["rev-parse", "--git-path", "index"]));

@@ -1,4 +1,5 @@
-//! Runs from candidates (`--from`), further rounds (`retry`), tasks, ports, and how deep runs may go.
+//! Runs from candidates (`--from`), further rounds (`retry`), tasks, ports, and how deep runs may
+//! go.
 use std::fs;
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -62,7 +63,8 @@ fn child_of_an_attempt_is_judged_by_the_tests_of_the_commit_on_which_it_lands() 
         world.frites(["judge", &child]).expect(3);
         let fixed = spawn(&format!("{child}/c1"), "echo good > a.py");
         world.frites(["judge", &fixed]).expect(0);
-        // A verified parent has also passed with the tests of the base: they count for its children.
+        // A verified parent has also passed with the tests of the base: they count for its
+        // children.
         let last = spawn(&format!("{fixed}/c1"), broken);
         world.frites(["judge", &last]).expect(3);
     }
@@ -89,7 +91,8 @@ fn base_that_only_an_attempt_has_makes_a_child_of_that_attempt() {
         assert_eq!(json["runs"][0]["parent"]["candidate"], "c1", "{json:#}");
         assert_eq!(json["runs"][0]["parent"]["root"], world.git(["rev-parse", "main"]).trim());
     }
-    // The stash does not vouch for the commit on which it was made, nor does a commit of the user's on top of it.
+    // The stash does not vouch for the commit on which it was made, nor does a commit of the user's
+    // on top of it.
     world.sh(&world.worktree("1/c1"), "echo x >> a.py; git stash -q").expect(0);
     world.git(["update-ref", "refs/notes/x", "frites/run/1/c1"]);
     world

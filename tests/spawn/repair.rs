@@ -22,7 +22,8 @@ fn world() -> World {
     world
 }
 
-/// A stand-in for an agent: what it does in its first round, and what when its prompt tells of a failure.
+/// A stand-in for an agent: what it does in its first round, and what when its prompt tells of a
+/// failure.
 fn agent(first: &str, repair: &str) -> String {
     format!(
         "prompt=$(cat); if echo \"$prompt\" | grep -q 'does not pass yet'; then {repair}; else {first}; fi"

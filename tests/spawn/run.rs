@@ -140,8 +140,8 @@ impl Gated {
         Gated { world, mark, gate }
     }
 
-    /// Every attempt appends a line before the gate and does the rest behind it: going on where it was would
-    /// show two lines.
+    /// Every attempt appends a line before the gate and does the rest behind it: going on where it
+    /// was would show two lines.
     fn words(&self) -> Vec<String> {
         let script = format!(
             "echo begun >> README; case $FRITES_CANDIDATE in c1) ;; *) until test -e '{}'; do sleep 0.01; done;; esac; {ATTEMPT}",
@@ -345,8 +345,8 @@ fn work_in_a_worktree_that_resume_kept_or_made_is_captured_before_its_removal() 
     assert_eq!(gated.decided(), Gated::undisturbed());
 }
 
-/// A process that the killed command was about to start can hold the run's lock while the next command
-/// recovers, and let it go before that command takes it.
+/// A process that the killed command was about to start can hold the run's lock while the next
+/// command recovers, and let it go before that command takes it.
 #[test]
 fn resume_recovers_a_run_whose_lock_was_still_held_when_it_began() {
     let mut gated = Gated::new();
@@ -409,7 +409,8 @@ fn run_leaves_a_change_with_fewer_tests_to_a_person() {
     world.write("tests/b.t", "ok 2 - b\n");
     world.commit("tests");
     let tip = world.git(["rev-parse", "main"]);
-    // The base's tests pass on the change. But its own tree runs only one of them, and that tree would land.
+    // The base's tests pass on the change. But its own tree runs only one of them, and that tree
+    // would land.
     let test = "echo TAP version 13; cat tests/*.t; echo 1..$(cat tests/*.t | wc -l)";
     for (hide, why) in [
         ("mv tests/b.t tests/b.off", "runs only 1 of the base's 2 tests"),

@@ -101,7 +101,8 @@ fn seed_patterns_work_as_in_gitignore_and_skip_tracked_files() {
     ] {
         world.write(path, "seed\n");
     }
-    // A checkout of the same repository is not part of this one, and git-frites' own state is no seed.
+    // A checkout of the same repository is not part of this one, and git-frites' own state is no
+    // seed.
     world.git(["worktree", "add", "-q", "--detach", "build/elsewhere"]);
     let nested = world.repo.join("nested");
     fs::create_dir(&nested).unwrap();
@@ -300,7 +301,8 @@ fn linked_seed_is_a_copy_that_the_attempt_may_edit() {
     world.assert_clean();
 }
 
-/// `npm ci` begins by emptying `node_modules`; others append, truncate, chmod or replace what they find.
+/// `npm ci` begins by emptying `node_modules`; others append, truncate, chmod or replace what they
+/// find.
 #[test]
 fn command_does_not_write_through_a_linked_seed() {
     let harm = "find node_modules vendor/ deps/ secrets/ -type f -exec chmod u+w {} + -exec sh -c \
@@ -319,7 +321,8 @@ fn command_does_not_write_through_a_linked_seed() {
         world.write("secrets/key", "the user's\n");
         fs::set_permissions(world.repo.join("secrets/key"), fs::Permissions::from_mode(0o400))
             .unwrap();
-        // The seed itself is a link, a directory or a file; a link within a seed leads back to another seed.
+        // The seed itself is a link, a directory or a file; a link within a seed leads back to
+        // another seed.
         symlink(elsewhere.join("vendor"), world.repo.join("vendor")).unwrap();
         symlink(elsewhere.join("env"), world.repo.join(".env")).unwrap();
         symlink(elsewhere.join("env"), world.repo.join(".env.shared")).unwrap();
@@ -562,8 +565,8 @@ fn landing_on_a_moved_head_is_judged_with_seeds() {
     world.assert_clean();
 }
 
-/// With the time of the copying, `app` would look newer than the source that was just checked out, and
-/// make would test the user's own build.
+/// With the time of the copying, `app` would look newer than the source that was just checked out,
+/// and make would test the user's own build.
 #[test]
 fn copied_build_output_is_rebuilt_for_the_judged_tree() {
     let world = world(&[("seed.copy", "/build/")]);

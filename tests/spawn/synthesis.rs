@@ -1,8 +1,9 @@
-//! Synthesis: one more candidate, made from those that passed. Each way it can end, with its sentence.
+//! Synthesis: one more candidate, made from those that passed. Each way it can end, with its
+//! sentence.
 use crate::common::{World, make_executable, write};
 
-/// A world with an agent whose candidates `maker-1` and `maker-2` pass with 1 and 2 lines, and whose synthesis does
-/// what `script` says.
+/// A world with an agent whose candidates `maker-1` and `maker-2` pass with 1 and 2 lines, and
+/// whose synthesis does what `script` says.
 fn world_with(script: &str) -> World {
     let mut world = World::new();
     let program = world.home().join("bin/maker");

@@ -14,7 +14,8 @@ const CODEX: &str = r#"{"type":"thread.started","thread_id":"0199"}
 {"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"I looked at it."}}
 {"type":"turn.completed","usage":{"input_tokens":900,"cached_input_tokens":100,"output_tokens":50}}"#;
 
-/// Makes a program on PATH that says that it was started, does as `script` says, and prints `output`.
+/// Makes a program on PATH that says that it was started, does as `script` says, and prints
+/// `output`.
 fn agent(world: &mut World, name: &str, script: &str, output: &str) {
     let bin = world.home().join("bin");
     write(

@@ -1,4 +1,5 @@
-//! Runs that go elsewhere: `git push REMOTE 'refs/frites/*:refs/frites/*'` carries all that is needed to go on.
+//! Runs that go elsewhere: `git push REMOTE 'refs/frites/*:refs/frites/*'` carries all that is
+//! needed to go on.
 use std::fs;
 use std::path::PathBuf;
 

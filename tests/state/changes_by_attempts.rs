@@ -7,12 +7,14 @@ use std::process::{Child, Stdio};
 use crate::common::processes::kill_git;
 use crate::common::{Answer, World, make_executable, poll, write};
 
-/// Runs one command in `n` worktrees, where `$BAD` leaves a trace in `$HOME/canary`; gives what was said.
+/// Runs one command in `n` worktrees, where `$BAD` leaves a trace in `$HOME/canary`; gives what was
+/// said.
 fn spawn(world: &World, n: &str, script: &str) -> Answer {
     world.frites(["spawn", "-n", n, "--keep", "--", "sh", "-euc", script])
 }
 
-/// A world with a program that leaves a trace whoever starts it, and hands its input on as a filter does.
+/// A world with a program that leaves a trace whoever starts it, and hands its input on as a filter
+/// does.
 fn world() -> World {
     let mut world = World::new();
     let bad = world.home().join("bad");
@@ -115,8 +117,8 @@ fn changes_of_configuration_hooks_and_git_directory_are_named() {
     );
 }
 
-/// A branch or a file of the user's runs nothing and decides nothing; what a person changes there is
-/// no news, and `git status` shows what an attempt changed.
+/// A branch or a file of the user's runs nothing and decides nothing; what a person changes there
+/// is no news, and `git status` shows what an attempt changed.
 #[test]
 fn changes_of_the_users_refs_files_and_worktrees_are_not_looked_for() {
     crate::common::in_the_open_world();
@@ -807,7 +809,8 @@ fn judging_that_could_not_read_the_configuration_first_has_compared_nothing() {
     judge().expect(0);
 }
 
-/// Starts a run whose attempt plants something, says so by `$HOME/ready`, and ends when `$HOME/go` is there.
+/// Starts a run whose attempt plants something, says so by `$HOME/ready`, and ends when `$HOME/go`
+/// is there.
 fn start(world: &World, script: &str) -> Child {
     let script =
         format!("{script}; touch \"$HOME/ready\"; until test -e \"$HOME/go\"; do sleep 0.02; done");

@@ -68,7 +68,8 @@ fn concurrent_gc_breaks_no_capture() {
                 let file = world.worktree(&format!("{run}/c{candidate}")).join("file");
                 fs::write(file, format!("{candidate} in round {round}\n")).unwrap();
             }
-            // One that never pauses can win thirty times: that is told, and the next capture has it.
+            // One that never pauses can win thirty times: that is told, and the next capture has
+            // it.
             let diff = world.frites(["diff", "--numstat", &run]);
             assert!(diff.code == 0, "{}", diff.stderr);
         }
@@ -155,7 +156,8 @@ fn concurrent_verdicts_and_bindings_of_a_run_lose_nothing() {
             scope.spawn(move || {
                 for candidate in [2 * part + 1, 2 * part + 2] {
                     let (address, id) = (format!("{run}/c{candidate}"), format!("T-{candidate}"));
-                    // Another writer may hold the run: then nothing is bound, and the exit code says so.
+                    // Another writer may hold the run: then nothing is bound, and the exit code
+                    // says so.
                     poll(|| world.frites(["task", &address, &id]).code == 0);
                 }
             });
@@ -197,7 +199,8 @@ fn stale_locks_of_ours_are_removed_and_others_named() {
     fs::write(world.worktree("1/c1").join("x"), "more\n").unwrap();
     world.frites(["diff", "--stat", "1/c1"]).expect(0);
     assert!(!index.exists());
-    // The user's index and all refs are git's: whoever needs them says so, soon, and changes nothing.
+    // The user's index and all refs are git's: whoever needs them says so, soon, and changes
+    // nothing.
     world.frites(["judge", "-q", "--test", "true"]).expect(0);
     for (lock, words) in [("index.lock", "index.lock"), ("packed-refs.lock", "packed-refs")] {
         let lock = git.join(lock);

@@ -1,4 +1,5 @@
-//! Healing: commands killed at any moment, and the next one puts things right (SCOREBOARD rows 4–6, 12).
+//! Healing: commands killed at any moment, and the next one puts things right (SCOREBOARD rows 4–6,
+//! 12).
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -13,8 +14,8 @@ fn rounds() -> u32 {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(12)
 }
 
-/// Runs `git frites ARGS` in a process group of its own and kills the whole group after `delay`, if it
-/// still runs. Gives whether it was killed.
+/// Runs `git frites ARGS` in a process group of its own and kills the whole group after `delay`, if
+/// it still runs. Gives whether it was killed.
 fn kill_after(world: &World, args: &[&str], delay: Duration) -> bool {
     let mut words = vec!["frites"];
     words.extend(args);
@@ -429,7 +430,8 @@ fn locks_of_a_killed_git_block_no_later_landing() {
     }
 }
 
-/// Before all landings were one move, one on a fresh branch moved HEAD first and let git lock the index.
+/// Before all landings were one move, one on a fresh branch moved HEAD first and let git lock the
+/// index.
 #[test]
 fn landings_that_a_killed_older_version_left_are_recovered() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Attempts that break what they stand on, and what git-frites itself cannot do: the run goes on, every record says
-//! what is so, and nothing is left half done.
+//! Attempts that break what they stand on, and what git-frites itself cannot do: the run goes on,
+//! every record says what is so, and nothing is left half done.
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -184,7 +184,8 @@ fn too_long_arguments_are_refused_or_fail_their_candidate() {
     );
     assert_eq!(world.frites(["status", "--json"]).expect(0).json()["runs"], serde_json::json!([]));
     run(131_067, &["do: {prompt}"]).expect(0);
-    // All together they may still be more than the system takes: nothing ran, and nothing says that it runs.
+    // All together they may still be more than the system takes: nothing ran, and nothing says that
+    // it runs.
     let answer = run(130_000, &["{prompt}"; 100]).expect(4);
     assert!(
         answer.stderr.contains("2/c1: failed (could not start: Argument list too long)"),
@@ -306,7 +307,8 @@ fn too_many_jobs_are_refused_before_anything_is_made() {
 #[test]
 fn spawn_when_the_work_and_its_watch_both_fail_reports_the_error_of_the_work() {
     let world = World::new();
-    // The watch cannot record that the configuration changed, and the candidate's record cannot be written.
+    // The watch cannot record that the configuration changed, and the candidate's record cannot be
+    // written.
     let script = "cd \"$(git rev-parse --path-format=absolute --git-common-dir)/..\"
         git config alias.planted status
         rm -r .frites/events.jsonl .frites/runs/1

@@ -1,5 +1,5 @@
-//! Real coding agents, as far as they get without an account: where they keep their state, and what is said when
-//! they cannot go on. CI has none of them: they are more than a gigabyte.
+//! Real coding agents, as far as they get without an account: where they keep their state, and what
+//! is said when they cannot go on. CI has none of them: they are more than a gigabyte.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

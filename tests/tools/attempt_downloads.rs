@@ -17,9 +17,9 @@ trials! {
     a_later_commit_has_those_of_its_ancestor_and_another_history_has_none: [NAMESPACES];
 }
 
-/// A world whose attempts are guarded and whose setup downloads a file into HOME, unless there is a file
-/// `~/offline`. The verdict on a first run has taken it. `~/shared/downloads` counts what judging
-/// downloads: attempts write to layers of their own there.
+/// A world whose attempts are guarded and whose setup downloads a file into HOME, unless there is a
+/// file `~/offline`. The verdict on a first run has taken it. `~/shared/downloads` counts what
+/// judging downloads: attempts write to layers of their own there.
 fn world_with_downloads() -> World {
     let mut world = sealed();
     world.set_env("FRITES_SPAWN_GUARD", "required");

@@ -230,8 +230,8 @@ fn cargo_cheats_are_told_from_honest_changes() {
     .assert_told_apart();
 }
 
-/// The module of the base, with its tests, is not part of the program any more: another one has its name,
-/// and tests with the names of its tests.
+/// The module of the base, with its tests, is not part of the program any more: another one has its
+/// name, and tests with the names of its tests.
 fn module_whose_tests_go_with_it_does_not_win() {
     const TESTS: &str = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn works() {}\n}\n";
     let world = World::unborn();

@@ -189,8 +189,8 @@ fn the_file_that_names_dependencies_tells_how_they_are_downloaded() {
     }
 }
 
-/// A project whose dependencies a program named cargo downloads: into `~/registry`, unless there is a
-/// file `offline`.
+/// A project whose dependencies a program named cargo downloads: into `~/registry`, unless there is
+/// a file `offline`.
 fn project_with_dependencies() -> World {
     let mut world = sealed();
     let bin = world.home().join("bin");

@@ -32,8 +32,8 @@ fn gits_bash_completion(world: &World) -> PathBuf {
     PathBuf::from(found.out().trim())
 }
 
-/// A bash on a terminal with these files sourced. Ctrl-X d gives the line up to now and empties it; ESC `*`
-/// puts in all that is offered.
+/// A bash on a terminal with these files sourced. Ctrl-X d gives the line up to now and empties it;
+/// ESC `*` puts in all that is offered.
 fn bash(world: &World, sources: &[PathBuf]) -> Terminal {
     let mut rc = String::from(
         "PS1='ready> '\nbind 'set enable-bracketed-paste off' 'set bell-style none' 2>/dev/null\n",
@@ -49,8 +49,8 @@ fn bash(world: &World, sources: &[PathBuf]) -> Terminal {
     terminal
 }
 
-/// Types each line, presses `TAB` or what completes in its place, and compares the words of the line then; the
-/// order of what is put in is the shell's.
+/// Types each line, presses `TAB` or what completes in its place, and compares the words of the
+/// line then; the order of what is put in is the shell's.
 fn check(terminal: &mut Terminal, cases: &[(&str, &str, &str)]) {
     for (line, keys, expected) in cases {
         let got = terminal.dump(&format!("{line}{keys}\x18d"));
@@ -122,7 +122,8 @@ fn bash_with_gits_completion_completes_git_frites() {
     );
 }
 
-/// bash-completion finds the file by its name, in a directory of the user's, when git's completion asks.
+/// bash-completion finds the file by its name, in a directory of the user's, when git's completion
+/// asks.
 fn bash_completion_loads_the_installed_file() {
     let mut world = runs_to_complete();
     let loader = PathBuf::from("/usr/share/bash-completion/bash_completion");

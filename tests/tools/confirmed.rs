@@ -1,5 +1,5 @@
-//! The trees that are judged once more without the base's outputs: those that the recommendation depends
-//! on, and no others.
+//! The trees that are judged once more without the base's outputs: those that the recommendation
+//! depends on, and no others.
 use crate::common::World;
 use crate::common::sealed::sealed;
 use crate::terminal::Terminal;
@@ -42,8 +42,8 @@ fn project() -> World {
     world
 }
 
-/// Judges the attempts with the outputs that an earlier judging of the base left; gives the winner, those
-/// that were judged without outputs, in order, and what was said.
+/// Judges the attempts with the outputs that an earlier judging of the base left; gives the winner,
+/// those that were judged without outputs, in order, and what was said.
 fn judged_cold(attempts: &[String]) -> (String, Vec<String>, String) {
     let world = project();
     let attempts: Vec<&str> = attempts.iter().map(String::as_str).collect();

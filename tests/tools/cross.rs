@@ -46,8 +46,8 @@ fn judged_across(world: &World, test: &str, scripts: &[&str]) -> Value {
     verdict
 }
 
-/// One writes a toxic test, one a trivial one, one none, one that does not build elsewhere, and one changes
-/// a test of the base. The first is wrong, as its test is.
+/// One writes a toxic test, one a trivial one, one none, one that does not build elsewhere, and one
+/// changes a test of the base. The first is wrong, as its test is.
 fn pytest_judges_five_authors_by_each_others_tests() {
     let files = [
         ("calc.py", "def clamp(x, low, high):\n    return x\n"),
@@ -97,8 +97,8 @@ fn pytest_judges_five_authors_by_each_others_tests() {
         tests_of(&verdict, 4),
         ["tests.test_calc::test_inside: base fail; pass c2 c3 c4 c5; fail c1"]
     );
-    // c1: the trivial one, and not the changed one. The toxic one counts for nobody, and that of c4 was run
-    // nowhere else. c5 has only the trivial one of another.
+    // c1: the trivial one, and not the changed one. The toxic one counts for nobody, and that of c4
+    // was run nowhere else. c5 has only the trivial one of another.
     assert_eq!(scores(&verdict), [json!(0.5), json!(1.0), json!(1.0), json!(1.0), json!(1.0)]);
     assert_eq!(verdict["recommended"], "c3");
     let shows = |at: usize| verdict["candidates"][at]["proof"]["shows"].clone();

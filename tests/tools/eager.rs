@@ -63,7 +63,8 @@ impl Waiting {
         self.start_with(options, test, "echo right $FRITES_CANDIDATE > who")
     }
 
-    /// A run in which the first command of each attempt writes to `who`, and its further rounds do `round`.
+    /// A run in which the first command of each attempt writes to `who`, and its further rounds do
+    /// `round`.
     fn start_rounds(&self, options: &[&str], first: &str, round: &str) -> Child {
         let does = format!("if grep -q 'does not pass yet'; then {round}; else {first}; fi");
         let prompt = ["--synthesis", "off", "-p", "Be right"];
@@ -364,8 +365,8 @@ fn kills() -> u32 {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(6)
 }
 
-/// A world in which nothing that judging starts can write outside: otherwise the outcomes of a judging
-/// that is killed are not believed.
+/// A world in which nothing that judging starts can write outside: otherwise the outcomes of a
+/// judging that is killed are not believed.
 fn race() -> (World, String) {
     let (mut world, mark) = marked();
     world.set_env("FRITES_SANDBOX_MODE", "sealed");
@@ -375,7 +376,8 @@ fn race() -> (World, String) {
     (world, mark)
 }
 
-/// Starts a run of which one attempt is right, one is right in its second round, and one is right late.
+/// Starts a run of which one attempt is right, one is right in its second round, and one is right
+/// late.
 fn start_race(world: &World) -> Child {
     let does = "if grep -q 'does not pass yet'; then echo right at last > who; else \
                 case $FRITES_CANDIDATE in c1) echo right > who;; c2) echo wrong > who;; \

@@ -45,8 +45,8 @@ fn checkout_that_cannot_be_deleted_is_a_warning_until_it_can() {
     world.assert_clean();
 }
 
-/// Such writes do not move the times of a file: never in memory, and elsewhere once only until the page is
-/// written out.
+/// Such writes do not move the times of a file: never in memory, and elsewhere once only until the
+/// page is written out.
 fn writes_through_a_shared_map_are_captured() {
     let world = World::new();
     let script = r"
@@ -191,7 +191,8 @@ fn run_that_fills_the_disk_fails_and_leaves_other_runs_whole() {
     assert_eq!((read("full"), read("after")), (read("before"), read("before")));
 }
 
-/// The cache is on a file system of eight megabytes, on which the tests of one candidate find no room.
+/// The cache is on a file system of eight megabytes, on which the tests of one candidate find no
+/// room.
 fn full_disk_of_the_cache_is_no_fault_of_a_candidate() {
     let world = World::empty("cache");
     let script = r#"

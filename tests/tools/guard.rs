@@ -1,5 +1,5 @@
-//! Guarded attempts: their commands can write to their own worktree and to a HOME of their own, and git
-//! works there, but not to the user's checkouts, to other worktrees or to the repository.
+//! Guarded attempts: their commands can write to their own worktree and to a HOME of their own, and
+//! git works there, but not to the user's checkouts, to other worktrees or to the repository.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -44,8 +44,8 @@ trials! {
     an_agent_writes_its_own_state_and_no_other_and_no_judge_sees_it: [NAMESPACES];
 }
 
-/// A world whose candidates' commands are guarded, and can write to the directory `shared` in the home
-/// directory.
+/// A world whose candidates' commands are guarded, and can write to the directory `shared` in the
+/// home directory.
 fn guarded() -> World {
     let mut world = World::new();
     fs::create_dir(world.home().join("shared")).unwrap();
@@ -253,7 +253,8 @@ fn objects_that_the_repository_borrows_cannot_be_changed() {
     assert_eq!(world.git_in(&borrower, ["show", "refs/frites/1/c1:README"]), "1");
 }
 
-/// The branch `in` becomes a directory, and `out/1` a file. `.git/packed-refs` has both `both` and `both/1`.
+/// The branch `in` becomes a directory, and `out/1` a file. `.git/packed-refs` has both `both` and
+/// `both/1`.
 fn a_later_round_finds_what_an_earlier_one_left() {
     let world = guarded();
     let first = r#"
@@ -465,10 +466,10 @@ fn no_attempt_mounts_cgroups_anew_or_fills_memory() {
     assert_eq!(world.first_candidate("1")["exit_code"], 0);
 }
 
-/// Runs `command` in a shell, in a repository with a filter for `*.swap`. While the filter runs in a worktree
-/// that has a file `armed`, something else changes the worktree's `dir` into a link to the repository's hooks, as
-/// another attempt can do that has the worktree open: between the moment at which git looked at the directory
-/// and the moment at which git writes there.
+/// Runs `command` in a shell, in a repository with a filter for `*.swap`. While the filter runs in
+/// a worktree that has a file `armed`, something else changes the worktree's `dir` into a link to
+/// the repository's hooks, as another attempt can do that has the worktree open: between the moment
+/// at which git looked at the directory and the moment at which git writes there.
 fn with_swapped_directory(world: &World, worktree: &str, command: &str) -> Answer {
     // A world in `/dev/shm` shows only the repository and its state.
     let pipe = world.repo.join(".frites/pipe");
@@ -639,8 +640,8 @@ fn filters_can_write_to_the_store_of_git_lfs() {
     world.assert_clean();
 }
 
-/// A filter finds programs of the attempt beside the files that it reads: here by its current directory, as
-/// `python3 -m` finds modules.
+/// A filter finds programs of the attempt beside the files that it reads: here by its current
+/// directory, as `python3 -m` finds modules.
 fn filters_that_run_code_of_an_attempt_are_confined() {
     let world = guarded();
     let filter = "if test -e tool; then . ./tool; fi; printf '<%s>' \"$TMPDIR\" > \"$TMPDIR/x\"; cat; printf '%s %%%%' ";

@@ -1,5 +1,5 @@
-//! Commands that are killed before each of their changes to the disk, one after the other. The timed kills of
-//! `test_heal.rs` meet few of these moments.
+//! Commands that are killed before each of their changes to the disk, one after the other. The
+//! timed kills of `test_heal.rs` meet few of these moments.
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ fn rounds() -> usize {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
 }
 
-/// Runs `git-frites ARGS` with these options of strace, and gives the calls, each after its process.
+/// Runs `git-frites ARGS` with these options of strace, and gives the calls, each after its
+/// process.
 fn trace(world: &World, options: &[&str], args: &[&str]) -> Vec<String> {
     let log = world.home().join("calls");
     let trace = format!("trace=execve,{CHANGES}");
@@ -46,8 +47,8 @@ fn trace(world: &World, options: &[&str], args: &[&str]) -> Vec<String> {
     calls.lines().map(str::to_owned).collect()
 }
 
-/// The changes of the process of a command that makes the most: the name of each system call, and how many of that name
-/// came before it, as strace counts.
+/// The changes of the process of a command that makes the most: the name of each system call, and
+/// how many of that name came before it, as strace counts.
 fn changes(world: &World, args: &[&str]) -> Vec<(String, usize)> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for call in trace(world, &[], args) {
@@ -69,8 +70,8 @@ fn changes(world: &World, args: &[&str]) -> Vec<(String, usize)> {
     numbered.collect()
 }
 
-/// Makes locks old, and the record of those who took them: recovery would wait until they are. What says that a
-/// landing had begun is older.
+/// Makes locks old, and the record of those who took them: recovery would wait until they are. What
+/// says that a landing had begun is older.
 fn age_locks(world: &World) {
     let now = SystemTime::now();
     let hours_ago = |hours: u64| now - Duration::from_secs(hours * 3600);
@@ -89,8 +90,8 @@ fn age_locks(world: &World) {
     }
 }
 
-/// A git that is killed in the user's checkout leaves the lock of its index. Then git and git-frites tell the user to
-/// remove it, because only the user knows which git is still at work.
+/// A git that is killed in the user's checkout leaves the lock of its index. Then git and
+/// git-frites tell the user to remove it, because only the user knows which git is still at work.
 fn remove_lock_of_killed_git(world: &World, calls: &[String]) {
     let process = |call: &String| call.split_whitespace().next().unwrap().to_owned();
     let programs = calls.iter().filter(|call| call.contains(" execve("));
@@ -117,8 +118,8 @@ fn records_of_worktrees(world: &World) -> Vec<PathBuf> {
     records
 }
 
-/// Kills a command before many of its changes, each time in the world as it is now, after `before`. Then `next` must
-/// succeed, and nothing may be left that is in git's way.
+/// Kills a command before many of its changes, each time in the world as it is now, after `before`.
+/// Then `next` must succeed, and nothing may be left that is in git's way.
 fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[&str]) {
     // Where there is such a file, refs are moved under its lock.
     world.git(["pack-refs", "--all"]);
@@ -155,7 +156,8 @@ fn kill_everywhere(mut world: World, before: &[&[&str]], args: &[&str], next: &[
     assert!(killed > moments.len() / 2, "{killed} of {} were killed", moments.len());
 }
 
-/// Asserts that the checkout, the branches and the record of `1/c1` tell of one and the same landing.
+/// Asserts that the checkout, the branches and the record of `1/c1` tell of one and the same
+/// landing.
 fn assert_whole_landing(world: &World, place: &str) {
     let candidate = world.first_candidate("1");
     let changed = world.git(["status", "--porcelain", "--untracked-files=no"]);

@@ -1,5 +1,5 @@
-//! Landlock, where namespaces are refused: oracle commands write to their checkout and to directories
-//! that are thrown away, and to nothing else.
+//! Landlock, where namespaces are refused: oracle commands write to their checkout and to
+//! directories that are thrown away, and to nothing else.
 use std::fs;
 use std::path::Path;
 
@@ -292,8 +292,8 @@ fn directories_of_killed_judges_are_removed_and_no_others() {
     assert_eq!(left, ["own-of-the-user"]);
 }
 
-/// `git frites judge` in this mode where the system allows no further user namespace. `before` are the
-/// words before it. The test passes where nothing can be written to HOME.
+/// `git frites judge` in this mode where the system allows no further user namespace. `before` are
+/// the words before it. The test passes where nothing can be written to HOME.
 fn judged_without_namespaces(world: &World, before: &str, mode: &str) -> Answer {
     let test = format!("! touch {}/escaped", world.home().display());
     let judge = format!("{before} git frites judge --json --no-cache --test '{test}'");

@@ -1,5 +1,5 @@
-//! Real tools where Landlock confines them: what they write beside the checkout goes to directories of
-//! their own, and what the user has downloaded is there.
+//! Real tools where Landlock confines them: what they write beside the checkout goes to directories
+//! of their own, and what the user has downloaded is there.
 use crate::common::World;
 use crate::common::sealed::confined;
 use crate::test_runners::{JAVA, JAVA_ATTEMPTS, POM};
@@ -29,8 +29,8 @@ fn project(files: &[(&str, &str)]) -> World {
     world
 }
 
-/// Fails unless the base and the first attempt pass, and the second fails, and nothing of the user's
-/// changes.
+/// Fails unless the base and the first attempt pass, and the second fails, and nothing of the
+/// user's changes.
 fn assert_right_wins(world: &World, attempts: [&str; 2], test: &str) {
     world.attempts(&attempts);
     let before = user_files(world);

@@ -1,5 +1,5 @@
-//! Attempts where namespaces are refused: Landlock keeps their commands from everything but their worktree,
-//! and git works there.
+//! Attempts where namespaces are refused: Landlock keeps their commands from everything but their
+//! worktree, and git works there.
 use std::fs;
 
 use crate::common::{Answer, World};

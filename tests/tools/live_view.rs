@@ -1,4 +1,5 @@
-//! The rows that change on a terminal while candidates work and are judged, as a terminal shows them.
+//! The rows that change on a terminal while candidates work and are judged, as a terminal shows
+//! them.
 use std::fs;
 
 use crate::common::World;

@@ -13,8 +13,8 @@ trials! {
     rspec_through_a_pipe_has_failed: [RSPEC];
 }
 
-/// Judges with commands that end with exit code 0: one test fails by each of `failing`, and none by those of
-/// `passing`.
+/// Judges with commands that end with exit code 0: one test fails by each of `failing`, and none by
+/// those of `passing`.
 #[track_caller]
 fn assert_ends(files: &[(&str, &str)], failing: &[&str], passing: &[&str]) {
     let world = project(files, "off");

@@ -1,6 +1,7 @@
 //! The tests that need a tool which may be missing; without it, they are ignored with the reason.
 //!
-//! libtest knows when it compiles which tests it ignores. libtest-mimic lets a test find it out when it runs.
+//! libtest knows when it compiles which tests it ignores. libtest-mimic lets a test find it out
+//! when it runs.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod agents;

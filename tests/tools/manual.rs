@@ -53,7 +53,8 @@ fn installed_pages_are_what_help_and_man_open() {
     let mut world = World::new();
     let prefix = world.home().join("a prefix");
     install(&world, &[&format!("PREFIX={}", prefix.display())]);
-    // The manual path is taken apart at colons alone, so the blank is no matter; git's own pages may be missing.
+    // The manual path is taken apart at colons alone, so the blank is no matter; git's own pages
+    // may be missing.
     world.set_env("MANPATH", prefix.join("share/man"));
     world.set_env("MANWIDTH", "80");
     let path = std::env::join_paths(

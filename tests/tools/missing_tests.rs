@@ -14,7 +14,8 @@ trials! {
     source_that_skips_the_test_to_fix_is_not_verified_by_phpunit: [PHPUNIT];
 }
 
-/// Judges a candidate that ends the tests early, which is not verified, and one with an honest change.
+/// Judges a candidate that ends the tests early, which is not verified, and one with an honest
+/// change.
 #[track_caller]
 fn assert_early_end(files: &[(&str, &str)], test: &str, early: &str, honest: &str) {
     let world = project(files, "off");
@@ -76,8 +77,8 @@ fn source_that_ends_node_is_not_verified() {
     assert_early_end(&files, "node --test --test-reporter=tap", early, honest);
 }
 
-/// Judges a candidate that fixes the failing test of the base, after others that keep it from running, which
-/// are smaller.
+/// Judges a candidate that fixes the failing test of the base, after others that keep it from
+/// running, which are smaller.
 #[track_caller]
 fn assert_dropped(world: &World, test: &str, drops: &[&str], fix: &str) {
     for drop in drops {

@@ -18,7 +18,8 @@ fn root() -> PathBuf {
     source().join("target/root")
 }
 
-/// A target directory whose release is the program that is being tested, which saves a release build.
+/// A target directory whose release is the program that is being tested, which saves a release
+/// build.
 fn target(world: &World) -> PathBuf {
     let target = world.home().join("target");
     fs::create_dir_all(target.join("release")).unwrap();

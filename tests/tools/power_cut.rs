@@ -1,4 +1,5 @@
-//! Power cuts while something lands, and right after it, on an ext4 in a file that is copied as it is.
+//! Power cuts while something lands, and right after it, on an ext4 in a file that is copied as it
+//! is.
 use crate::common::World;
 use crate::tool::{LOOP_DEVICES, STRACE, trials};
 
@@ -12,9 +13,10 @@ fn rounds() -> u32 {
     std::env::var("FRITES_TEST_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(4)
 }
 
-/// Lands on a fresh branch and by a merge, and undoes both, in turn. The journal writes names, as it
-/// does every few seconds, and no content: a file that nobody synced is empty in the copy. So are the
-/// objects of the user's and the attempt's own commits, unless the landing takes care of them.
+/// Lands on a fresh branch and by a merge, and undoes both, in turn. The journal writes names, as
+/// it does every few seconds, and no content: a file that nobody synced is empty in the copy. So
+/// are the objects of the user's and the attempt's own commits, unless the landing takes care of
+/// them.
 fn branch_is_whole_after_a_power_cut_at_any_moment() {
     let world = World::empty("cut");
     let script = r#"

@@ -1,5 +1,5 @@
-//! The HOME of an attempt's own: a guarded command writes to layers over the user's directories, which
-//! no judging, no sibling and no later run sees.
+//! The HOME of an attempt's own: a guarded command writes to layers over the user's directories,
+//! which no judging, no sibling and no later run sees.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,8 @@ trials! {
     the_socket_of_a_key_agent_in_home_is_reached: [NAMESPACES, PYTHON];
 }
 
-/// A world whose attempts are guarded, and whose verdicts come from sealed worlds. `checker` is a program
-/// in HOME that runs a script, and `test.sh` a test that passes on the base alone.
+/// A world whose attempts are guarded, and whose verdicts come from sealed worlds. `checker` is a
+/// program in HOME that runs a script, and `test.sh` a test that passes on the base alone.
 fn world() -> World {
     let mut world = World::new();
     world.set_env("FRITES_SPAWN_GUARD", "required");

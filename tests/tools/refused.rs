@@ -1,5 +1,6 @@
-//! Failures that the confinement of a command explains: a refused write is named with the way out, and
-//! nothing can be told of the candidate. Credentials are hidden, and the settings beside them are not.
+//! Failures that the confinement of a command explains: a refused write is named with the way out,
+//! and nothing can be told of the candidate. Credentials are hidden, and the settings beside them
+//! are not.
 use std::fs;
 use std::path::PathBuf;
 

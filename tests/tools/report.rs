@@ -1,4 +1,5 @@
-//! The report in a real browser: nothing that an attempt wrote runs, and the page's own script does.
+//! The report in a real browser: nothing that an attempt wrote runs, and the page's own script
+//! does.
 use std::fs;
 use std::path::Path;
 
@@ -139,7 +140,8 @@ fn lists_choose_the_two_that_stand_side_by_side() {
     world.judged("true", &["echo one >new", "echo two >new", "echo three >new"]);
     let file = world.frites(["report"]).expect(0).out().trim_end().to_owned();
     let text = fs::read_to_string(&file).unwrap();
-    // One pair is taken out, as where there are too many. Says which pairs are shown, and what else.
+    // One pair is taken out, as where there are too many. Says which pairs are shown, and what
+    // else.
     let script = r#"<script>
         document.getElementById('p-2-3').remove();
         const seen = [['1', '2'], ['3', '1'], ['2', '3']].map(([one, other]) => {

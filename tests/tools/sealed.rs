@@ -356,16 +356,16 @@ fn no_descriptor_of_a_command_leads_out_or_forges_its_end() {
     let judge = format!("exec 9< .; git frites judge --test '{}'", script.replace('\'', "'\\''"));
     let answer = world.sh(&world.repo, &judge).expect(1);
     assert!(answer.out().contains("exit 5"), "{}", answer.out());
-    // No pipe in the script: a shell has both ends of one open until it has started all commands of it.
-    // dash reads its script from 10.
+    // No pipe in the script: a shell has both ends of one open until it has started all commands of
+    // it. dash reads its script from 10.
     let mut open = shared_lines(&world, "open");
     open.retain(|n| n != "10");
     assert_eq!(open, ["0", "1", "2"]);
     world.assert_clean();
 }
 
-/// The base's commands leave a directory that nobody may read, and put a directory in the place of a
-/// tracked file.
+/// The base's commands leave a directory that nobody may read, and put a directory in the place of
+/// a tracked file.
 fn outputs_that_cannot_be_read_or_kept_stop_no_judging() {
     let world = sealed();
     world.attempts(&["echo changed > src/lib.txt"]);

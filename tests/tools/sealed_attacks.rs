@@ -239,7 +239,8 @@ fn no_command_of_an_ordinary_user_mounts_cgroups_anew() {
     assert_eq!(verdict["recommended"], "bad", "{verdict:#}");
 }
 
-/// Root owns the devices. They are given the modes that they have, so a failure of this test changes nothing.
+/// Root owns the devices. They are given the modes that they have, so a failure of this test
+/// changes nothing.
 fn no_command_and_no_attempt_changes_a_device_of_the_machine() {
     let mut world = sealed();
     world.set_env("FRITES_SPAWN_GUARD", "required");

@@ -25,8 +25,8 @@ fn project(files: &[(&str, &str)], right: &str, wrong: &str) -> World {
     world
 }
 
-/// Fails unless the first attempt passes, with and without the base's outputs, and the second fails,
-/// in sealed worlds and in the open one alike.
+/// Fails unless the first attempt passes, with and without the base's outputs, and the second
+/// fails, in sealed worlds and in the open one alike.
 #[track_caller]
 fn assert_same_as_outside(mut world: World, options: &[&str]) {
     for (mode, more) in [("sealed", &[][..]), ("sealed", &["--cold"]), ("off", &[])] {

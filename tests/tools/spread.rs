@@ -54,8 +54,8 @@ impl Drop for Cluster<'_> {
     }
 }
 
-/// A world whose run `fix` has candidates that change 8, 7, … and 2 lines; and its remote's URL. The
-/// candidate with 2 lines fails. The base is the eighth part.
+/// A world whose run `fix` has candidates that change 8, 7, … and 2 lines; and its remote's URL.
+/// The candidate with 2 lines fails. The base is the eighth part.
 fn seven_attempts(test: &str) -> (World, String) {
     let world = World::new();
     world.write(".frites.toml", format!("[oracle]\ntest = '''{test}'''\n"));

@@ -79,7 +79,8 @@ impl Terminal {
         poll(|| self.screen().contains(text));
     }
 
-    /// Presses keys, the last of which make the program write a line to [`Terminal::file`]; gives that line.
+    /// Presses keys, the last of which make the program write a line to [`Terminal::file`]; gives
+    /// that line.
     #[track_caller]
     pub fn dump(&mut self, keys: &str) -> String {
         let _ = std::fs::remove_file(&self.file);

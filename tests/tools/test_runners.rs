@@ -22,8 +22,8 @@ trials! {
     gradle_tells_which_tests_fail: [GRADLE];
 }
 
-/// What a runner tells of a project whose value is 1, in which one test wants 2, one wants more than 0, and one
-/// is skipped where the value is 7.
+/// What a runner tells of a project whose value is 1, in which one test wants 2, one wants more
+/// than 0, and one is skipped where the value is 7.
 struct Told<'a> {
     /// The name of the test that wants 2.
     two: &'a str,
@@ -35,7 +35,8 @@ struct Told<'a> {
     names_passing: bool,
 }
 
-/// Judges attempts that make the value -1 and 7, by the project's own commands or by this one for the tests.
+/// Judges attempts that make the value -1 and 7, by the project's own commands or by this one for
+/// the tests.
 #[track_caller]
 fn assert_told(world: &World, test: Option<&str>, attempts: [&str; 2], told: &Told<'_>) {
     let run = world.attempts(&attempts);

@@ -141,8 +141,8 @@ tools! {
     ZSH: "zsh --version", "zsh is not installed";
 }
 
-/// A program in Python that refuses itself Landlock, whose system calls have the same numbers on all
-/// machines, and then becomes the command that its arguments name.
+/// A program in Python that refuses itself Landlock, whose system calls have the same numbers on
+/// all machines, and then becomes the command that its arguments name.
 pub const WITHOUT_LANDLOCK: &str = r#"
 import ctypes, os, struct, sys
 load, jump, answer = 0x20, 0x15, 0x06

@@ -14,8 +14,8 @@ trials! {
     node_finds_no_module_of_the_users_checkout: [NODE];
 }
 
-/// Judges two attempts at a project by its own commands: `right` must pass, and `wrong` must end with the
-/// words `failure`; then lands what passed.
+/// Judges two attempts at a project by its own commands: `right` must pass, and `wrong` must end
+/// with the words `failure`; then lands what passed.
 #[track_caller]
 fn assert_tells_right_from_wrong(files: &[(&str, &str)], right: &str, wrong: &str, failure: &str) {
     let mut world = World::unborn();

@@ -13,8 +13,8 @@ pub fn shared_lines(world: &World, name: &str) -> Vec<String> {
     lines
 }
 
-/// The files below a directory, with their contents. What `leaves_out` is true for is left out, with
-/// all that is below it.
+/// The files below a directory, with their contents. What `leaves_out` is true for is left out,
+/// with all that is below it.
 pub fn files_below(dir: &Path, leaves_out: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![dir.to_owned()];

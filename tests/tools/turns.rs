@@ -1,5 +1,5 @@
-//! Several processes that judge at once: each tree is judged by one of them, and none waits for another
-//! while it has a tree itself.
+//! Several processes that judge at once: each tree is judged by one of them, and none waits for
+//! another while it has a tree itself.
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};

@@ -13,8 +13,8 @@ trials! {
     a_guarded_attempt_cannot_type_into_the_terminal: [NAMESPACES, PYTHON, TERMINAL];
 }
 
-/// Notes how the terminal can be reached: as that of the process, and by its name. Only root can type by
-/// the name alone.
+/// Notes how the terminal can be reached: as that of the process, and by its name. Only root can
+/// type by the name alone.
 const REACH: &str = r#"#!/bin/sh
 if (: < /dev/tty) 2> /dev/null; then echo own >> ~/shared/reached; fi
 python3 - 2> /dev/null << 'END'
@@ -26,8 +26,8 @@ END
 echo tried >> ~/shared/tried
 "#;
 
-/// Asserts that the script [`REACH`] reaches the terminal only where nothing confines it. `line` is a line
-/// of a shell on that terminal, which runs the script as `$HOME/reach`.
+/// Asserts that the script [`REACH`] reaches the terminal only where nothing confines it. `line` is
+/// a line of a shell on that terminal, which runs the script as `$HOME/reach`.
 #[track_caller]
 fn assert_out_of_reach(world: &World, line: &str) {
     let script = world.home().join("reach");

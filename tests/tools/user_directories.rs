@@ -1,5 +1,5 @@
-//! The directories of the user that commands write to beside their checkout: HOME, and those that tools
-//! keep elsewhere, as their variables say.
+//! The directories of the user that commands write to beside their checkout: HOME, and those that
+//! tools keep elsewhere, as their variables say.
 use std::fs;
 
 use tempfile::TempDir;

@@ -1,4 +1,5 @@
-//! Candidates are judged with the base's outputs only where that costs less than judging them without.
+//! Candidates are judged with the base's outputs only where that costs less than judging them
+//! without.
 use crate::common::World;
 use crate::common::sealed::sealed;
 use crate::tool::{NAMESPACES, trials};
@@ -70,7 +71,8 @@ fn the_candidate_that_would_win_last_shows_the_time() {
     let words = ["judge", "-j", "1", "--json", "--test", &test];
     let verdict = world.frites(words).expect(0).json();
     assert_eq!(verdict["recommended"], "c1", "{verdict:#}");
-    // Nothing depends on its claim, so that it is not judged once more: the base and two without outputs.
+    // Nothing depends on its claim, so that it is not judged once more: the base and two without
+    // outputs.
     assert_eq!(counted(&world), [3, 1]);
     world.assert_clean();
 }

@@ -20,8 +20,8 @@ fn world() -> World {
     world
 }
 
-/// Runs git-frites with `words`, and `script` in the repository once its command runs: it waits for the end
-/// of that. Gives what was said.
+/// Runs git-frites with `words`, and `script` in the repository once its command runs: it waits for
+/// the end of that. Gives what was said.
 fn meanwhile(world: &World, words: &str, script: &str) -> String {
     // A guarded command writes to no other directory that it shares with the user.
     let shared = tempfile::tempdir().unwrap();

@@ -57,7 +57,8 @@ pub struct StatusArgs {
     /// terminal, print one line per change
     #[arg(short, long, conflicts_with = "json")]
     pub watch: bool,
-    /// Measure how much disk space the runs and the cache use, instead of showing the last measurement
+    /// Measure how much disk space the runs and the cache use, instead of showing the last
+    /// measurement
     #[arg(long, conflicts_with = "watch")]
     pub disk: bool,
     /// Print one JSON document

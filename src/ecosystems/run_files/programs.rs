@@ -176,7 +176,8 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// Searches the files that `export`, `run-parts` or `cargo` uses without naming them one by one.
+    /// Searches the files that `export`, `run-parts` or `cargo` uses without naming them one by
+    /// one.
     fn program_with_files_of_its_own(
         &mut self,
         words: &[Word],

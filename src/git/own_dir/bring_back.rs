@@ -202,8 +202,8 @@ impl OwnGitDir {
         Found { entry, index, refs, given, own, left_out, logs, others, unread }
     }
 
-    /// Reads the administrative entries of the other worktrees that the attempt has made. `refs` are
-    /// the refs of the directory.
+    /// Reads the administrative entries of the other worktrees that the attempt has made. `refs`
+    /// are the refs of the directory.
     fn other_worktrees(
         &self,
         refs: &BTreeMap<BString, Oid>,

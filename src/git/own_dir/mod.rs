@@ -137,8 +137,8 @@ impl OwnGitDir {
         (!found.is_empty()).then_some(line)
     }
 
-    /// Writes a note about commits that could not be brought back, files that could not be read, and
-    /// `submodules` with commits that are nowhere else. If there are none, deletes the note.
+    /// Writes a note about commits that could not be brought back, files that could not be read,
+    /// and `submodules` with commits that are nowhere else. If there are none, deletes the note.
     fn note_unread<'a>(
         &self,
         commits: impl Iterator<Item = &'a Oid>,

@@ -225,8 +225,8 @@ mod tests {
         assert!(ran.success(), "{script}");
     }
 
-    /// Makes a user's repository `main` with a submodule, and a clone `m/a/b` of the submodule, as in
-    /// an attempt's entry. Returns what is said of `m` after the script ran in `m/a/b`.
+    /// Makes a user's repository `main` with a submodule, and a clone `m/a/b` of the submodule, as
+    /// in an attempt's entry. Returns what is said of `m` after the script ran in `m/a/b`.
     fn said_after(script: &str) -> String {
         let place = tempfile::tempdir().expect("a directory");
         sh(

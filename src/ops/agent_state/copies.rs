@@ -1,5 +1,5 @@
-//! Copies the user's settings for an agent into the state directories of one attempt, and the attempt's
-//! conversations into those of a person.
+//! Copies the user's settings for an agent into the state directories of one attempt, and the
+//! attempt's conversations into those of a person.
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -9,11 +9,13 @@ use crate::error::IfExists;
 use crate::fs::regular;
 use crate::model::pattern::matches;
 
-/// At most this many bytes are copied for one attempt. Settings are small; larger files are other data.
+/// At most this many bytes are copied for one attempt. Settings are small; larger files are other
+/// data.
 const MOST_BYTES: u64 = 64 << 20;
 const MOST_FILES: u32 = 10_000;
 
-/// Directories are copied down to this depth. Without a limit, a cycle of links would be copied for ever.
+/// Directories are copied down to this depth. Without a limit, a cycle of links would be copied for
+/// ever.
 const DEEPEST: usize = 16;
 
 /// At most this many entries of one directory get links.
@@ -37,16 +39,16 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Copies a file of the user, or the regular files below a directory of theirs. Symbolic links are followed,
-    /// because many people keep their settings elsewhere and link to them.
+    /// Copies a file of the user, or the regular files below a directory of theirs. Symbolic links
+    /// are followed, because many people keep their settings elsewhere and link to them.
     pub fn copy_settings(&mut self, from: &Path, to: &Path) {
         let copied = self.copy_setting(from, to, DEEPEST);
         self.note_if_left_out(from.to_owned(), copied);
     }
 
-    /// Copies the conversations that match a pattern, from a directory to which an attempt could write. Copies
-    /// regular files only, without their modes, and follows no symbolic links: an attempt may have linked to any
-    /// file of the user.
+    /// Copies the conversations that match a pattern, from a directory to which an attempt could
+    /// write. Copies regular files only, without their modes, and follows no symbolic links: an
+    /// attempt may have linked to any file of the user.
     pub fn copy_conversations(&mut self, from: &Path, to: &Path, pattern: &str) {
         let copied = self.copy_matching(from, to, pattern);
         self.note_if_left_out(from.join(pattern), copied);
@@ -131,8 +133,8 @@ fn write_copy(to: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Makes a symbolic link in `directory` to each entry of the user's directory `of_user`, except the entry
-/// named `except`.
+/// Makes a symbolic link in `directory` to each entry of the user's directory `of_user`, except the
+/// entry named `except`.
 pub(super) fn link_others(of_user: &Path, except: &str, directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(of_user).into_iter().flatten().flatten().take(MOST_LINKS) {
         let name = entry.file_name();

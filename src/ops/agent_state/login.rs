@@ -1,5 +1,5 @@
-//! Copies the user's login for an attempt's agent, and writes tokens that the agent has refreshed back to the
-//! user's login.
+//! Copies the user's login for an attempt's agent, and writes tokens that the agent has refreshed
+//! back to the user's login.
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -42,7 +42,8 @@ pub(super) enum Settled {
     Kept,
     /// This file of the user now has new tokens, and the copy is gone.
     GivenBack(PathBuf),
-    /// The copy has new tokens, which could not be put into the user's login. So the copy is still there.
+    /// The copy has new tokens, which could not be put into the user's login. So the copy is still
+    /// there.
     Left(io::Error),
 }
 
@@ -87,8 +88,8 @@ impl CopiedLogin {
         let bytes = opened.and_then(|file| regular::read_at_most(file, LARGEST));
         let given = match bytes {
             Ok(bytes) if digest(&bytes) != self.digest => self.give_back(&bytes, users),
-            // The copy is unchanged, it no longer exists (the agent has logged out), or it is not a regular
-            // file.
+            // The copy is unchanged, it no longer exists (the agent has logged out), or it is not a
+            // regular file.
             _ => Ok(None),
         };
         let settled = match given {
@@ -111,8 +112,8 @@ impl CopiedLogin {
         Ok((above, Path::new(name)))
     }
 
-    /// Puts the tokens in `bytes` into the user's file, if that file has not changed since the copy was made.
-    /// Returns the file's path, or `None` if no tokens were put into it.
+    /// Puts the tokens in `bytes` into the user's file, if that file has not changed since the copy
+    /// was made. Returns the file's path, or `None` if no tokens were put into it.
     fn give_back(&self, bytes: &[u8], users: &UsersState) -> io::Result<Option<PathBuf>> {
         let Some((state, tokens)) = agents::tokens(&self.variable, &self.path) else {
             return Ok(None);
@@ -126,8 +127,8 @@ impl CopiedLogin {
             return Ok(None);
         };
         let directory = File::open(real.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
-        // If the lock is held, do not wait: another process may be writing tokens there, or an attempt may
-        // hold the lock for ever on purpose.
+        // If the lock is held, do not wait: another process may be writing tokens there, or an
+        // attempt may hold the lock for ever on purpose.
         directory.try_lock()?;
         let (before, meta) = regular::read_with_metadata(&real)?;
         if digest(&before) != self.digest {
@@ -179,8 +180,8 @@ fn take_tokens(login: &mut Value, other: &Value, tokens: &[&str]) {
     }
 }
 
-/// True if both values can be tokens (strings), or both can be times (numbers). False if the new token is
-/// empty, because the agent has then logged out.
+/// True if both values can be tokens (strings), or both can be times (numbers). False if the new
+/// token is empty, because the agent has then logged out.
 fn is_token(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::String(_), Value::String(new)) => {

@@ -1,7 +1,7 @@
-//! The state directories of an attempt's agents. Each attempt has its own state directories, so that its
-//! agents do not write to the user's state directories. A state directory starts with copies of the user's
-//! settings. While a command runs, it also has a copy of the user's login. The state directories are kept as
-//! long as the run.
+//! The state directories of an attempt's agents. Each attempt has its own state directories, so
+//! that its agents do not write to the user's state directories. A state directory starts with
+//! copies of the user's settings. While a command runs, it also has a copy of the user's login. The
+//! state directories are kept as long as the run.
 mod copies;
 mod login;
 pub mod users;
@@ -84,9 +84,9 @@ impl Owner {
     }
 }
 
-/// Makes the state directories of an agent for its next command, with a copy of the user's current login.
-/// Returns the environment variables that name the directories. Returns none if there is no agent, or if no
-/// variable decides where the agent keeps its state.
+/// Makes the state directories of an agent for its next command, with a copy of the user's current
+/// login. Returns the environment variables that name the directories. Returns none if there is no
+/// agent, or if no variable decides where the agent keeps its state.
 pub fn prepare(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -107,8 +107,8 @@ pub fn prepare(
         .make(&variables, &mut record)
 }
 
-/// Prepares state directories for a person who goes on working in a candidate's worktree, and whose commands
-/// are not guarded. Returns the environment variables that name them.
+/// Prepares state directories for a person who goes on working in a candidate's worktree, and whose
+/// commands are not guarded. Returns the environment variables that name them.
 ///
 /// An agent runs and obeys files in its state directory, and the attempt can write to the attempt's
 /// state directories. So the person gets separate ones, with the user's settings and the attempt's
@@ -167,8 +167,8 @@ struct StateDirectories<'a> {
 }
 
 impl StateDirectories<'_> {
-    /// Makes the directories of these variables with the user's logins, which it adds to `record`. Writes
-    /// the record, and returns the variables with their values.
+    /// Makes the directories of these variables with the user's logins, which it adds to `record`.
+    /// Writes the record, and returns the variables with their values.
     fn make(
         &self,
         variables: &[StateVariable],
@@ -195,8 +195,8 @@ impl StateDirectories<'_> {
             let is_left = left.iter().any(|left| left.is_at_path_of(login));
             !is_left || fs::symlink_metadata(login.in_state(root)).is_err()
         });
-        // The record is written before the logins, so that after a kill, the next git-frites command can find
-        // and remove them.
+        // The record is written before the logins, so that after a kill, the next git-frites
+        // command can find and remove them.
         owner.logins(record).extend(logins.iter().map(|(login, _)| login.clone()));
         write_toml(&candidate.directory().agent_record(), record)?;
         for (login, bytes) in &logins {
@@ -296,8 +296,8 @@ fn settle_all(session: &Session, candidate: CandidateRef<'_>, owners: &[Owner]) 
     }
 }
 
-/// Removes one owner's logins, except those whose new tokens could not be put into the user's logins. The caller
-/// writes the record.
+/// Removes one owner's logins, except those whose new tokens could not be put into the user's
+/// logins. The caller writes the record.
 fn settle_of(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -344,8 +344,8 @@ fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).recursive(true).create(directory)
 }
 
-/// Reads the record. Returns an empty record if there is none, or if it is damaged. An unguarded command can
-/// write to the record, so a damaged record is not an error.
+/// Reads the record. Returns an empty record if there is none, or if it is damaged. An unguarded
+/// command can write to the record, so a damaged record is not an error.
 fn read(candidate: CandidateRef<'_>) -> AgentStateRecord {
     let record = read_toml(&candidate.directory().agent_record());
     record.unwrap_or(AgentStateRecord { version: FORMAT, ..AgentStateRecord::default() })

@@ -39,7 +39,8 @@ impl UsersState {
         value.is_absolute().then_some(value)
     }
 
-    /// The path of the user's directory for this state; `None` if neither its variable nor HOME is set.
+    /// The path of the user's directory for this state; `None` if neither its variable nor HOME is
+    /// set.
     pub fn directory(&self, state: &StateDirectory) -> Option<PathBuf> {
         let of_variable = self.variable(state.variable);
         of_variable.or_else(|| Some(self.variable("HOME")?.join(state.default)))
@@ -98,7 +99,8 @@ fn refreshed(session: &Session) -> BTreeSet<PathBuf> {
     lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect()
 }
 
-/// Remembers that an attempt's tokens were written into this login, so that no judged code sees the file.
+/// Remembers that an attempt's tokens were written into this login, so that no judged code sees the
+/// file.
 pub fn remember_refreshed(session: &Session, file: &Path) -> Result<()> {
     if refreshed(session).contains(file) {
         return Ok(());
@@ -128,8 +130,8 @@ pub fn is_logged_in(agent: &BuiltInAgent, users: &UsersState) -> Option<bool> {
     Some(has_variable || files.iter().any(|(file, _)| file.is_file()))
 }
 
-/// The faults that would stop an agent in this environment. Finds only the faults that show without starting
-/// the agent.
+/// The faults that would stop an agent in this environment. Finds only the faults that show without
+/// starting the agent.
 pub fn faults(agent: &BuiltInAgent, users: &UsersState) -> Vec<AgentFault> {
     let mut found = Vec::new();
     let refuses_root = agent.root_variable.is_some_and(|variable| !users.has(variable));

@@ -6,7 +6,8 @@ use crate::model::checkup::Finding;
 use crate::ops::agent_state::users::{self, UsersState};
 use crate::process;
 
-/// One finding for each built-in agent that is installed; if none is installed, one finding that says so.
+/// One finding for each built-in agent that is installed; if none is installed, one finding that
+/// says so.
 pub(super) fn findings() -> Vec<Finding> {
     let installed: Vec<&'static BuiltInAgent> =
         BUILT_IN.iter().filter(|agent| process::on_path(OsStr::new(agent.command[0]))).collect();

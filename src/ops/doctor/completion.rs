@@ -52,8 +52,8 @@ pub fn users_shell() -> String {
     shell.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The file below HOME where a shell looks for the completion script; `None` if git-frites has no script for
-/// the shell.
+/// The file below HOME where a shell looks for the completion script; `None` if git-frites has no
+/// script for the shell.
 pub fn place_in_home(shell: &str) -> Option<PathBuf> {
     let places = SHELLS.iter().find(|places| places.name == shell)?;
     Some(PathBuf::from(env::var_os("HOME")?).join(places.in_home[0]))

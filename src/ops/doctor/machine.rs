@@ -78,8 +78,8 @@ fn git() -> Finding {
     }
 }
 
-/// The findings about sealed worlds. `refusal` is the reason why no sealed world can be made; `None` if one
-/// can.
+/// The findings about sealed worlds. `refusal` is the reason why no sealed world can be made;
+/// `None` if one can.
 fn worlds(refusal: Option<String>) -> Vec<Finding> {
     let Some(reason) = refusal else {
         return vec![
@@ -147,7 +147,8 @@ pub(super) fn reflinks(what: &str, dir: &Path) -> Finding {
     }
 }
 
-/// The finding that says whether `man` finds the manual of git-frites, which `git frites --help` needs.
+/// The finding that says whether `man` finds the manual of git-frites, which `git frites --help`
+/// needs.
 fn manual() -> Finding {
     let found = Command::new("man").args(["-w", "git-frites"]).output();
     match found.ok().filter(|found| found.status.success()) {

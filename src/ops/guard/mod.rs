@@ -1,6 +1,6 @@
-//! The guard: the worlds in which the commands of attempts run. A guarded command can write to its own
-//! worktree, but not to the user's checkouts, other worktrees or the repository. Its writes to HOME go to
-//! layers that belong to its candidate.
+//! The guard: the worlds in which the commands of attempts run. A guarded command can write to its
+//! own worktree, but not to the user's checkouts, other worktrees or the repository. Its writes to
+//! HOME go to layers that belong to its candidate.
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -31,8 +31,8 @@ use crate::store::candidate::CandidateRef;
 use crate::world::probe;
 use crate::world::user_directories::{self, make_room, overlays, user_home, variable, work_of};
 
-/// The variables that name the user's directories in which agents keep their sessions. Commands that share
-/// HOME can write to these directories.
+/// The variables that name the user's directories in which agents keep their sessions. Commands
+/// that share HOME can write to these directories.
 const OF_SESSIONS: [&str; 5] =
     ["HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 
@@ -41,8 +41,9 @@ const OF_SESSIONS: [&str; 5] =
 pub struct Guard {
     /// Paths that the commands of all candidates can write to.
     writable: Vec<PathBuf>,
-    /// The user's directories over which each candidate has its own layers. The candidate's commands write to
-    /// these layers. Empty if the commands of all candidates write to the user's own files.
+    /// The user's directories over which each candidate has its own layers. The candidate's
+    /// commands write to these layers. Empty if the commands of all candidates write to the user's
+    /// own files.
     private: Vec<PathBuf>,
     /// The layers with the files that were downloaded while the base was judged, and the lock that
     /// keeps other processes from removing them. They are between the private layers and the user's
@@ -63,8 +64,9 @@ pub fn unguarded() -> AttemptAccess {
     AttemptAccess { separation: Separation::Unguarded, writes: Vec::new(), temporary: Vec::new() }
 }
 
-/// The guard for candidates' commands. `None` if they run with the user's permissions, because `spawn.guard`
-/// is `off` or no guard is possible. Fails if no guard is possible but the configuration requires one.
+/// The guard for candidates' commands. `None` if they run with the user's permissions, because
+/// `spawn.guard` is `off` or no guard is possible. Fails if no guard is possible but the
+/// configuration requires one.
 pub fn choose(session: &Session) -> Result<Option<Guard>> {
     static TOLD: Once = Once::new();
     let mode = session.config.get(keys::SPAWN_GUARD);
@@ -116,8 +118,8 @@ impl Guard {
     /// The guard that this system allows, or the reason why it allows none.
     fn new(session: &Session) -> Result<std::result::Result<Guard, String>> {
         static TOLD: Once = Once::new();
-        // Make the cache directory now: if it did not exist, it could not be protected, and an attempt could
-        // create it.
+        // Make the cache directory now: if it did not exist, it could not be protected, and an
+        // attempt could create it.
         let cache = pool::home_of_all(&session.repo)?;
         fs::create_dir_all(&cache).context(|| format!("could not make '{}'", cache.display()))?;
         let opened = named(&session.config.get(keys::SPAWN_WRITE), session.home.as_deref());
@@ -188,8 +190,8 @@ impl Guard {
         self.access.separation == Separation::Landlock
     }
 
-    /// The reason why an attempt at work could influence a tree that is judged meanwhile; `None` if it
-    /// could not.
+    /// The reason why an attempt at work could influence a tree that is judged meanwhile; `None` if
+    /// it could not.
     pub fn why_not_apart(&self) -> Option<&'static str> {
         let reason = "attempts confined by Landlock alone can change the modes of judged files";
         self.is_landlocked().then_some(reason)
@@ -203,8 +205,8 @@ impl Guard {
         }
     }
 
-    /// How a watch has to treat the commands. If `spawn.write` opens paths, the commands are treated as
-    /// unguarded, because such a path can be a checkout, or lead to one.
+    /// How a watch has to treat the commands. If `spawn.write` opens paths, the commands are
+    /// treated as unguarded, because such a path can be a checkout, or lead to one.
     pub fn watched_commands(&self) -> WatchedCommands {
         match self.access.separation == Separation::PrivateHome && self.access.writes.is_empty() {
             true => WatchedCommands::GuardedAttempts,
@@ -217,8 +219,8 @@ impl Guard {
         self.access.clone()
     }
 
-    /// The world for commands in a candidate's worktree. The commands use the candidate's own git directory.
-    /// A capture brings their commits from there into the repository.
+    /// The world for commands in a candidate's worktree. The commands use the candidate's own git
+    /// directory. A capture brings their commits from there into the repository.
     pub fn world(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<GuardedWorld> {
         let dir = candidate.worktree();
         let admin = worktree::admin_of(&session.repo, &dir)?.ok_or_else(|| {
@@ -243,8 +245,8 @@ impl Guard {
         let dir = candidate.worktree();
         let common = session.repo.common_dir();
         let mut mounts = vec![Mount::Devices];
-        // The mounts on these paths replace the directory there, so a path below one of them needs a mount of
-        // its own.
+        // The mounts on these paths replace the directory there, so a path below one of them needs
+        // a mount of its own.
         let mut replaced = vec![Path::new("/dev")];
         let home = candidate.directory().own_home();
         make_room(&self.private, &home)
@@ -268,8 +270,8 @@ impl Guard {
         let writable =
             writable.into_iter().chain([dir.as_path()]).chain(state.iter().map(PathBuf::as_path));
         mounts.extend(access_mounts(&replaced, writable, protected.iter().map(PathBuf::as_path)));
-        // Lock files are hidden, because a process that can open a lock file can take the lock (flock(2)),
-        // and keep it.
+        // Lock files are hidden, because a process that can open a lock file can take the lock
+        // (flock(2)), and keep it.
         let locked =
             [session.store.dir().locks(), nearest_real(&pool::home_of_all(&session.repo)?)];
         mounts.extend(locked.into_iter().map(|at| Mount::Hidden { at }));
@@ -343,8 +345,8 @@ fn private_directories(
     })
 }
 
-/// The sockets of key agents (ssh-agent, gpg-agent) in these directories. A socket does not work through an
-/// overlay, so each socket is made writable by a mount of its own.
+/// The sockets of key agents (ssh-agent, gpg-agent) in these directories. A socket does not work
+/// through an overlay, so each socket is made writable by a mount of its own.
 fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     let gnupg = variable("GNUPGHOME").or_else(|| Some(user_home()?.join(".gnupg")));
     let entries = gnupg.and_then(|dir| fs::read_dir(dir).ok()).into_iter().flatten().flatten();
@@ -357,8 +359,8 @@ fn sockets_of_keys(directories: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The paths that guarded commands must not write to: the checkouts of the repository, the objects that it
-/// borrows, and the state and the cache of git-frites.
+/// The paths that guarded commands must not write to: the checkouts of the repository, the objects
+/// that it borrows, and the state and the cache of git-frites.
 fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     let Session { repo, store, .. } = session;
     let mut all = worktree::checkouts(repo)?;
@@ -369,10 +371,10 @@ fn protected_paths(session: &Session) -> Result<Vec<PathBuf>> {
     Ok(all.iter().map(|path| nearest_real(path)).collect())
 }
 
-/// The mounts that make the `writable` paths writable in a read-only world, and the `protected` paths in them
-/// read-only. A path below a `replaced` directory always needs a mount of its own. So does each writable
-/// directory above a protected or replaced path: a mount point cannot be renamed, so a command cannot put
-/// another directory in its place.
+/// The mounts that make the `writable` paths writable in a read-only world, and the `protected`
+/// paths in them read-only. A path below a `replaced` directory always needs a mount of its own. So
+/// does each writable directory above a protected or replaced path: a mount point cannot be
+/// renamed, so a command cannot put another directory in its place.
 fn access_mounts<'a>(
     replaced: &[&'a Path],
     writable: impl Iterator<Item = &'a Path>,

@@ -44,8 +44,8 @@ const NO_SOURCE: &str = "it changes only tests and files that decide what is run
 /// none of them counts. It would take too long to search for each name in all other changed files.
 const MOST_SETTINGS: usize = 64;
 
-/// The second judging that a tree needs, without results; `None` if the tree needs no second judging.
-/// `changes` are the changes from the base to the tree.
+/// The second judging that a tree needs, without results; `None` if the tree needs no second
+/// judging. `changes` are the changes from the base to the tree.
 pub fn plan(
     repo: &Repo,
     base: &Oid,
@@ -141,16 +141,16 @@ fn is_only_documents(repo: &Repo, base: &Oid, tree: &Oid) -> Result<bool> {
     Ok(changes.iter().all(|file| is_document_by_name(&file.path.lossy())))
 }
 
-/// True if one of the texts has the file's name, without its extension, as a word: for the file `test_a.c`, a
-/// build file may list `test_a.o`.
+/// True if one of the texts has the file's name, without its extension, as a word: for the file
+/// `test_a.c`, a build file may list `test_a.o`.
 fn is_named_in(path: &TreePath, texts: &[String]) -> bool {
     let name = String::from_utf8_lossy(path.file_name()).into_owned();
     let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
     !stem.is_empty() && texts.iter().any(|text| place_of_word(text, stem).is_some())
 }
 
-/// A copy of the tree in which tests, and files that decide which commands run, are as in the base. All other
-/// files stay, because they may be data. Changed modes stay as well.
+/// A copy of the tree in which tests, and files that decide which commands run, are as in the base.
+/// All other files stay, because they may be data. Changed modes stay as well.
 pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Result<Oid> {
     let project = BaseProject::of(repo, base, &terms.oracle, &terms.settings.source)?;
     let changes = changed_files(repo, base, tree)?;
@@ -164,7 +164,8 @@ fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p Tree
         .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
 }
 
-/// The reason why doubtful files are not judged beside the source: there are too many for all combinations.
+/// The reason why doubtful files are not judged beside the source: there are too many for all
+/// combinations.
 fn why_too_many(doubtful: &[&TreePath]) -> Option<String> {
     let names: Vec<String> = doubtful.iter().map(|path| path.quoted()).collect();
     (names.len() > MOST_BESIDE).then(|| {
@@ -204,7 +205,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         for file in changes {
             let name = file.path.lossy();
             let choice = match put_back(file, &name, project)? {
-                // A link gives other files a new name: it can put source in the place of a test or a script.
+                // A link gives other files a new name: it can put source in the place of a test or
+                // a script.
                 PutBack::Keep
                 | PutBack::Part(_)
                 | PutBack::InnerTests(_)
@@ -212,8 +214,8 @@ impl<'c, 'p> Choices<'c, 'p> {
                 | PutBack::Inseparable(_)
                     if file.is_submodule || file.is_link =>
                 {
-                    // If the base's version of a source file were put back here, the second judging would not
-                    // run the code that lands.
+                    // If the base's version of a source file were put back here, the second judging
+                    // would not run the code that lands.
                     if file.is_link && file.before.bytes().is_some() && language_of(&name).is_some()
                     {
                         PutBack::Inseparable(
@@ -223,7 +225,8 @@ impl<'c, 'p> Choices<'c, 'p> {
                         PutBack::Other
                     }
                 }
-                // The content was not read, so it is not known whether it is source, or a list of dependencies.
+                // The content was not read, so it is not known whether it is source, or a list of
+                // dependencies.
                 PutBack::Keep
                     if (file.before.is_unread() || file.after.is_unread())
                         && is_read_as_text(&name) =>
@@ -294,8 +297,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         }
     }
 
-    /// Puts back new files that hide a module of the base, unless the attempt removes that module: then the new
-    /// file takes its place.
+    /// Puts back new files that hide a module of the base, unless the attempt removes that module:
+    /// then the new file takes its place.
     fn put_hiding_back(&mut self) -> Result<()> {
         let gone = self.kept(|file| file.after.bytes().is_none());
         let gone: BTreeSet<String> = gone.iter().map(|file| file.path.lossy()).collect();
@@ -311,9 +314,9 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(())
     }
 
-    /// Takes out a new manifest in a new directory if the attempt adds no source below this directory. With
-    /// source, the directory begins a new project. Without source, the attempt may have made the directory only
-    /// because a test or a build looks for a directory of this name.
+    /// Takes out a new manifest in a new directory if the attempt adds no source below this
+    /// directory. With source, the directory begins a new project. Without source, the attempt may
+    /// have made the directory only because a test or a build looks for a directory of this name.
     fn put_lone_manifests_back(&mut self) -> Result<()> {
         let kept = self.kept(|_| true);
         let mut source: Vec<String> = kept.iter().map(|file| file.path.lossy()).collect();
@@ -363,7 +366,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         Ok(())
     }
 
-    /// The files for which `matches` returns true and that are not put back, according to the choices so far.
+    /// The files for which `matches` returns true and that are not put back, according to the
+    /// choices so far.
     fn kept(&self, matches: impl Fn(&ChangedFile) -> bool) -> Vec<&'c ChangedFile> {
         let matching = self.changes.iter().filter(|file| matches(file));
         matching.filter(|file| self.all.get(&file.path) == Some(&PutBack::Keep)).collect()
@@ -406,7 +410,8 @@ impl<'c, 'p> Choices<'c, 'p> {
         }
     }
 
-    /// The reason why there can be no second judging: a change cannot be put back. `None` if there can be one.
+    /// The reason why there can be no second judging: a change cannot be put back. `None` if there
+    /// can be one.
     fn why_inseparable(&self) -> Option<String> {
         self.all.iter().find_map(|(path, choice)| match choice {
             PutBack::Inseparable(why) => {
@@ -461,7 +466,8 @@ pub fn plan_for(
     plan(repo, base, tree, &files, &project, terms.settings.base_tests)
 }
 
-/// True if git-frites knows no language of the base, so that it cannot tell source from other files.
+/// True if git-frites knows no language of the base, so that it cannot tell source from other
+/// files.
 pub fn is_source_unknown(repo: &Repo, base: &Oid, oracle: &[OracleCommand]) -> Result<bool> {
     Ok(!BaseProject::of(repo, base, oracle, &[])?.code()?.is_known)
 }

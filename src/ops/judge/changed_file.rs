@@ -11,8 +11,8 @@ fn content_of(repo: &Repo, oid: &Oid, kind: ContentKind) -> FileContent {
     if oid.is_null() {
         return FileContent::Missing;
     }
-    // Do not look up an object that does not exist here, such as a submodule's commit: git would search for
-    // it several times.
+    // Do not look up an object that does not exist here, such as a submodule's commit: git would
+    // search for it several times.
     let bytes = if kind == ContentKind::NotRead { None } else { repo.blob(oid).ok() };
     match bytes {
         Some(text) if kind == ContentKind::Text => FileContent::Text(text),

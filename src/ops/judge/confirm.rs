@@ -23,10 +23,11 @@ use crate::model::verdict::Entry;
 use crate::ops::judge::entries::share_equal_trees;
 use crate::ops::judge::schedule::StopWhen;
 
-/// Confirms the claims on which the recommendation by these rules depends, and the failures that the overlay
-/// has probably caused. `judge_cold` takes entries, the claims, and a condition to stop. It judges the
-/// entries that have no results, in plain directories. The leader is judged first and alone: if its pass is
-/// confirmed, candidates that rank behind it need not be judged again.
+/// Confirms the claims on which the recommendation by these rules depends, and the failures that
+/// the overlay has probably caused. `judge_cold` takes entries, the claims, and a condition to
+/// stop. It judges the entries that have no results, in plain directories. The leader is judged
+/// first and alone: if its pass is confirmed, candidates that rank behind it need not be judged
+/// again.
 pub fn confirm(
     entries: &mut [Entry],
     causes: &StaleCauses,
@@ -82,8 +83,8 @@ pub fn to_confirm(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     open
 }
 
-/// The entry that wins by the results confirmed so far, and the entries that could still win instead. `None`
-/// if no entry wins so far, or if no other entry could win any more.
+/// The entry that wins by the results confirmed so far, and the entries that could still win
+/// instead. `None` if no entry wins so far, or if no other entry could win any more.
 pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entry>)> {
     let open = undecided(entries, rules);
     let best = decide(entries, None, rules).recommended?;
@@ -91,8 +92,8 @@ pub fn provisional(entries: &[Entry], rules: Rules) -> Option<(&Entry, Vec<&Entr
     (!open.is_empty()).then_some((leader, open))
 }
 
-/// The entries whose claims say that they would win, in order: the first would win, the second would win if
-/// the first were refuted, and so on.
+/// The entries whose claims say that they would win, in order: the first would win, the second
+/// would win if the first were refuted, and so on.
 fn leaders(entries: &[Entry], rules: Rules) -> Vec<&Entry> {
     let mut leaders = open_claims(entries, rules);
     leaders.retain(|entry| entry.passed_base_tests_too());
@@ -148,23 +149,24 @@ pub enum StaleCause {
     Outputs,
     /// The overlay alone, without outputs.
     Overlay,
-    /// The overlay: the output of the command says that it could not rename a directory of the base.
+    /// The overlay: the output of the command says that it could not rename a directory of the
+    /// base.
     Rename,
 }
 
-/// True if the output of the failed command says that a rename was refused. The overlay refuses to rename
-/// directories of the base.
+/// True if the output of the failed command says that a rename was refused. The overlay refuses to
+/// rename directories of the base.
 pub fn stumbled(results: &Results) -> bool {
     let failure = results.stopped_at().filter(|result| result.warm);
     failure.is_some_and(|result| result.obstacle == Some(Obstacle::Rename))
 }
 
-/// True if the base has to be judged again without layers. `inherited` is true if the layers have outputs of
-/// an earlier judging. `said` is true if the output of a failed command says that the overlay refused a
-/// rename.
+/// True if the base has to be judged again without layers. `inherited` is true if the layers have
+/// outputs of an earlier judging. `said` is true if the output of a failed command says that the
+/// overlay refused a rename.
 ///
-/// A failure of the base always matters, because the candidates' failures are compared with it. A pass
-/// matters only if no candidate passes.
+/// A failure of the base always matters, because the candidates' failures are compared with it. A
+/// pass matters only if no candidate passes.
 pub fn must_confirm_base(
     results: &Results,
     inherited: bool,
@@ -180,8 +182,9 @@ pub fn must_confirm_base(
 /// The causes of the entries' claims, by spawn index.
 pub type StaleCauses = BTreeMap<u32, StaleCause>;
 
-/// The entries that probably failed because of the overlay, without their results. Either the output of their
-/// commands says so, or another entry failed over the overlay and passed in a plain directory.
+/// The entries that probably failed because of the overlay, without their results. Either the
+/// output of their commands says so, or another entry failed over the overlay and passed in a plain
+/// directory.
 fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     let cause = |entry: &Entry| causes.get(&entry.index).copied().unwrap_or(StaleCause::Outputs);
     let by_overlay = |entry: &Entry| cause(entry) != StaleCause::Outputs;
@@ -193,8 +196,8 @@ fn refused(entries: &[Entry], causes: &StaleCauses) -> Vec<Entry> {
     entries.iter().filter(is_refused).map(without_results).collect()
 }
 
-/// Replaces claims by confirmed results, and records where they differ. Also fills in results of candidates
-/// that were not run before: some candidates matter only after a claim was refuted.
+/// Replaces claims by confirmed results, and records where they differ. Also fills in results of
+/// candidates that were not run before: some candidates matter only after a claim was refuted.
 fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCauses) {
     for confirmed in confirmed {
         let mut open = entries.iter_mut().filter(|e| e.is_claim() || e.not_run());
@@ -216,8 +219,8 @@ fn put_confirmed(entries: &mut [Entry], confirmed: Vec<Entry>, causes: &StaleCau
     }
 }
 
-/// The confirmed entry. If only its second judging was done again, the claimed results of its own tree are
-/// filled in.
+/// The confirmed entry. If only its second judging was done again, the claimed results of its own
+/// tree are filled in.
 fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
     let mut confirmed = confirmed.clone();
     let second = confirmed.base_tests.as_ref();
@@ -230,8 +233,8 @@ fn with_claimed_pass(confirmed: &Entry, claim: &Entry) -> Entry {
 /// The difference between a claim and the confirmed results, in words; `None` if both end alike.
 pub fn contradiction(claim: &Entry, confirmed: &Entry, cause: StaleCause) -> Option<String> {
     let confirmed = &with_claimed_pass(confirmed, claim);
-    // A candidate whose claim is pending was not judged without its added tests before, so there is nothing
-    // to compare with.
+    // A candidate whose claim is pending was not judged without its added tests before, so there is
+    // nothing to compare with.
     let is_compared = |second: &&BaseTestsResult| !claim.is_pending() && !second.results.is_empty();
     let end = |entry: &Entry| {
         let second = entry.base_tests.as_ref().filter(is_compared);
@@ -337,8 +340,8 @@ pub(super) mod tests {
         })
     }
 
-    /// A judge that runs no commands. It returns the results that `trees` lists: if `cold`, the cold ones,
-    /// otherwise the ones over layers with or without outputs.
+    /// A judge that runs no commands. It returns the results that `trees` lists: if `cold`, the
+    /// cold ones, otherwise the ones over layers with or without outputs.
     #[derive(Clone, Copy)]
     pub struct Oracle<'t> {
         pub trees: &'t [Judgeable],
@@ -594,8 +597,8 @@ pub(super) mod tests {
                 return Ok(());
             }
             let rank = |entry: &Entry| (entry.blast, entry.index);
-            // With added tests, a claimed pass may be refuted by the second judging, so it cannot be foretold
-            // which trees are judged.
+            // With added tests, a claimed pass may be refuted by the second judging, so it cannot
+            // be foretold which trees are judged.
             let is_foretold = trees.iter().all(|tree| tree.second != Some(Second::IfFirst));
             let judged = counting.judged.into_inner();
             for (entry, number) in entries.iter().zip(0..) {

@@ -30,8 +30,8 @@ use crate::process::interrupt::{self, Cancel};
 
 /// Decides which failed candidates get another round.
 pub trait RoundGiver: Sync {
-    /// Ends the last rounds of the candidates whose results are in `verdict`, and returns the rounds that
-    /// begin now. The caller holds the run's lock.
+    /// Ends the last rounds of the candidates whose results are in `verdict`, and returns the
+    /// rounds that begin now. The caller holds the run's lock.
     fn next(&self, verdict: &Verdict) -> Result<NextRounds>;
 }
 
@@ -40,16 +40,19 @@ pub trait RoundGiver: Sync {
 pub struct NextRounds {
     /// The commands of the rounds.
     pub begun: Vec<NextAttempt>,
-    /// True if a candidate got back its files from before its last round. It then has a new capture.
+    /// True if a candidate got back its files from before its last round. It then has a new
+    /// capture.
     pub took_back: bool,
 }
 
-/// Judges a run ahead, while the commands of its attempts run. The outcomes are kept in the memory of this
-/// process. The judging that decides afterwards takes them from there, and judges only the missing trees.
+/// Judges a run ahead, while the commands of its attempts run. The outcomes are kept in the memory
+/// of this process. The judging that decides afterwards takes them from there, and judges only the
+/// missing trees.
 ///
-/// The commands that judge have no watch of their own, because two watches would report each change twice.
-/// The watch over the attempts also covers the commands that judge: that watch begins before these commands
-/// and ends after them. If it finds a change that affects outcomes, everything is judged again.
+/// The commands that judge have no watch of their own, because two watches would report each change
+/// twice. The watch over the attempts also covers the commands that judge: that watch begins before
+/// these commands and ends after them. If it finds a change that affects outcomes, everything is
+/// judged again.
 pub struct EagerJudge<'a> {
     session: &'a Session,
     options: &'a JudgeOptions,
@@ -86,10 +89,11 @@ impl EndedAttempts {
 }
 
 impl<'a> RepeatedJudging<'a> {
-    /// A judge that works while the attempts in `starting` run. Attempts that are not in `starting` have ended
-    /// before, and are judged immediately. `rounds` decides which failed candidates get another round while
-    /// other attempts are at work. As soon as `enough` attempts have passed, the others are ended.
-    /// Fails if the oracle's commands cannot run as the configuration requires.
+    /// A judge that works while the attempts in `starting` run. Attempts that are not in `starting`
+    /// have ended before, and are judged immediately. `rounds` decides which failed candidates get
+    /// another round while other attempts are at work. As soon as `enough` attempts have passed,
+    /// the others are ended. Fails if the oracle's commands cannot run as the configuration
+    /// requires.
     pub fn beside(
         &'a self,
         run: &'a Run,
@@ -236,8 +240,8 @@ impl EagerJudge<'_> {
         Ok(is_changed)
     }
 
-    /// Waits until the number of changes is not `seen` any more. Returns the attempts that have ended, and
-    /// the number of changes. Returns `None` if all attempts have ended.
+    /// Waits until the number of changes is not `seen` any more. Returns the attempts that have
+    /// ended, and the number of changes. Returns `None` if all attempts have ended.
     fn next(&self, seen: Option<u64>) -> Option<(Vec<Name>, u64)> {
         let mut ended = self.ended.lock();
         self.changed.wait_while(&mut ended, |ended| !ended.all && seen == Some(ended.changes));
@@ -255,8 +259,8 @@ impl EagerJudge<'_> {
 }
 
 impl Beside for EagerJudge<'_> {
-    /// Judges until all attempts have ended. An error is only a warning, because the judging that decides
-    /// afterwards judges the missing trees.
+    /// Judges until all attempts have ended. An error is only a warning, because the judging that
+    /// decides afterwards judges the missing trees.
     ///
     /// The commands of attempts start as soon as the setup has passed on the base. But they do not
     /// start if a command ends on the base in a way that would prevent judging any candidate.
@@ -284,8 +288,8 @@ impl Beside for EagerJudge<'_> {
         self.changed.notify_all();
     }
 
-    /// Notes that all attempts have ended. If no attempt is usable, cancels the judging, because the verdict
-    /// then needs no results, not even the base's.
+    /// Notes that all attempts have ended. If no attempt is usable, cancels the judging, because
+    /// the verdict then needs no results, not even the base's.
     fn all_ended(&self, cancel: &Cancel) {
         self.ended.lock().all = true;
         self.changed.notify_all();
@@ -296,8 +300,8 @@ impl Beside for EagerJudge<'_> {
     }
 }
 
-/// The reason why no attempt is judged in this world before all attempts have ended; `None` if each attempt
-/// can be judged as soon as it ends.
+/// The reason why no attempt is judged in this world before all attempts have ended; `None` if each
+/// attempt can be judged as soon as it ends.
 pub fn why_late(session: &Session, world: WorldKind) -> Result<Option<String>> {
     if !session.config.get(keys::RUN_EAGER) {
         return Ok(Some("run.eager is off".to_owned()));

@@ -1,5 +1,5 @@
-//! Makes the entries of a verdict before judging: the present state of each candidate without its changes to
-//! protected paths, and its size, flags and agreement.
+//! Makes the entries of a verdict before judging: the present state of each candidate without its
+//! changes to protected paths, and its size, flags and agreement.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_project::BaseProject;
@@ -70,7 +70,8 @@ pub fn require_captures(session: &Session, run: &Run) -> Result<()> {
     )))
 }
 
-/// Captures a run's candidates, and makes an entry without results for each of them, in spawn order.
+/// Captures a run's candidates, and makes an entry without results for each of them, in spawn
+/// order.
 pub fn of_run(session: &Session, run: &Run, terms: &Terms) -> Result<Vec<Entry>> {
     let candidates = session.capture_all(run)?;
     for captured in &candidates {
@@ -94,8 +95,8 @@ pub fn from_captured(
         project.look_for(changes.map(|c| (c.path.lossy(), c.status == ChangeStatus::Added)))?;
     }
     let made = process::in_parallel(process::processors(), candidates, |captured| {
-        // No ref reaches the new trees yet, so a garbage collection may delete them. Then they are made
-        // again.
+        // No ref reaches the new trees yet, so a garbage collection may delete them. Then they are
+        // made again.
         session.repo.retry_during_gc(|| entry_of(session, run, captured, &terms.settings, &project))
     })?;
     let (mut entries, changes): (Vec<Entry>, Vec<Vec<ChangedFile>>) = made.into_iter().unzip();
@@ -199,8 +200,8 @@ fn all_flags(
     Ok(found)
 }
 
-/// The second judging of an entry with the base's tests; `None` if there is none. `files` are the files that
-/// differ from the base of the first run.
+/// The second judging of an entry with the base's tests; `None` if there is none. `files` are the
+/// files that differ from the base of the first run.
 fn plan_of_base_tests(
     session: &Session,
     run: &Run,
@@ -285,8 +286,8 @@ fn flags(
     Ok(found)
 }
 
-/// The files that decide which commands run and that differ between `tree` and the commit on which the run
-/// lands. Links count, because such a file may be reached through them.
+/// The files that decide which commands run and that differ between `tree` and the commit on which
+/// the run lands. Links count, because such a file may be reached through them.
 pub fn changed_deciders(
     session: &Session,
     run: &Run,
@@ -303,8 +304,8 @@ pub fn changed_deciders(
     Ok(paths.into_iter().collect())
 }
 
-/// Sets the agreement of each usable candidate with the other candidates. Candidates with the same tree are
-/// counted as one.
+/// Sets the agreement of each usable candidate with the other candidates. Candidates with the same
+/// tree are counted as one.
 fn set_agreement(entries: &mut [Entry], files: &[Vec<ChangedFile>]) {
     let mut distinct: BTreeMap<Oid, Edit> = BTreeMap::new();
     for (entry, files) in entries.iter().zip(files).filter(|(entry, _)| entry.usable()) {
@@ -346,8 +347,8 @@ pub fn share_equal_trees(entries: &mut [Entry]) {
     }
 }
 
-/// Sets `same_as` of each entry with results to the first entry with the same tree. The commands ran only for
-/// that entry.
+/// Sets `same_as` of each entry with results to the first entry with the same tree. The commands
+/// ran only for that entry.
 pub fn name_twins(entries: &mut [Entry]) {
     let mut first_of: BTreeMap<Oid, Name> = BTreeMap::new();
     for entry in entries {

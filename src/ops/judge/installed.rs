@@ -17,8 +17,8 @@ use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::process::{self, Job, Limits};
 
-/// The interpreter whose modules are looked for. Commands that begin with `uv` or `poetry` use another
-/// interpreter with its own packages, so their modules are not looked for.
+/// The interpreter whose modules are looked for. Commands that begin with `uv` or `poetry` use
+/// another interpreter with its own packages, so their modules are not looked for.
 const INTERPRETER: &str = "python3";
 
 /// The exit code of [`FIND`] for a missing module. If Python itself fails, its exit code is 1.
@@ -35,7 +35,8 @@ sys.exit(0 if importlib.util.find_spec(sys.argv[1]) else 3)";
 /// If the interpreter takes longer than this, the module is assumed to be installed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Fails if a detected command starts a module that is not installed, or if the interpreter cannot be run.
+/// Fails if a detected command starts a module that is not installed, or if the interpreter cannot
+/// be run.
 pub fn require(session: &Session, base: &Oid, oracle: &ResolvedOracle) -> Result<()> {
     let Some((command, module)) = missing(session, base, oracle)? else { return Ok(()) };
     let stage = command.stage;

@@ -60,11 +60,12 @@ impl<'a> RepeatedJudging<'a> {
         RepeatedJudging { session, options, memory: Memory::default() }
     }
 
-    /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not known yet,
-    /// decides, and records the verdict. Calls `on_oracle` with the commands before they run.
+    /// Captures a run's candidates, runs the oracle on each distinct tree whose outcome is not
+    /// known yet, decides, and records the verdict. Calls `on_oracle` with the commands before they
+    /// run.
     ///
-    /// A verdict without commands says nothing about the candidates, so it does not replace a recorded
-    /// verdict with commands.
+    /// A verdict without commands says nothing about the candidates, so it does not replace a
+    /// recorded verdict with commands.
     pub fn judge(
         &self,
         run: &Run,
@@ -101,8 +102,8 @@ impl<'a> RepeatedJudging<'a> {
         Ok(verdict)
     }
 
-    /// Runs a verdict's oracle on the entries and on the base, unless their outcomes are known. Fills in the
-    /// results.
+    /// Runs a verdict's oracle on the entries and on the base, unless their outcomes are known.
+    /// Fills in the results.
     fn run_oracle(&self, run: &Run, verdict: &mut Verdict, entries: &mut [Entry]) -> Result<()> {
         let RepeatedJudging { session, options, memory } = self;
         memory.begin_judging();
@@ -112,7 +113,8 @@ impl<'a> RepeatedJudging<'a> {
         if !options.in_place {
             warn_of_replaced_lists(session);
         }
-        // With `--cross`, all candidates are judged, because a candidate that is not judged has no score.
+        // With `--cross`, all candidates are judged, because a candidate that is not judged has no
+        // score.
         let stop = if options.until_pass && !verdict.terms.settings.cross {
             StopWhen::Decided(Rules::of(&verdict.terms))
         } else {
@@ -144,7 +146,8 @@ impl<'a> RepeatedJudging<'a> {
     }
 }
 
-/// Warns if a later source of the configuration replaces a list of patterns that makes verdicts stricter.
+/// Warns if a later source of the configuration replaces a list of patterns that makes verdicts
+/// stricter.
 fn warn_of_replaced_lists(session: &Session) {
     for key in [keys::ORACLE_SOURCE.name, keys::ORACLE_PROTECT.name] {
         let Some(set) = session.config.all().get(key) else { continue };
@@ -153,8 +156,8 @@ fn warn_of_replaced_lists(session: &Session) {
     }
 }
 
-/// Fails if a command started neither on the base nor on any candidate, because such a command decides
-/// nothing.
+/// Fails if a command started neither on the base nor on any candidate, because such a command
+/// decides nothing.
 fn require_working_commands(verdict: &Verdict, entries: &[Entry]) -> Result<()> {
     let baseline = verdict.baseline.as_ref();
     let Some(result) = baseline.and_then(|base| base.starts_nowhere(entries)) else {

@@ -29,8 +29,8 @@ pub struct StepRules {
     pub warmth: Warmth,
     /// True if only candidates that can change the recommendation are judged.
     pub until_pass: bool,
-    /// True if each claimed pass is confirmed immediately, because only confirmed passes are counted
-    /// (`--enough`).
+    /// True if each claimed pass is confirmed immediately, because only confirmed passes are
+    /// counted (`--enough`).
     pub counts_passes: bool,
     /// The largest number of candidates in one step.
     pub jobs: usize,
@@ -74,7 +74,8 @@ pub fn next_step(entries: &[Entry], taken: &StepsTaken, rules: &StepRules) -> Op
         shares.iter().copied().find(|share| !taken.contain(entry, warmth, *share))
     };
     let plainly = |entry: &Entry| {
-        // If the tree failed with a small share over outputs, it is not tried with a small share again.
+        // If the tree failed with a small share over outputs, it is not tried with a small share
+        // again.
         let is_unknown = entries.iter().any(|e| e.index == entry.index && e.not_run());
         let has_failed = is_unknown && taken.contain(entry, warmth, ProcessorShare::Third);
         let shares = [ProcessorShare::Third, ProcessorShare::Whole];
@@ -118,8 +119,8 @@ mod tests {
         passed: BTreeSet<(Oid, Warmth)>,
     }
 
-    /// A judge for trees whose outcome the ledger does not have. With a third of the processor, the first
-    /// command fails on the trees in `slow`.
+    /// A judge for trees whose outcome the ledger does not have. With a third of the processor, the
+    /// first command fails on the trees in `slow`.
     struct Knowing<'k, 't> {
         oracle: Oracle<'t>,
         share: ProcessorShare,

@@ -42,13 +42,14 @@ pub struct JudgeOptions {
     pub no_cache: bool,
     /// True if no command runs with the base's build outputs.
     pub cold: bool,
-    /// The patterns of the seeds to copy and to link; with `None`, they are `seed.copy` and `seed.link`.
+    /// The patterns of the seeds to copy and to link; with `None`, they are `seed.copy` and
+    /// `seed.link`.
     pub seeds: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl JudgeOptions {
-    /// The commands that judge a run with this base. Fails if the program of a command is not installed, or
-    /// if a detected command starts a module that is not installed.
+    /// The commands that judge a run with this base. Fails if the program of a command is not
+    /// installed, or if a detected command starts a module that is not installed.
     pub fn oracle(&self, session: &Session, base: &Oid) -> Result<ResolvedOracle> {
         let oracle = oracle::resolve(&session.repo, &session.config, &self.flags, base)?;
         oracle.require_programs()?;
@@ -78,9 +79,9 @@ impl JudgeOptions {
         self.timeout.unwrap_or_else(|| session.config.get(keys::ORACLE_TIMEOUT))
     }
 
-    /// The terms for running these commands now, including the world in which they run. Fails if the
-    /// configuration requires a world that the system does not allow, or if `oracle.source` has an invalid
-    /// pattern.
+    /// The terms for running these commands now, including the world in which they run. Fails if
+    /// the configuration requires a world that the system does not allow, or if `oracle.source` has
+    /// an invalid pattern.
     pub fn terms_to_run(&self, session: &Session, oracle: &ResolvedOracle) -> Result<Terms> {
         let mut terms = self.terms(session, oracle);
         DeclaredSource::of(&terms.settings.source)?;

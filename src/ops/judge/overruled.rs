@@ -67,8 +67,8 @@ pub fn overrule_results(
     Ok(false)
 }
 
-/// If a pass does not count because a command rewrote a file, flags the entry with that file. Removes an old
-/// flag first, because the entry may have been judged again since.
+/// If a pass does not count because a command rewrote a file, flags the entry with that file.
+/// Removes an old flag first, because the entry may have been judged again since.
 fn flag_rewritten(entry: &mut Entry) {
     let rewritten = judgings(entry).flat_map(|results| results.iter()).find_map(|result| {
         match &result.obstacle {
@@ -87,8 +87,8 @@ fn judgings(entry: &mut Entry) -> impl Iterator<Item = &mut Results> {
     [&mut entry.results].into_iter().chain(second)
 }
 
-/// The tracked files that commands rewrote on this tree but not on the base. If a file is also rewritten on
-/// the base, the project's own build generates it.
+/// The tracked files that commands rewrote on this tree but not on the base. If a file is also
+/// rewritten on the base, the project's own build generates it.
 fn rewritten<'r>(results: &'r Results, baseline: &'r Baseline) -> impl Iterator<Item = &'r String> {
     let all = results.iter().flat_map(|result| &result.changed);
     all.filter(|path| !baseline.results.iter().any(|result| result.changed.contains(path)))

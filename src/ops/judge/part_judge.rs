@@ -1,5 +1,5 @@
-//! Judges parts of a run, so that several processes or machines can share the work. A part is a single
-//! candidate or the base.
+//! Judges parts of a run, so that several processes or machines can share the work. A part is a
+//! single candidate or the base.
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::slice;
@@ -136,7 +136,8 @@ impl PartJudge<'_> {
             let directory = session.store.candidate_dir(&run.run, judged);
             let logs = last_of_logs(directory.path(), &entry.results);
             entry.results.forget_passing_tests(None);
-            // Only a verdict over all candidates can set these two fields, because they compare candidates.
+            // Only a verdict over all candidates can set these two fields, because they compare
+            // candidates.
             entry.agreement = None;
             entry.same_as = None;
             let tree = entry.judged().map(|tree| neutral_commit(&session.repo, tree, &run.base));
@@ -147,8 +148,8 @@ impl PartJudge<'_> {
         Ok(found)
     }
 
-    /// The base's results on these terms: those of the last verdict, or else those of this round. If there are none
-    /// yet, judges the base, and stores the outcome.
+    /// The base's results on these terms: those of the last verdict, or else those of this round.
+    /// If there are none yet, judges the base, and stores the outcome.
     fn baseline(&self, terms: &Terms, round: u32) -> Result<Baseline> {
         let store = &self.session.store;
         let is_same = |verdict: &Verdict| verdict.terms.first_difference(terms).is_none();
@@ -176,14 +177,15 @@ impl PartJudge<'_> {
         Ok(NewOutcome { outcome, judged: None, logs })
     }
 
-    /// Does `work` with a runner. Returns the value of `work`, and an outcome that lacks only the results.
+    /// Does `work` with a runner. Returns the value of `work`, and an outcome that lacks only the
+    /// results.
     fn judged_by<T>(
         &self,
         work: impl FnOnce(&OracleRunner<'_>) -> Result<T>,
     ) -> Result<(T, PartOutcome)> {
         let PartJudge { session, run, terms, options, .. } = self;
-        // Judge without the base's outputs, because the process that decides by stored outcomes cannot
-        // confirm claims.
+        // Judge without the base's outputs, because the process that decides by stored outcomes
+        // cannot confirm claims.
         let options = &JudgeOptions { cold: true, ..options.clone() };
         let memory = Memory::default();
         let runner = OracleRunner::new(session, run, terms.clone(), options, &memory)?;
@@ -195,7 +197,8 @@ impl PartJudge<'_> {
         Ok((done, outcome))
     }
 
-    /// The outcome, still without results, of a judging on these terms that begins now on this machine.
+    /// The outcome, still without results, of a judging on these terms that begins now on this
+    /// machine.
     fn outcome_of(&self, terms: &Terms) -> Result<PartOutcome> {
         let git = self.session.repo.git().call("version").line()?.to_string_lossy().into_owned();
         Ok(PartOutcome {
@@ -228,11 +231,12 @@ pub fn record_event(session: &Session, run: &Run, outcome: &PartOutcome) -> Resu
     session.store.record_event(&run.run, &event)
 }
 
-/// A stored outcome keeps this many bytes of each log. They are the last ones, because the cause of a failure
-/// is usually at the end.
+/// A stored outcome keeps this many bytes of each log. They are the last ones, because the cause of
+/// a failure is usually at the end.
 const KEPT_OF_LOG: usize = 64 << 10;
 
-/// The ends of the logs of these results, each with its file name. A log that cannot be read is left out.
+/// The ends of the logs of these results, each with its file name. A log that cannot be read is
+/// left out.
 fn last_of_logs(directory: &Path, results: &Results) -> Vec<(String, Vec<u8>)> {
     let names = results.iter().flat_map(StageResult::log_names);
     let logs = names.filter_map(|name| {

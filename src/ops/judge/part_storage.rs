@@ -16,7 +16,8 @@ pub struct PartStorage<'s> {
     /// The store of this repository.
     pub store: &'s Store,
     pub run: &'s Name,
-    /// The other repository whose fetched refs are read; `None` to read the refs of this repository.
+    /// The other repository whose fetched refs are read; `None` to read the refs of this
+    /// repository.
     pub remote: Option<&'s Remote<'s>>,
 }
 

@@ -1,6 +1,6 @@
-//! The plan that `judge --dry-run` prints: the commands, the detected commands that are not used, missing
-//! programs, the seeds, the world (how the commands are confined), and the cached outcomes. Making the plan
-//! runs no command of the project.
+//! The plan that `judge --dry-run` prints: the commands, the detected commands that are not used,
+//! missing programs, the seeds, the world (how the commands are confined), and the cached outcomes.
+//! Making the plan runs no command of the project.
 use crate::config::value::WarmMode;
 use crate::ecosystems::detect::PassedOver;
 use crate::ecosystems::downloads;
@@ -29,10 +29,11 @@ pub struct PlannedOracle {
     pub oracle: ResolvedOracle,
     /// The detected commands that are not used.
     pub passed_over: Vec<PassedOver>,
-    /// The programs and modules that are not installed, each with the stage of the command that needs it.
+    /// The programs and modules that are not installed, each with the stage of the command that
+    /// needs it.
     pub missing: Vec<(Stage, String)>,
-    /// The files and directories at the top of the checkout that are seeds or contain seeds. The name of a
-    /// directory ends in a slash.
+    /// The files and directories at the top of the checkout that are seeds or contain seeds. The
+    /// name of a directory ends in a slash.
     pub seeds: Vec<String>,
 }
 
@@ -42,9 +43,11 @@ pub struct OraclePlan {
     pub planned: PlannedOracle,
     /// The settings, with the world that the commands would run in.
     pub settings: JudgeSettings,
-    /// The commands that would download the base's dependencies, if there is no setup command for that.
+    /// The commands that would download the base's dependencies, if there is no setup command for
+    /// that.
     pub downloads: Vec<OracleCommand>,
-    /// The cached passes and build outputs; `None` if there is no command, or if the world keeps no outcomes.
+    /// The cached passes and build outputs; `None` if there is no command, or if the world keeps no
+    /// outcomes.
     pub known: Option<KnownPasses>,
 }
 
@@ -54,12 +57,13 @@ pub struct KnownPasses {
     pub base: bool,
     /// The kept build outputs from which judging the base would start; `None` if there are none.
     pub start: Option<StartOutputs>,
-    /// The number of candidates with a capture, and the number of those whose newest capture is known to
-    /// pass.
+    /// The number of candidates with a capture, and the number of those whose newest capture is
+    /// known to pass.
     pub candidates: (usize, usize),
 }
 
-/// The ledger of outcomes for judging this base on these terms, and the kept build outputs to start from.
+/// The ledger of outcomes for judging this base on these terms, and the kept build outputs to start
+/// from.
 fn kept_for<'m>(
     session: &'m Session,
     base: &JudgedTree,
@@ -88,7 +92,8 @@ fn kept_for<'m>(
     Ok((ledger, start))
 }
 
-/// The kept build outputs from which judging HEAD in this world would start if no options were given.
+/// The kept build outputs from which judging HEAD in this world would start if no options were
+/// given.
 pub fn start_at_head(
     session: &Session,
     head: &Oid,

@@ -30,7 +30,8 @@ pub(super) fn undecided(run: &Run, terms: Terms, round: u32, judged: jiff::Times
     }
 }
 
-/// Records a verdict in a commit whose parents keep the judged trees, and adds the decision to the event log.
+/// Records a verdict in a commit whose parents keep the judged trees, and adds the decision to the
+/// event log.
 pub(super) fn save(session: &Session, run: &Run, verdict: &Verdict) -> Result<()> {
     save_record(session, run, verdict)?;
     let decision = &verdict.decision;

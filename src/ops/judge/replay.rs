@@ -2,8 +2,8 @@
 //! outcomes of candidates that have been judged singly since.
 //!
 //! An outcome is never used if it was found on other terms than [`OwnTerms`]. If `shard open` has
-//! fixed the terms, the outcome is left out; for a candidate's outcome, a warning says so. Otherwise
-//! replay fails.
+//! fixed the terms, the outcome is left out; for a candidate's outcome, a warning says so.
+//! Otherwise replay fails.
 use crate::config::keys;
 use crate::config::value::SandboxMode;
 use crate::error::{Error, Result};
@@ -30,8 +30,8 @@ use crate::ops::session::Session;
 use crate::oracle::{self, ResolvedOracle};
 use crate::process::environment::caller;
 
-/// Decides again by the stored outcomes, without running anything. The terms are those of `shard open`, or
-/// else those of this clone (see [`OwnTerms::of`]).
+/// Decides again by the stored outcomes, without running anything. The terms are those of
+/// `shard open`, or else those of this clone (see [`OwnTerms::of`]).
 ///
 /// If the decision is new, it is recorded, because `apply` reads the record.
 pub fn replay(session: &Session, run: &Run, options: &JudgeOptions) -> Result<Verdict> {
@@ -94,8 +94,9 @@ pub fn replay_locked(session: &Session, run: &Run, options: &JudgeOptions) -> Re
     decide_and_save(session, run, options, stored.as_ref(), verdict)
 }
 
-/// Adds the outcomes of candidates to a verdict, and then an entry without results for each candidate that is
-/// still missing from the verdict. Returns the outcomes that were used, and warns of the others.
+/// Adds the outcomes of candidates to a verdict, and then an entry without results for each
+/// candidate that is still missing from the verdict. Returns the outcomes that were used, and warns
+/// of the others.
 fn add_parts(
     session: &Session,
     run: &Run,
@@ -180,14 +181,14 @@ fn decide_and_save(
     if stored != Some(&verdict) {
         save(session, run, &verdict)?;
     }
-    // The record keeps the effort of the judging. The returned verdict has none, because this command has run
-    // nothing.
+    // The record keeps the effort of the judging. The returned verdict has none, because this
+    // command has run nothing.
     verdict.effort = Default::default();
     Ok(verdict)
 }
 
-/// Fails if candidates are to be ranked by their tests, but the tests were not judged on all candidates that
-/// may win.
+/// Fails if candidates are to be ranked by their tests, but the tests were not judged on all
+/// candidates that may win.
 fn require_known_tests(verdict: &Verdict) -> Result<()> {
     let mut may_win: Vec<&Entry> = verdict.candidates.iter().filter(|e| e.usable()).collect();
     may_win.retain(|entry| entry.passed() || entry.not_run());
@@ -285,8 +286,8 @@ fn why_not_used(
     Some(format!("it was found on other terms: {difference}"))
 }
 
-/// Puts an outcome into a verdict. Only the results are taken from the outcome. Everything else is in
-/// `present`, which this clone has found itself.
+/// Puts an outcome into a verdict. Only the results are taken from the outcome. Everything else is
+/// in `present`, which this clone has found itself.
 fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &Entry) {
     let settings = &part.terms.settings;
     verdict.judged = verdict.judged.max(part.judged);
@@ -303,8 +304,8 @@ fn add_part(verdict: &mut Verdict, present: &Entry, part: &PartOutcome, found: &
     }
 }
 
-/// Writes the ends of the logs that are stored with an outcome to the candidate's directory, unless the logs
-/// are already there.
+/// Writes the ends of the logs that are stored with an outcome to the candidate's directory, unless
+/// the logs are already there.
 fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
     let candidate = session.store.candidate(run, &found.candidate);
     let directory = candidate.directory();
@@ -325,8 +326,8 @@ fn restore_logs(session: &Session, run: &Run, found: &Entry) -> Result<()> {
 pub struct OwnTerms {
     /// The terms. They have no digest of the seeds if no stored outcome has one.
     pub terms: Terms,
-    /// The worlds that the configuration allows, until the first outcome decides on one; `None` after that.
-    /// Outcomes from different worlds cannot be compared.
+    /// The worlds that the configuration allows, until the first outcome decides on one; `None`
+    /// after that. Outcomes from different worlds cannot be compared.
     unsettled: Option<SandboxMode>,
 }
 

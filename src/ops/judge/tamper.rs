@@ -1,5 +1,5 @@
-//! The tamper watch over oracle commands. It finds changes that happen outside of the checkouts while the
-//! commands run, and decides which outcomes may be cached.
+//! The tamper watch over oracle commands. It finds changes that happen outside of the checkouts
+//! while the commands run, and decides which outcomes may be cached.
 
 use parking_lot::Mutex;
 
@@ -28,14 +28,14 @@ pub struct TamperWatch<'a> {
 struct WatchState {
     /// The watch; `None` before the first command.
     watch: Option<IntegrityWatch>,
-    /// The number of trees on which the oracle ran. A base that was judged before all other trees is not
-    /// counted.
+    /// The number of trees on which the oracle ran. A base that was judged before all other trees
+    /// is not counted.
     trees: usize,
     /// True if the base was judged before all other trees.
     base_came_first: bool,
-    /// True if the base came first, and its commands made a change that affects outcomes. All candidates are
-    /// then judged under the same, changed conditions, so they can be compared, but their outcomes must not
-    /// be cached.
+    /// True if the base came first, and its commands made a change that affects outcomes. All
+    /// candidates are then judged under the same, changed conditions, so they can be compared, but
+    /// their outcomes must not be cached.
     base_made_changes: bool,
     /// True if an oracle command may have run after a change that affects outcomes.
     tainted: bool,
@@ -53,7 +53,8 @@ pub struct WatchEnd {
 }
 
 impl<'a> TamperWatch<'a> {
-    /// A watch over these commands and the surroundings of their checkouts. [`TamperWatch::begin`] begins it.
+    /// A watch over these commands and the surroundings of their checkouts. [`TamperWatch::begin`]
+    /// begins it.
     pub fn new(
         session: &'a Session,
         run: &'a Run,
@@ -64,7 +65,8 @@ impl<'a> TamperWatch<'a> {
         TamperWatch { session, run, commands, surroundings, is_covered: false, state }
     }
 
-    /// Counts `trees` more trees, on which the oracle ran before this watch began, under the same conditions.
+    /// Counts `trees` more trees, on which the oracle ran before this watch began, under the same
+    /// conditions.
     pub fn found_before(&self, trees: usize) {
         self.state.lock().trees += trees;
     }
@@ -80,9 +82,9 @@ impl<'a> TamperWatch<'a> {
         Ok(())
     }
 
-    /// Looks for changes after the oracle has run on one tree. `candidate` is given if only the commands on
-    /// its tree can have made the changes. If no change has affected outcomes so far, calls `cache`, which
-    /// stores the outcome of this tree.
+    /// Looks for changes after the oracle has run on one tree. `candidate` is given if only the
+    /// commands on its tree can have made the changes. If no change has affected outcomes so far,
+    /// calls `cache`, which stores the outcome of this tree.
     ///
     /// `is_first_base` is true for a base that is judged before all candidates: a change by its
     /// commands then affects every candidate in the same way.
@@ -123,8 +125,8 @@ impl<'a> TamperWatch<'a> {
         let Some(watch) = state.watch else { return Ok(end) };
         let found_before = watch.report.affects_outcomes;
         let report = watch.end(self.session.integrity(), self.run)?;
-        // Only the last look has found the change. If there were several trees, some may have been judged
-        // before the change and some after it.
+        // Only the last look has found the change. If there were several trees, some may have been
+        // judged before the change and some after it.
         if report.affects_outcomes && !found_before {
             end.tainted |= state.trees > 1;
             if state.trees + usize::from(state.base_came_first) > 1 {

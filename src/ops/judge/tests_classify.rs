@@ -1,5 +1,5 @@
-//! Computes the numbers of `eval/classify.sh`: how commits of other projects would be judged. Runs none of
-//! their commands.
+//! Computes the numbers of `eval/classify.sh`: how commits of other projects would be judged. Runs
+//! none of their commands.
 use std::fmt::Write as _;
 use std::path::Path;
 

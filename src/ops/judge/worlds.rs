@@ -22,8 +22,8 @@ pub fn require_open(session: &Session) -> Result<WorldKind> {
     }
 }
 
-/// The world for the oracle's commands: the strictest one that the configuration and the system allow. Fails
-/// if the configuration requires a world that the system does not allow.
+/// The world for the oracle's commands: the strictest one that the configuration and the system
+/// allow. Fails if the configuration requires a world that the system does not allow.
 pub fn choose(session: &Session) -> Result<WorldKind> {
     let mode = session.config.get(keys::SANDBOX_MODE);
     if mode == SandboxMode::Off {
@@ -107,8 +107,9 @@ pub fn require(session: &Session, kind: WorldKind) -> Result<()> {
 
 /// True if outcomes from this world are cached for later git-frites commands.
 ///
-/// In the open world, code under test can write to the cache. A user who turned worlds off has accepted that.
-/// A user whose system allows no other world has not, so nothing is cached for this user.
+/// In the open world, code under test can write to the cache. A user who turned worlds off has
+/// accepted that. A user whose system allows no other world has not, so nothing is cached for this
+/// user.
 pub fn keeps_outcomes(session: &Session, world: WorldKind) -> bool {
     world != WorldKind::Open || session.config.get(keys::SANDBOX_MODE) == SandboxMode::Off
 }
@@ -133,8 +134,9 @@ pub fn options(session: &Session, kind: WorldKind) -> Option<SandboxOptions> {
     })
 }
 
-/// How a watch has to treat these commands. If `sandbox.write` opens paths, the commands are not treated as
-/// sealed: such a path can be a checkout, lead to one, or be the socket of a service that writes to one.
+/// How a watch has to treat these commands. If `sandbox.write` opens paths, the commands are not
+/// treated as sealed: such a path can be a checkout, lead to one, or be the socket of a service
+/// that writes to one.
 pub fn watched_commands(world: WorldKind, options: &OracleOptions) -> WatchedCommands {
     match (world, &options.sandbox) {
         (WorldKind::Sealed, Some(sandbox)) if sandbox.write.is_empty() => {

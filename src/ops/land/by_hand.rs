@@ -22,9 +22,9 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::{BranchMove, Event, MoveDetails};
 use crate::store::landed::LeftConflicts;
 
-/// Records a landing for each candidate whose conflicts a person has resolved and committed since the last
-/// call. `names` are the refs under `refs/frites/`. Does nothing while another process lands. Returns a
-/// message for each candidate that cannot be examined.
+/// Records a landing for each candidate whose conflicts a person has resolved and committed since
+/// the last call. `names` are the refs under `refs/frites/`. Does nothing while another process
+/// lands. Returns a message for each candidate that cannot be examined.
 pub fn detect(store: &Store, names: &[RefName]) -> Result<Vec<String>> {
     let mut messages = Vec::new();
     let left: Vec<(Name, Name)> = names.iter().filter_map(|n| refs::conflicts_of(n)).collect();
@@ -93,8 +93,8 @@ fn detect_one(store: &Store, candidate: CandidateRef<'_>) -> Result<()> {
     store.record_event(run, &event)
 }
 
-/// True if a person's commit landed a merged candidate. Such a commit has one parent; a merge by git-frites
-/// has two.
+/// True if a person's commit landed a merged candidate. Such a commit has one parent; a merge by
+/// git-frites has two.
 fn by_hand(repo: &Repo, landed: &Candidate) -> Result<bool> {
     let Some(commit) = &landed.landing_commit else { return Ok(false) };
     Ok(repo.commit(commit)?.parents.len() == 1)
@@ -116,8 +116,8 @@ fn resolution(repo: &Repo, left: &LeftConflicts, record: &Candidate) -> Result<R
         let made = made_on_branch(repo, branch, from)?;
         return Ok(made.map_or(Resolution::Open, Resolution::Committed));
     }
-    // The fresh branch was deleted, perhaps after it was merged. The reflogs of HEAD in all checkouts still
-    // list the commits that were made on it.
+    // The fresh branch was deleted, perhaps after it was merged. The reflogs of HEAD in all
+    // checkouts still list the commits that were made on it.
     let admins = worktree::entries(repo)?;
     for git_dir in iter::once(repo.common_dir()).chain(admins.iter().map(|admin| admin.as_path())) {
         let log = reflog::read(git_dir, &RefName::new("HEAD"));
@@ -163,9 +163,9 @@ pub(super) fn unresolved(run: &Run, name: &Name, branch: &RefName) -> Error {
         .hint(format!("or give up: `git checkout -f -` and `git branch -D {short}`"))
 }
 
-/// Keeps a person's resolution of conflicts under a ref, before the fresh branch is deleted. `tip` is the tip
-/// of this branch. Fails if `tip` does not follow directly on `from`, because then the resolution was
-/// rebased.
+/// Keeps a person's resolution of conflicts under a ref, before the fresh branch is deleted. `tip`
+/// is the tip of this branch. Fails if `tip` does not follow directly on `from`, because then the
+/// resolution was rebased.
 pub(super) fn keep_resolution(repo: &Repo, run: &Run, from: &Oid, tip: &Oid) -> Result<()> {
     let resolution = repo.commit(tip)?;
     if resolution.parents != [*from] {

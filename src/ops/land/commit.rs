@@ -8,9 +8,10 @@ use crate::ops::land::guards::refuse_changed_settings;
 use crate::ops::session::Session;
 use crate::oracle::pool::Checkouts;
 
-/// Makes a commit without touching a checkout, and keeps its objects until the run's landing has ended. Fails
-/// if git would start an attempt's version of a program, or if a hook refuses the commit. Also fails if a hook
-/// changes files, because the commit would then not have the files that passed.
+/// Makes a commit without touching a checkout, and keeps its objects until the run's landing has
+/// ended. Fails if git would start an attempt's version of a program, or if a hook refuses the
+/// commit. Also fails if a hook changes files, because the commit would then not have the files
+/// that passed.
 pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) -> Result<Oid> {
     let Session { repo, store, .. } = session;
     let checkouts = Checkouts::open(store)?;
@@ -26,15 +27,16 @@ pub fn make_commit(session: &Session, run: &Run, request: &CommitRequest<'_>) ->
     Ok(commit)
 }
 
-/// The error that git made no commit. `state` tells the user in which state the repository is, e.g. "nothing
-/// was changed".
+/// The error that git made no commit. `state` tells the user in which state the repository is, e.g.
+/// "nothing was changed".
 pub fn no_commit(state: &str) -> Error {
     Error::no(format!("git did not make the commit; {state}")).hint(
         "see git's message above: a hook, the signature or the identity; `--no-verify` skips hooks",
     )
 }
 
-/// Fails if the tree of the commit is not `tree`. `state` tells the user in which state the repository is.
+/// Fails if the tree of the commit is not `tree`. `state` tells the user in which state the
+/// repository is.
 pub fn require_tree(session: &Session, tree: &Oid, commit: &Oid, state: &str) -> Result<()> {
     if session.repo.commit(commit)?.tree == *tree {
         return Ok(());

@@ -1,5 +1,6 @@
-//! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and the files of its
-//! checkout, and writes the record. If the process is killed at any moment, the next command can recover.
+//! Carries out a landing, or the undo of a merge: writes the intent, moves the branch and the files
+//! of its checkout, and writes the record. If the process is killed at any moment, the next command
+//! can recover.
 use std::fs;
 use std::path::Path;
 
@@ -26,23 +27,23 @@ pub enum LandedAs<'a> {
         commit: Oid,
         /// The message for the reflogs.
         why: &'a str,
-        /// Parts of the event that only this process knows. If recovery writes the event after a kill, the
-        /// event lacks these parts.
+        /// Parts of the event that only this process knows. If recovery writes the event after a
+        /// kill, the event lacks these parts.
         details: &'a MoveDetails,
     },
     /// The branch is checked out, and the change is staged.
     Staged,
     /// The branch is checked out, and the user's git has committed the change with this message.
     Committed(&'a CommitMessage),
-    /// The branch is checked out, with conflicts that a person is to resolve, and with the message for the
-    /// person's commit.
+    /// The branch is checked out, with conflicts that a person is to resolve, and with the message
+    /// for the person's commit.
     InConflict(&'a Conflicts, &'a CommitMessage),
 }
 
-/// Moves the branch as the intent says, and records the move. If the branch is checked out, also moves the
-/// files and the index. After an error, either nothing has changed, or the intent stays, and the next command
-/// recovers. Returns the commit that landed; `None` if the change is only staged or in conflict. The caller
-/// holds the landing lock.
+/// Moves the branch as the intent says, and records the move. If the branch is checked out, also
+/// moves the files and the index. After an error, either nothing has changed, or the intent stays,
+/// and the next command recovers. Returns the commit that landed; `None` if the change is only
+/// staged or in conflict. The caller holds the landing lock.
 pub fn execute(
     session: &Session,
     target: &ResolvedTarget,
@@ -80,13 +81,13 @@ pub fn execute(
             .and_then(|commit| end(session, target, intent, &file).map(|()| commit))
             .map_err(|e| after_move(e, intent)),
         Err(Stopped { error, is_whole: true }) => {
-            // An intent that cannot be deleted does no harm, so this error is ignored, and the first one is
-            // returned.
+            // An intent that cannot be deleted does no harm, so this error is ignored, and the
+            // first one is returned.
             let _ = store.end_landing(&file);
             Err(error)
         }
-        // The checkout is half moved, because a file was edited meanwhile, or git was killed. The intent
-        // stays, so that the next command can recover.
+        // The checkout is half moved, because a file was edited meanwhile, or git was killed. The
+        // intent stays, so that the next command can recover.
         Err(Stopped { error, .. }) => {
             Err(error
                 .hint("then run `git frites status`, which finishes the landing or takes it back"))
@@ -115,8 +116,8 @@ pub(super) fn after_move(error: Error, intent: &Intent) -> Error {
     error.hint(format!("the landing itself is done: '{branch}' {done} of {run}/{candidate}"))
 }
 
-/// Moves the checkout. Then, as `landed` says, commits the change, or leaves the message for a commit of the
-/// resolved conflicts. Returns the commit if one was made here.
+/// Moves the checkout. Then, as `landed` says, commits the change, or leaves the message for a
+/// commit of the resolved conflicts. Returns the commit if one was made here.
 fn move_checkout(
     session: &Session,
     git: &Git,
@@ -152,8 +153,8 @@ fn move_checkout(
     })
 }
 
-/// Writes the message to the file that `git commit` reads. Does not write MERGE_HEAD, because the person's
-/// commit is to have one parent.
+/// Writes the message to the file that `git commit` reads. Does not write MERGE_HEAD, because the
+/// person's commit is to have one parent.
 fn leave_message(session: &Session, message: &CommitMessage) -> Result<()> {
     let text = [message.paragraphs.join("\n\n"), message.trailers.join("\n")].join("\n\n") + "\n";
     let file = session.repo.git_dir().join("MERGE_MSG");
@@ -172,14 +173,15 @@ fn commit_staged(
         return Err(no_commit(state));
     }
     let commit = repo.read_ref(&intent.branch)?.ok_or_else(|| no_commit(state))?;
-    // A `git gc` that listed the refs before this commit was made may have deleted the commit's objects.
+    // A `git gc` that listed the refs before this commit was made may have deleted the commit's
+    // objects.
     repo.keep_whole(&commit, &[&intent.from.commit])?;
     require_tree(session, &intent.to, &commit, state)?;
     Ok(commit)
 }
 
-/// Adds hints to `error` about files that a hook changed before the commit failed. The rollback has found
-/// them.
+/// Adds hints to `error` about files that a hook changed before the commit failed. The rollback has
+/// found them.
 fn with_rollback(error: Error, tree: &Oid, found: &Rollback) -> Error {
     let error = match &found.kept {
         Some(commit) => {

@@ -1,5 +1,5 @@
-//! Lands a candidate on a fresh branch. The change is staged or committed in the user's checkout, or
-//! committed without touching the checkout.
+//! Lands a candidate on a fresh branch. The change is staged or committed in the user's checkout,
+//! or committed without touching the checkout.
 use crate::error::{Error, Result};
 use crate::git::commit::{CommitMessage, CommitRequest, HooksToRun};
 use crate::git::landing::intent::Intent;
@@ -61,7 +61,8 @@ pub fn land(
     let repo = &session.repo;
     let _span = tracing::info_span!("land").entered();
     let _landing = session.store.lock_landing()?;
-    // On a signal, the git process that writes the files is ended. The landing then fails and is rolled back.
+    // On a signal, the git process that writes the files is ended. The landing then fails and is
+    // rolled back.
     interrupt::listen();
     refuse_candidates_worktree(session)?;
     let run = selection.run.clone();
@@ -160,8 +161,8 @@ fn free_branch(session: &Session, wanted: Option<&str>, run: &Run) -> Result<Ref
     Ok(branch)
 }
 
-/// The error that the branch exists already. Its hints tell how to undo the landing on this branch, or to
-/// land on another branch.
+/// The error that the branch exists already. Its hints tell how to undo the landing on this branch,
+/// or to land on another branch.
 fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     let Session { repo, store, .. } = session;
     let short = branch.short();
@@ -200,7 +201,8 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
     })
 }
 
-/// An existing branch whose name keeps git from creating `branch`: `a` and `a/b` cannot both be branches.
+/// An existing branch whose name keeps git from creating `branch`: `a` and `a/b` cannot both be
+/// branches.
 fn blocking_branch(session: &Session, branch: &RefName) -> Result<Option<RefName>> {
     for (at, _) in branch.match_indices('/').skip(2) {
         let above = RefName::new(&branch[..at]);
@@ -237,7 +239,8 @@ fn leave_conflicts(
     mut message: CommitMessage,
 ) -> Result<Option<Oid>> {
     let store = &session.store;
-    // The message gets no trailer for the tree, which is unknown until a person has resolved the conflicts.
+    // The message gets no trailer for the tree, which is unknown until a person has resolved the
+    // conflicts.
     message.trailers.retain(|line| Trailer::Tree.value(line).is_none());
     let Intent { run, candidate, iteration, branch, from, .. } = intent;
     let left = LeftConflicts { iteration: *iteration, branch: branch.clone(), from: from.commit };
@@ -245,8 +248,8 @@ fn leave_conflicts(
     let done = execute(session, head, intent, &LandedAs::InConflict(conflicts, &message));
     // If the branch exists, the conflicts are left there, although something failed afterwards.
     if done.is_err() && matches!(session.repo.read_ref(branch), Ok(None)) {
-        // The first error is returned. If `forget_conflicts` fails, a later command forgets the conflicts,
-        // because their branch does not exist.
+        // The first error is returned. If `forget_conflicts` fails, a later command forgets the
+        // conflicts, because their branch does not exist.
         let _ = store.forget_conflicts(run, candidate);
     }
     done

@@ -16,7 +16,8 @@ use crate::model::path::TreePath;
 use crate::model::run::Run;
 use crate::ops::session::Session;
 
-/// Fails if the current checkout is a candidate's worktree, because a change lands on the user's HEAD.
+/// Fails if the current checkout is a candidate's worktree, because a change lands on the user's
+/// HEAD.
 pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     let Some(root) = session.repo.work_tree() else { return Ok(()) };
     let ours = session.repo.head_branch().is_some_and(|b| b.starts_with(refs::ATTEMPT_BRANCHES));
@@ -27,8 +28,8 @@ pub fn refuse_candidates_worktree(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Fails if changing the checkout at `root` from tree `from` to tree `to` would overwrite untracked files.
-/// `hint` tells the user how to go on.
+/// Fails if changing the checkout at `root` from tree `from` to tree `to` would overwrite untracked
+/// files. `hint` tells the user how to go on.
 pub fn refuse_overwrite(
     session: &Session,
     root: &Path,
@@ -120,8 +121,8 @@ fn changed_setting(
     Ok(None)
 }
 
-/// True if a path is in or below one of the directories `named` in the checkout `root`. A command may go to a
-/// directory first: `sh -c "cd tools && ./sign"`, `make -C tools sign`.
+/// True if a path is in or below one of the directories `named` in the checkout `root`. A command
+/// may go to a directory first: `sh -c "cd tools && ./sign"`, `make -C tools sign`.
 fn is_below(path: &Path, named: &[PathBuf], root: &Path) -> bool {
     named.iter().any(|named| named != root && named.starts_with(root) && path.starts_with(named))
 }
@@ -151,9 +152,9 @@ pub struct ChangedPrograms {
 impl ChangedPrograms {
     /// Finds the changes of the capture with this `address`.
     ///
-    /// git may run a file that a setting names (`gpg.program`, a filter), or read it as configuration
-    /// (`include.path`). Every setting that names a changed file counts, because only git knows which of them
-    /// it runs.
+    /// git may run a file that a setting names (`gpg.program`, a filter), or read it as
+    /// configuration (`include.path`). Every setting that names a changed file counts, because only
+    /// git knows which of them it runs.
     pub fn find(session: &Session, from: &Oid, to: &Oid, address: &str) -> Result<ChangedPrograms> {
         let changes = diff::since(&session.repo, from, to).changes()?;
         let git = session.repo.checkout();
@@ -166,8 +167,8 @@ impl ChangedPrograms {
         Ok(ChangedPrograms { setting, hook })
     }
 
-    /// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if the commit
-    /// runs no hook. `address` is that of [`ChangedPrograms::find`].
+    /// Fails if a commit in the user's checkout would run such a program. `runs_hooks` is false if
+    /// the commit runs no hook. `address` is that of [`ChangedPrograms::find`].
     pub fn refuse(&self, runs_hooks: bool, address: &str) -> Result<()> {
         let hook = if runs_hooks { self.hook.as_ref() } else { None };
         let Some(reason) = self.setting.as_ref().or(hook) else { return Ok(()) };
@@ -182,8 +183,8 @@ impl ChangedPrograms {
     }
 }
 
-/// Fails if the candidate has changed `.frites.toml` to a file that git-frites cannot read. On a branch with
-/// this file, every command would fail, even `apply --undo`.
+/// Fails if the candidate has changed `.frites.toml` to a file that git-frites cannot read. On a
+/// branch with this file, every command would fail, even `apply --undo`.
 pub fn require_usable_configuration(
     session: &Session,
     run: &Run,

@@ -18,8 +18,8 @@ use crate::ops::session::Session;
 use crate::oracle;
 use crate::store::logs::JudgingLogs;
 
-/// Warns if the configuration, or the files of the target, name other commands than those that judge the merged
-/// tree. Says nothing if options named the commands of the run.
+/// Warns if the configuration, or the files of the target, name other commands than those that
+/// judge the merged tree. Says nothing if options named the commands of the run.
 fn warn_of_other_commands(session: &Session, target: &ResolvedTarget, terms: &Terms) {
     let Session { repo, config, ui, .. } = session;
     let checks = |commands: &[OracleCommand]| {
@@ -158,8 +158,8 @@ impl Plan {
         Ok(results)
     }
 
-    /// Judges the merged tree once more, with the tests and commands of the target put back. If the tree
-    /// fails this judging, it is unverified.
+    /// Judges the merged tree once more, with the tests and commands of the target put back. If the
+    /// tree fails this judging, it is unverified.
     fn judge_with_base_tests(
         &mut self,
         session: &Session,
@@ -197,8 +197,8 @@ impl Plan {
         self.accept_unverified(session, reason, &logs.directory(), options)
     }
 
-    /// Marks the merged tree as unverified, for this reason. Fails if the user does not allow an unverified
-    /// tree to land.
+    /// Marks the merged tree as unverified, for this reason. Fails if the user does not allow an
+    /// unverified tree to land.
     fn accept_unverified(
         &mut self,
         session: &Session,

@@ -36,8 +36,8 @@ pub struct MergedCandidate {
     pub previous: Oid,
 }
 
-/// Merges the selected candidate into the target that `into` names (see [`ResolvedTarget::find`]). Waits for other
-/// landings to end. If there are conflicts, or if the merge fails, nothing changes.
+/// Merges the selected candidate into the target that `into` names (see [`ResolvedTarget::find`]).
+/// Waits for other landings to end. If there are conflicts, or if the merge fails, nothing changes.
 pub fn merge(
     session: &Session,
     selection: Selection,
@@ -98,8 +98,8 @@ fn merge_plan(
     trust::warn_before_commit(session.integrity());
     let message = plan.commit_message(session, options)?;
     let own = merged_message(plan, options, &message);
-    // If the attempt has itself merged a newer commit (`base`), its own change is only what differs from that
-    // commit.
+    // If the attempt has itself merged a newer commit (`base`), its own change is only what differs
+    // from that commit.
     let parent = if base == start { &root } else { &base };
     let landed = make_commit(
         session,
@@ -170,8 +170,8 @@ fn merge_message(
     message
 }
 
-/// The first parent of a merge: the target's tip. If the target is a candidate with uncommitted work, the first
-/// parent is a new commit of that work, made on the tip.
+/// The first parent of a merge: the target's tip. If the target is a candidate with uncommitted
+/// work, the first parent is a new commit of that work, made on the tip.
 pub fn committed_state(session: &Session, run: &Run, target: &ResolvedTarget) -> Result<Oid> {
     let repo = &session.repo;
     let tree = repo.commit(target.state())?.tree;

@@ -1,5 +1,5 @@
-//! Landing: the plan of a landing, landing on a fresh branch, landing by a merge, undoing either of them, and
-//! recovery after a kill.
+//! Landing: the plan of a landing, landing on a fresh branch, landing by a merge, undoing either of
+//! them, and recovery after a kill.
 pub mod by_hand;
 mod commit;
 mod execute;

@@ -1,6 +1,7 @@
-//! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote it later.
-//! If both sides wrote it at the same time, `merge.tie` says from which side it is taken. No file gets
-//! conflict markers or parts of both sides. A conflict about more than one path is not resolved.
+//! `--strategy newest-file-wins`: each conflicted file is taken as a whole from the side that wrote
+//! it later. If both sides wrote it at the same time, `merge.tie` says from which side it is taken.
+//! No file gets conflict markers or parts of both sides. A conflict about more than one path is not
+//! resolved.
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -114,7 +115,8 @@ pub fn resolve(
     Ok(Some((edited_tree(&sides.session.repo, &conflicts.tree, edits)?, choices)))
 }
 
-/// The files that one of the sides has renamed since the base: from the new name to the name in the base.
+/// The files that one of the sides has renamed since the base: from the new name to the name in the
+/// base.
 fn names_before_renames(sides: &Sides<'_>) -> Result<BTreeMap<TreePath, TreePath>> {
     let mut renamed = BTreeMap::new();
     for side in [Side::Landing, Side::Target] {
@@ -131,8 +133,9 @@ struct ConflictedFile {
     entries: BySide<Option<(EntryMode, Oid)>>,
 }
 
-/// The conflicted file at `path` in the merged tree. A side that has not renamed the file has it at `before`, as
-/// the base has. `None` if git's three versions of the file are not those of the base and of both sides.
+/// The conflicted file at `path` in the merged tree. A side that has not renamed the file has it at
+/// `before`, as the base has. `None` if git's three versions of the file are not those of the base
+/// and of both sides.
 fn conflicted_file(
     sides: &Sides<'_>,
     conflicts: &Conflicts,

@@ -1,5 +1,5 @@
-//! The plan of a landing: the capture that lands, its verdict, and the tree that the target's branch will
-//! have. The plan is complete before any file or ref changes.
+//! The plan of a landing: the capture that lands, its verdict, and the tree that the target's
+//! branch will have. The plan is complete before any file or ref changes.
 use std::time::{Duration, Instant};
 
 use crate::config::value::Tie;
@@ -45,8 +45,8 @@ pub struct LandOptions {
     pub no_verify: bool,
     /// The paragraphs of the user's message; if empty, the attempt's own message is used.
     pub message: Vec<String>,
-    /// Resolve conflicts by taking the newer file, or, if both are equally old, the file of the side that the
-    /// value names. With `None`, conflicts are not resolved.
+    /// Resolve conflicts by taking the newer file, or, if both are equally old, the file of the
+    /// side that the value names. With `None`, conflicts are not resolved.
     pub newest_file_wins: Option<Tie>,
 }
 
@@ -66,7 +66,8 @@ pub struct Plan {
     pub verdict: Option<Verdict>,
     /// The world in which the landing tree was judged; `None` without a verdict.
     pub world: Option<WorldKind>,
-    /// The tree that the branch will have. Until [`Plan::merge_into`] is called, it is the judged tree.
+    /// The tree that the branch will have. Until [`Plan::merge_into`] is called, it is the judged
+    /// tree.
     pub tree: Oid,
     /// The files that `newest-file-wins` chose.
     pub choices: Vec<Choice>,
@@ -85,13 +86,13 @@ pub struct JudgedState {
 }
 
 impl Plan {
-    /// Captures the selected candidate and plans its landing. Fails if the candidate did not pass, unless
-    /// `options` allow that. Also fails if the configuration of git-frites has changed, and the change is not
-    /// accepted yet.
+    /// Captures the selected candidate and plans its landing. Fails if the candidate did not pass,
+    /// unless `options` allow that. Also fails if the configuration of git-frites has changed, and
+    /// the change is not accepted yet.
     pub fn new(session: &Session, selection: Selection, options: &LandOptions) -> Result<Plan> {
         let Selection { run, candidate, iteration } = selection;
-        // The configuration decides in which world a merged tree is judged, and which commands set up its
-        // checkout.
+        // The configuration decides in which world a merged tree is judged, and which commands set
+        // up its checkout.
         trust::require_trust(session.integrity(), Some(&run))?;
         if !options.allow_unverified {
             trust::require_own_record(session.integrity(), &run)?;
@@ -164,8 +165,8 @@ impl Plan {
         self.resolution.map(|_| "newest-file-wins")
     }
 
-    /// Describes what the landing changes on a branch whose tip was `before`: the size of the change, and its
-    /// files.
+    /// Describes what the landing changes on a branch whose tip was `before`: the size of the
+    /// change, and its files.
     pub fn change_in_words(&self, repo: &Repo, before: &Oid) -> Result<String> {
         let attributes = &self.run.base;
         let (changes, blast) =
@@ -232,9 +233,9 @@ impl Plan {
         Ok(merged)
     }
 
-    /// Merges the judged state with the target in memory, with `base` as the merge base. Judges the result
-    /// with [`Plan::judge_merged`]. If there are conflicts that are not resolved, judges nothing, and returns
-    /// the conflicts.
+    /// Merges the judged state with the target in memory, with `base` as the merge base. Judges the
+    /// result with [`Plan::judge_merged`]. If there are conflicts that are not resolved, judges
+    /// nothing, and returns the conflicts.
     pub fn merge_into(
         &mut self,
         session: &Session,
@@ -279,9 +280,9 @@ impl Plan {
         Ok(None)
     }
 
-    /// Merges the judged state with the target. If the landing is on a fresh branch, a person may have to
-    /// read the conflict markers. So the markers name HEAD instead of a commit id, and the newest capture by
-    /// its ref.
+    /// Merges the judged state with the target. If the landing is on a fresh branch, a person may
+    /// have to read the conflict markers. So the markers name HEAD instead of a commit id, and the
+    /// newest capture by its ref.
     fn merge(&self, session: &Session, target: &ResolvedTarget, base: &Oid) -> Result<MergeResult> {
         let repo = &session.repo;
         let capture = &self.judged.commit;
@@ -393,8 +394,8 @@ impl Plan {
         Ok(first.map(|line| line.trim().to_owned()).into_iter().collect())
     }
 
-    /// A title that begins with `verb`. If the verdict recommends this candidate, also a paragraph with the
-    /// verdict's reason.
+    /// A title that begins with `verb`. If the verdict recommends this candidate, also a paragraph
+    /// with the verdict's reason.
     pub fn default_paragraphs(&self, verb: &str) -> Vec<String> {
         let mut paragraphs = vec![format!("{verb} {}", self.address())];
         if let (true, Some(verdict)) = (self.verified, &self.verdict)
@@ -436,9 +437,9 @@ fn choose(
     }
 }
 
-/// The capture that lands: the iteration that the user named; or with `--judged` the judged capture; or else
-/// a capture of the worktree as it is now. Fails if the worktree has changed since it was judged, unless an
-/// unverified change may land.
+/// The capture that lands: the iteration that the user named; or with `--judged` the judged
+/// capture; or else a capture of the worktree as it is now. Fails if the worktree has changed since
+/// it was judged, unless an unverified change may land.
 fn capture_to_land(
     session: &Session,
     options: &LandOptions,

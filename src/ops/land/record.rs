@@ -1,5 +1,5 @@
-//! Records a landing or its undo: sets the landing's ref, updates the candidate's record, and writes the
-//! event.
+//! Records a landing or its undo: sets the landing's ref, updates the candidate's record, and
+//! writes the event.
 use jiff::Timestamp;
 
 use crate::error::Result;
@@ -12,8 +12,8 @@ use crate::model::refname::RefName;
 use crate::store::Store;
 use crate::store::events::{BranchMove, Event, MoveDetails};
 
-/// Records that a landing or its undo is done. `commit` is the new tip of the branch; `None` if the change is
-/// only staged, or if the branch was deleted. The caller holds the landing lock.
+/// Records that a landing or its undo is done. `commit` is the new tip of the branch; `None` if the
+/// change is only staged, or if the branch was deleted. The caller holds the landing lock.
 pub fn record(
     store: &Store,
     intent: &Intent,
@@ -38,8 +38,8 @@ pub fn record(
     record_state(store, &intent.run, &intent.candidate, &state, &event)
 }
 
-/// Records that a landing has left conflicts, which a person is to resolve. The caller holds the landing
-/// lock.
+/// Records that a landing has left conflicts, which a person is to resolve. The caller holds the
+/// landing lock.
 pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
     // `apply --undo` reads this intent to restore the checkout.
     store.save_landed(intent)?;
@@ -51,8 +51,8 @@ pub fn record_conflicts(store: &Store, intent: &Intent) -> Result<()> {
     store.record_event(&intent.run, &event)
 }
 
-/// Records a candidate's state after a landing or its undo, and then the event. The caller holds the
-/// landing lock.
+/// Records a candidate's state after a landing or its undo, and then the event. The caller holds
+/// the landing lock.
 pub(super) fn record_state(
     store: &Store,
     run: &Name,
@@ -61,8 +61,9 @@ pub(super) fn record_state(
     event: &Event,
 ) -> Result<()> {
     store.forget_conflicts(run, name)?;
-    // The landing's ref has usually moved together with the branch, in one transaction. But git writes the
-    // refs one after the other, and may be killed in between. So the ref is set again here.
+    // The landing's ref has usually moved together with the branch, in one transaction. But git
+    // writes the refs one after the other, and may be killed in between. So the ref is set again
+    // here.
     save_state(store, run, name, state)?;
     store.record_event(run, event)
 }

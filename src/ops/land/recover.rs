@@ -1,4 +1,5 @@
-//! Recovers landings whose process was killed: the next command finishes each of them, or takes it back.
+//! Recovers landings whose process was killed: the next command finishes each of them, or takes it
+//! back.
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -15,8 +16,8 @@ use crate::store::Store;
 use crate::store::events::MoveDetails;
 use crate::store::records::write_toml;
 
-/// Finishes or takes back interrupted landings in this checkout and in candidates' worktrees. Returns a
-/// message for each of them. Does nothing while another process lands.
+/// Finishes or takes back interrupted landings in this checkout and in candidates' worktrees.
+/// Returns a message for each of them. Does nothing while another process lands.
 pub fn recover_landings(store: &Store) -> Vec<String> {
     let mut messages = Vec::new();
     let files = store.landing_files();
@@ -26,7 +27,8 @@ pub fn recover_landings(store: &Store) -> Vec<String> {
     let _lock = match store.try_lock_landing() {
         Ok(Some(lock)) => lock,
         Ok(None) => return messages,
-        // This is not an error, because the command that runs may be the one that repairs the cause.
+        // This is not an error, because the command that runs may be the one that repairs the
+        // cause.
         Err(error) => {
             let why = error.message;
             return vec![format!("a landing was interrupted and could not be recovered: {why}")];
@@ -126,8 +128,8 @@ fn message(found: &Interrupted, intent: &Intent) -> Option<String> {
     Some(text)
 }
 
-/// git in the worktree of the `holder`, or else in the user's checkout; `None` if the holder's worktree does
-/// not exist.
+/// git in the worktree of the `holder`, or else in the user's checkout; `None` if the holder's
+/// worktree does not exist.
 pub fn git_of(store: &Store, holder: Option<&Holder>) -> Result<Option<Git>> {
     let Some(holder) = holder else { return Ok(Some(store.repo().checkout())) };
     let Some(run) = store.run(&holder.run)? else { return Ok(None) };

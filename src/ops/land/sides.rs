@@ -65,8 +65,8 @@ pub struct Sides<'a> {
     pub candidate: CandidateRef<'a>,
     /// The capture that lands.
     pub capture: &'a Capture,
-    /// The commit that is merged: the capture, or a copy of the capture without the changes to protected
-    /// paths.
+    /// The commit that is merged: the capture, or a copy of the capture without the changes to
+    /// protected paths.
     pub landing: &'a Oid,
     /// The target of the merge.
     pub target: &'a ResolvedTarget,
@@ -89,7 +89,8 @@ impl Sides<'_> {
 pub struct SideTimes(BySide<Option<WriteTimes>>);
 
 impl SideTimes {
-    /// Reads the times from the captures of the candidate that lands and of the target, if it is a candidate.
+    /// Reads the times from the captures of the candidate that lands and of the target, if it is a
+    /// candidate.
     pub fn of(sides: &Sides<'_>) -> Result<SideTimes> {
         let session = sides.session;
         let landing = Some(WriteTimes::of(session, sides.candidate, sides.capture)?);
@@ -128,8 +129,8 @@ impl WriteTimes {
     fn of(session: &Session, candidate: CandidateRef<'_>, newest: &Capture) -> Result<WriteTimes> {
         let run = candidate.run;
         let chain = capture::chain(&session.repo, &newest.commit, &run.base)?;
-        // Captures also commit staged files. Such a commit has the time of the capture, not of the files, so it
-        // is left out.
+        // Captures also commit staged files. Such a commit has the time of the capture, not of the
+        // files, so it is left out.
         let heads = chain.iter().flat_map(|(_, commit)| commit.parents.iter().skip(1).cloned());
         let heads = heads
             .filter(|oid| {

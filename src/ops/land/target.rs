@@ -45,8 +45,8 @@ fn parent_of(session: &Session, landing: &Run) -> Result<ResolvedTarget> {
     }
 }
 
-/// Fails if a command runs in a candidate's worktree, unless this process belongs to that command. `state` is the
-/// candidate's state.
+/// Fails if a command runs in a candidate's worktree, unless this process belongs to that command.
+/// `state` is the candidate's state.
 fn refuse_running(candidate: CandidateRef<'_>, state: State) -> Result<()> {
     let CandidateRef { run, name, .. } = candidate;
     let inside = [env::RUN, env::CANDIDATE].map(|v| std::env::var(v).unwrap_or_default());
@@ -88,7 +88,8 @@ pub struct TargetCheckout {
     pub git: Git,
     /// An index that describes the checkout's current files.
     pub index: PathBuf,
-    /// The commit that has the checkout's current files: the branch's tip, or a candidate's capture.
+    /// The commit that has the checkout's current files: the branch's tip, or a candidate's
+    /// capture.
     pub state: Oid,
 }
 
@@ -172,8 +173,8 @@ impl ResolvedTarget {
         Ok(ResolvedTarget::new(branch.clone(), tip, None))
     }
 
-    /// The branch of a candidate that was cleaned. If the branch does not exist any more, the merge creates
-    /// it again at the candidate's newest capture.
+    /// The branch of a candidate that was cleaned. If the branch does not exist any more, the merge
+    /// creates it again at the candidate's newest capture.
     fn cleaned(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let owner = Some((candidate.run.clone(), candidate.name.clone()));
         let branch = candidate.branch();
@@ -187,8 +188,8 @@ impl ResolvedTarget {
         Ok(ResolvedTarget { candidate: owner, ..ResolvedTarget::fresh(branch, tip) })
     }
 
-    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its worktree is
-    /// lost when the merge changes files.
+    /// A candidate's branch and worktree. The candidate is captured first, so that nothing in its
+    /// worktree is lost when the merge changes files.
     pub fn candidate(session: &Session, candidate: CandidateRef<'_>) -> Result<ResolvedTarget> {
         let Session { repo, store, .. } = session;
         let address = candidate.address();
@@ -287,16 +288,16 @@ impl ResolvedTarget {
         self.checkout.is_some() && self.candidate.is_none()
     }
 
-    /// Fails if landing `tree` would overwrite untracked files in the target's checkout. `hint` tells the
-    /// user how to go on.
+    /// Fails if landing `tree` would overwrite untracked files in the target's checkout. `hint`
+    /// tells the user how to go on.
     pub fn refuse_overwrite(&self, session: &Session, tree: &Oid, hint: &str) -> Result<()> {
         let Some(checkout) = &self.checkout else { return Ok(()) };
         let root = checkout.git.root().unwrap_or(session.repo.common_dir());
         refuse_overwrite(session, root, &checkout.state, tree, hint)
     }
 
-    /// The intent to land a capture of a candidate by moving the target to `to`. The intent says that the
-    /// capture is unverified; the caller may change that.
+    /// The intent to land a capture of a candidate by moving the target to `to`. The intent says
+    /// that the capture is unverified; the caller may change that.
     pub fn intent(&self, candidate: CandidateRef<'_>, iteration: u32, to: Oid) -> Intent {
         let holder = match (&self.candidate, &self.checkout) {
             (Some((run, name)), Some(_)) => {

@@ -1,5 +1,5 @@
-//! `apply --undo`: undoes a merge by a commit that reverts it, and a landing on a fresh branch by deleting
-//! the branch.
+//! `apply --undo`: undoes a merge by a commit that reverts it, and a landing on a fresh branch by
+//! deleting the branch.
 use crate::error::{Error, Result};
 use crate::model::candidate::{Candidate, Landing};
 use crate::model::oid::Oid;

@@ -1,5 +1,5 @@
-//! Undoes a landing on a fresh branch: deletes the branch, and switches the checkout back to where it was
-//! before the landing.
+//! Undoes a landing on a fresh branch: deletes the branch, and switches the checkout back to where
+//! it was before the landing.
 use crate::error::{Error, Result};
 use crate::git::landing::advance::{self, roll_back};
 use crate::git::landing::intent::Intent;
@@ -89,7 +89,8 @@ fn record_deletion(store: &Store, landed: &Candidate, branch: &RefName) -> Resul
     record_state(store, run, candidate, &state, &event)
 }
 
-/// Says that the change of an undone landing may still be staged, because `git switch` takes staged changes along.
+/// Says that the change of an undone landing may still be staged, because `git switch` takes staged
+/// changes along.
 fn tell_what_may_stay(session: &Session, address: &str) {
     if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
         session.ui.warn(format!(
@@ -99,7 +100,8 @@ fn tell_what_may_stay(session: &Session, address: &str) {
     }
 }
 
-/// Fails if the branch is checked out in another checkout. `here` is true if it is checked out in this one.
+/// Fails if the branch is checked out in another checkout. `here` is true if it is checked out in
+/// this one.
 fn refuse_checked_out_elsewhere(session: &Session, branch: &RefName, here: bool) -> Result<()> {
     let repo = &session.repo;
     let own = here.then(|| repo.git_dir());
@@ -141,7 +143,8 @@ pub(super) fn refuse_merged(
     Ok(())
 }
 
-/// True if a later commit of the branch says, in the words of `git revert`, that it reverts this commit.
+/// True if a later commit of the branch says, in the words of `git revert`, that it reverts this
+/// commit.
 fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool> {
     let words = format!("--grep=This reverts commit {commit}");
     let range = format!("{commit}..{}", branch.as_str());
@@ -149,8 +152,8 @@ fn is_reverted(session: &Session, commit: &Oid, branch: &RefName) -> Result<bool
     Ok(!call.bytes()?.is_empty())
 }
 
-/// Switches the checkout back to where it was before the landing. Fails if the checkout has changes that are
-/// not those of the landing.
+/// Switches the checkout back to where it was before the landing. Fails if the checkout has changes
+/// that are not those of the landing.
 fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> {
     let Session { repo, store, .. } = session;
     let git = advance::begin(&repo.checkout())?;
@@ -165,8 +168,8 @@ fn go_back(session: &Session, intent: Intent, address: &str) -> Result<RefName> 
         ))
         .hint("commit it or put it aside with `git stash`, and switch to another branch"));
     }
-    // The undo restores files that the landing deleted. An untracked file may now have the path of a file to
-    // restore.
+    // The undo restores files that the landing deleted. An untracked file may now have the path of
+    // a file to restore.
     let hint = "move them away and undo again";
     refuse_overwrite(session, repo.need_work_tree()?, &intent.to, &intent.from.commit, hint)?;
     let intent = Intent { undoing: true, killed_after: None, ..intent };

@@ -20,8 +20,8 @@ use crate::store::candidate::CandidateRef;
 use crate::store::events::MoveDetails;
 
 /// Reverts the merge as `git revert -m 1` does, but in memory, so that nothing changes if there are
-/// conflicts. Returns the branch, the commit that reverts the merge, and the addresses of later landings on the
-/// branch, newest first.
+/// conflicts. Returns the branch, the commit that reverts the merge, and the addresses of later
+/// landings on the branch, newest first.
 pub(super) fn revert(
     session: &Session,
     run: &Run,
@@ -83,8 +83,8 @@ pub(super) fn revert(
     Ok((branch, commit, later))
 }
 
-/// Makes the commit that reverts `merge`, with this tree. Returns the commit and the iteration that had
-/// landed.
+/// Makes the commit that reverts `merge`, with this tree. Returns the commit and the iteration that
+/// had landed.
 fn commit_revert(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -125,8 +125,8 @@ fn commit_revert(
     Ok((make_commit(session, candidate.run, &request)?, iteration))
 }
 
-/// The target for a branch: the candidate to which the branch belongs, if the candidate's worktree exists;
-/// otherwise the branch itself.
+/// The target for a branch: the candidate to which the branch belongs, if the candidate's worktree
+/// exists; otherwise the branch itself.
 fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     if let Some((run, name)) = refs::attempt_of(branch)
         && let Some(run) = session.store.run(&run)?
@@ -137,8 +137,8 @@ fn resolve(session: &Session, branch: &RefName) -> Result<ResolvedTarget> {
     ResolvedTarget::branch(session, branch)
 }
 
-/// The addresses of candidates that landed on a branch after `merge`, newest first. Landings that were undone
-/// since are left out.
+/// The addresses of candidates that landed on a branch after `merge`, newest first. Landings that
+/// were undone since are left out.
 fn later_landings(session: &Session, merge: &Oid, tip: &Oid) -> Result<Vec<String>> {
     let list = session
         .repo

@@ -9,7 +9,8 @@ use crate::model::verdict::{Entry, Verdict};
 use crate::ops::corrected::acceptance_hint;
 use crate::ui::next_steps::{confirm_pending, look_at_own_tests};
 
-/// The reason why the candidate `name` is not verified. `tree` is the tree that would land, if it is known.
+/// The reason why the candidate `name` is not verified. `tree` is the tree that would land, if it
+/// is known.
 pub(super) fn why_unverified(
     run: &Run,
     name: &Name,
@@ -60,7 +61,8 @@ fn is_built_alone(verdict: &Verdict, entry: &Entry) -> bool {
             || entry.why_untested(verdict.baseline.as_ref()).is_some())
 }
 
-/// True if a candidate has passed only with the base's build outputs, or only with the tests that it added.
+/// True if a candidate has passed only with the base's build outputs, or only with the tests that
+/// it added.
 fn is_unconfirmed(entry: &Entry) -> bool {
     entry.passed_base_tests_too() && entry.is_claim()
 }

@@ -29,9 +29,9 @@ impl Exchange<'_> {
         Ok(Some((tip, recorded_state(repo, &tip)?)))
     }
 
-    /// Fetches all captures of the run. Takes over the new ones, except those of candidates that have a
-    /// worktree here. Warns of captures of candidates that the run's record does not list. Does nothing if the
-    /// remote does not have the run yet.
+    /// Fetches all captures of the run. Takes over the new ones, except those of candidates that
+    /// have a worktree here. Warns of captures of candidates that the run's record does not list.
+    /// Does nothing if the remote does not have the run yet.
     pub fn take_captures(&self, run: &Run) -> Result<()> {
         if !self.fetch_if_there(["*".to_owned()])? {
             return Ok(());
@@ -92,8 +92,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// A commit with both captures as parents. If the attempt in `theirs` has ended, the commit has the files
-    /// of `theirs`, otherwise those of `ours`.
+    /// A commit with both captures as parents. If the attempt in `theirs` has ended, the commit has
+    /// the files of `theirs`, otherwise those of `ours`.
     fn joined(&self, theirs: &Oid, ours: &Oid) -> Result<Oid> {
         let repo = &self.session.repo;
         let is_theirs = has_ended(recorded_state(repo, theirs)?);

@@ -1,5 +1,5 @@
-//! Decides a run by the outcomes that are stored in another repository. Can wait until all of them are
-//! stored.
+//! Decides a run by the outcomes that are stored in another repository. Can wait until all of them
+//! are stored.
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, Result};
@@ -16,8 +16,8 @@ use crate::ops::shard::exchange::{Exchange, ExchangeSide, part_storage};
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Returns the verdict and
-/// the parts that have no outcome yet.
+/// Takes over the stored outcomes, and decides by the terms that `shard open` wrote. Returns the
+/// verdict and the parts that have no outcome yet.
 ///
 /// With `wait`, fetches again until each part has an outcome, but no longer than this time. With
 /// `options.until_pass`, also stops as soon as no missing outcome could change the recommendation.
@@ -49,8 +49,8 @@ pub fn decide(
     }
 }
 
-/// Takes over the fetched outcomes. Decides if they suffice, or if the time is over; otherwise returns
-/// `None`.
+/// Takes over the fetched outcomes. Decides if they suffice, or if the time is over; otherwise
+/// returns `None`.
 fn decide_if_ready(
     run: &Run,
     options: &JudgeOptions,

@@ -1,9 +1,9 @@
-//! The exchange of a run with another repository. The refs of the run's records and outcomes are fetched
-//! under other names, compared with our refs, and then taken over. Outcomes are pushed one at a time.
-//! Machines that may not push to the repository write their outcomes to files (bundles).
+//! The exchange of a run with another repository. The refs of the run's records and outcomes are
+//! fetched under other names, compared with our refs, and then taken over. Outcomes are pushed one
+//! at a time. Machines that may not push to the repository write their outcomes to files (bundles).
 //!
-//! There is no lock that several machines share. Each push of a ref names the value that the ref must still
-//! have in the other repository.
+//! There is no lock that several machines share. Each push of a ref names the value that the ref
+//! must still have in the other repository.
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ use crate::ops::judge::part_storage::{PartStorage, answers};
 use crate::ops::session::Session;
 use crate::store::parts::NewOutcome;
 
-/// The pauses between the tries to push one ref. A try fails if another machine has just pushed the ref.
+/// The pauses between the tries to push one ref. A try fails if another machine has just pushed the
+/// ref.
 pub(super) const PAUSES_MS: [u64; 8] = [5, 20, 50, 100, 200, 500, 1000, 2000];
 
 /// One side of an exchange.
@@ -76,9 +77,9 @@ impl<'a> Exchange<'a> {
 
     /// As [`Exchange::fetch_refs`], but returns false if the other repository has no such run.
     ///
-    /// All refs are fetched by this function, so that nothing of another run is taken over. Runs of different
-    /// clones can have the same name, and a run can be forgotten and made again. In a mirror, the run here is
-    /// then forgotten.
+    /// All refs are fetched by this function, so that nothing of another run is taken over. Runs of
+    /// different clones can have the same name, and a run can be forgotten and made again. In a
+    /// mirror, the run here is then forgotten.
     pub(super) fn fetch_if_there(&self, ends: impl IntoIterator<Item = String>) -> Result<bool> {
         let Exchange { session, remote, run } = self;
         // With a `*`, git does not fail if a pattern matches nothing.
@@ -93,8 +94,8 @@ impl<'a> Exchange<'a> {
         if ours.created == theirs.created {
             return Ok(true);
         }
-        // No other process uses a mirror. So if the run's lock is held there, this process holds it, because it
-        // works on the run.
+        // No other process uses a mirror. So if the run's lock is held there, this process holds
+        // it, because it works on the run.
         if session.is_mirror()
             && let Some(_lock) = store.try_lock_run(run)?
         {
@@ -123,7 +124,8 @@ impl<'a> Exchange<'a> {
         ))
     }
 
-    /// Fetches the captures of these candidates if the remote has them, and takes over the new ones.
+    /// Fetches the captures of these candidates if the remote has them, and takes over the new
+    /// ones.
     pub fn fetch_captures(&self, candidates: &[Name]) -> Result<()> {
         if candidates.is_empty() {
             return Ok(());
@@ -148,8 +150,8 @@ impl<'a> Exchange<'a> {
         Ok(found.filter(|terms| terms.round >= round))
     }
 
-    /// Takes over the terms of the remote, unless the run was opened in this repository. In that case, warns
-    /// if the remote's terms differ from the terms here.
+    /// Takes over the terms of the remote, unless the run was opened in this repository. In that
+    /// case, warns if the remote's terms differ from the terms here.
     pub fn take_terms(&self) -> Result<()> {
         let repo = &self.session.repo;
         let name = refs::terms(&self.run);
@@ -192,11 +194,12 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// Takes over the fetched outcomes. An outcome here that is valid for the terms (see [`answers`]) is not
-    /// replaced by an outcome that is not. If two valid outcomes disagree, the outcome of the `first` side
-    /// stays, and a warning names both. The commit of the other outcome becomes a parent of the new commit.
-    /// In an exchange with a remote, `first` is the remote, because all machines see its outcomes. With a
-    /// bundle, `first` is this repository, because bundles can arrive in any order.
+    /// Takes over the fetched outcomes. An outcome here that is valid for the terms (see
+    /// [`answers`]) is not replaced by an outcome that is not. If two valid outcomes disagree, the
+    /// outcome of the `first` side stays, and a warning names both. The commit of the other outcome
+    /// becomes a parent of the new commit. In an exchange with a remote, `first` is the remote,
+    /// because all machines see its outcomes. With a bundle, `first` is this repository, because
+    /// bundles can arrive in any order.
     pub fn take_outcomes(&self, terms: Option<&SharedTerms>, first: ExchangeSide) -> Result<()> {
         let Exchange { session, run, .. } = self;
         let (repo, store) = (&session.repo, &session.store);
@@ -237,8 +240,8 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Decides which of two outcomes stays. Warns if they disagree, or if the fetched one cannot replace the
-    /// one here.
+    /// Decides which of two outcomes stays. Warns if they disagree, or if the fetched one cannot
+    /// replace the one here.
     fn which_stays(
         &self,
         part: &Part,
@@ -325,8 +328,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Forgets a run in a mirror, because another run has its name by now. Fails if a candidate's work was not
-/// pushed. The caller holds the run's lock.
+/// Forgets a run in a mirror, because another run has its name by now. Fails if a candidate's work
+/// was not pushed. The caller holds the run's lock.
 fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
     for candidate in session.store.candidates(run) {
         // A candidate is cleaned once its capture is pushed.
@@ -341,8 +344,8 @@ fn forget_replaced(session: &Session, run: &Run) -> Result<()> {
     clean::forget(session, run)
 }
 
-/// Waits before the next try to push a ref. Returns false if no try is left, or if a further try would be
-/// refused for the same `reason`.
+/// Waits before the next try to push a ref. Returns false if no try is left, or if a further try
+/// would be refused for the same `reason`.
 pub(super) fn wait_to_push_again(pauses: &mut impl Iterator<Item = u64>, reason: &str) -> bool {
     if !may_succeed_later(reason) {
         return false;
@@ -372,7 +375,8 @@ pub fn current_terms(
     })
 }
 
-/// The stored outcomes of a run: with an `exchange`, the outcomes at the remote, else the outcomes here.
+/// The stored outcomes of a run: with an `exchange`, the outcomes at the remote, else the outcomes
+/// here.
 pub fn part_storage<'s>(
     session: &'s Session,
     run: &'s Run,
@@ -412,7 +416,8 @@ pub fn take_bundle(session: &Session, run: &Run, file: &Path) -> Result<()> {
     let failed = || format!("could not read '{}'", file.display());
     let place = file.canonicalize().context(failed)?;
     let exchange = Exchange::new(session, &place.to_string_lossy(), &run.run);
-    // The fetched refs of all bundles have the same names, so another process must not fetch meanwhile.
+    // The fetched refs of all bundles have the same names, so another process must not fetch
+    // meanwhile.
     let (_lock, run) = session.store.lock_and_read(&run.run)?;
     exchange.remote.fetch(&[format!("{}*", refs::results(&run.run))])?;
     exchange.take_outcomes(session.store.terms(&run.run)?.as_ref(), ExchangeSide::Here)

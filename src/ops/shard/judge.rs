@@ -18,7 +18,8 @@ use crate::ops::shard::exchange::{Exchange, part_storage, write_bundle};
 use crate::oracle;
 use crate::store::parts::NewOutcome;
 
-/// Judges parts of an opened run. The outcomes are stored in this repository, unless a remote is given.
+/// Judges parts of an opened run. The outcomes are stored in this repository, unless a remote is
+/// given.
 pub struct ShardJudge<'s, 'a> {
     pub session: &'s Session,
     pub run: &'s Run,
@@ -33,12 +34,14 @@ pub struct ShardJudge<'s, 'a> {
 }
 
 impl<'s> ShardJudge<'s, '_> {
-    /// Judges these parts, `jobs` at a time, and stores the outcomes of each group before the next group
-    /// begins: at the remote if there is one, else here. With a bundle, stores the outcomes here, and writes
-    /// the bundle at the end. Parts whose outcome is already stored are not judged.
+    /// Judges these parts, `jobs` at a time, and stores the outcomes of each group before the next
+    /// group begins: at the remote if there is one, else here. With a bundle, stores the outcomes
+    /// here, and writes the bundle at the end. Parts whose outcome is already stored are not
+    /// judged.
     ///
-    /// Calls `on_part` for each part, with its outcome, and with true if the outcome was already stored.
-    /// Fails at the first part that cannot be judged here or whose outcome cannot be stored.
+    /// Calls `on_part` for each part, with its outcome, and with true if the outcome was already
+    /// stored. Fails at the first part that cannot be judged here or whose outcome cannot be
+    /// stored.
     pub fn judge(
         &self,
         parts: &[Part],
@@ -144,13 +147,13 @@ impl<'s> ShardJudge<'s, '_> {
         Ok(outcomes)
     }
 
-    /// Fails if a command starts neither on the base nor on any candidate. Then the `found` outcomes must not
-    /// be stored: they say nothing about a candidate, and another machine may have the missing program.
-    /// `known` collects the outcomes that were found on this machine.
+    /// Fails if a command starts neither on the base nor on any candidate. Then the `found`
+    /// outcomes must not be stored: they say nothing about a candidate, and another machine may
+    /// have the missing program. `known` collects the outcomes that were found on this machine.
     ///
-    /// A shell reports a missing program only by its exit code, but a candidate may also have caused this
-    /// code. So the base is judged, too. If the command does not start on the base either, the candidates are
-    /// judged one after another until the command starts on one.
+    /// A shell reports a missing program only by its exit code, but a candidate may also have
+    /// caused this code. So the base is judged, too. If the command does not start on the base
+    /// either, the candidates are judged one after another until the command starts on one.
     fn require_startable(
         &self,
         judge: &PartJudge<'_>,
@@ -181,8 +184,8 @@ impl<'s> ShardJudge<'s, '_> {
         }
     }
 
-    /// The judge for the run's terms on this machine. Fails if this machine lacks a seed, a program or the
-    /// kind of world, because no candidate is to blame for that.
+    /// The judge for the run's terms on this machine. Fails if this machine lacks a seed, a program
+    /// or the kind of world, because no candidate is to blame for that.
     fn part_judge(&self) -> Result<PartJudge<'s>> {
         let ShardJudge { session, run, terms, jobs, .. } = *self;
         let SharedTerms { oracle, settings, seeds, .. } = terms;
@@ -223,8 +226,8 @@ impl<'s> ShardJudge<'s, '_> {
     }
 }
 
-/// The result of a command that started neither on the base nor on any candidate in `known`; `None` if there
-/// is no such command.
+/// The result of a command that started neither on the base nor on any candidate in `known`; `None`
+/// if there is no such command.
 fn started_nowhere(known: &[PartOutcome]) -> Option<StageResult> {
     let results = known.iter().find(|outcome| outcome.candidate.is_none())?.on_base.clone();
     let base = Baseline { results, inherited: false };

@@ -1,5 +1,5 @@
-//! Opens a run, so that several machines can judge parts of it: decides the terms once, and stores them for
-//! all machines.
+//! Opens a run, so that several machines can judge parts of it: decides the terms once, and stores
+//! them for all machines.
 use crate::config::keys;
 use crate::error::{Error, Result};
 use crate::git::refs;
@@ -121,8 +121,8 @@ pub fn push(session: &Session, run: &Run, terms: Option<&Oid>, place: &str) -> R
     tips.extend(terms.map(|terms| (refs::terms(&run.run), *terms)));
     for name in [refs::record(&run.run)].into_iter().chain(captures) {
         let tip = repo.read_ref(&name)?;
-        // A ref that still has its fetched value is not pushed: there is nothing new, and the remote may have
-        // moved the ref since the fetch.
+        // A ref that still has its fetched value is not pushed: there is nothing new, and the
+        // remote may have moved the ref since the fetch.
         if tip != repo.read_ref(&remote.fetched(&name))? {
             tips.extend(tip.map(|oid| (name, oid)));
         }

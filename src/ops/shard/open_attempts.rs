@@ -1,5 +1,5 @@
-//! Makes a run whose commands are started later, mostly on other machines. Such a run has records, but
-//! neither worktrees nor branches.
+//! Makes a run whose commands are started later, mostly on other machines. Such a run has records,
+//! but neither worktrees nor branches.
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::candidate::{Candidate, FOR_LATER, State};
@@ -8,8 +8,8 @@ use crate::ops::session::Session;
 use crate::ops::shard::open::push;
 use crate::ops::spawn::{Request, draft, limits, record_spawned, recover, refuse_blocked_refs};
 
-/// Makes a run without worktrees. If a remote is given, pushes the run. After an error, nothing is left of
-/// the run here.
+/// Makes a run without worktrees. If a remote is given, pushes the run. After an error, nothing is
+/// left of the run here.
 ///
 /// Fails if a candidate has no command, or if a record cannot hold a command.
 pub fn open_attempts(session: &Session, request: Request, remote: Option<&str>) -> Result<Run> {
@@ -57,8 +57,8 @@ fn store_and_push(session: &Session, run: &Run, remote: Option<&str>) -> Result<
         record.cleaned = true;
         store.save_candidate(&record)?;
     }
-    // Here the run is complete. If this process dies from now on, the run stays: the remote may have taken it, and
-    // then other machines make its attempts.
+    // Here the run is complete. If this process dies from now on, the run stays: the remote may
+    // have taken it, and then other machines make its attempts.
     store.clear_active(&run.run)?;
     remote.map_or(Ok(()), |place| push(session, run, None, place))
 }

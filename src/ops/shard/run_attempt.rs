@@ -1,5 +1,5 @@
-//! Makes one attempt of a run that is stored in another repository. The worktree is made in this repository,
-//! and the capture is pushed to the other one.
+//! Makes one attempt of a run that is stored in another repository. The worktree is made in this
+//! repository, and the capture is pushed to the other one.
 use crate::error::{Error, Result};
 use crate::integrity::trust;
 use crate::model::candidate::State;
@@ -19,16 +19,17 @@ use crate::store::candidate::CandidateRef;
 pub struct StoredAttempt {
     /// How the attempt ended.
     pub state: State,
-    /// True if the capture had been stored in the other repository before, so that no command ran now.
+    /// True if the capture had been stored in the other repository before, so that no command ran
+    /// now.
     pub before: bool,
 }
 
-/// Runs the command of one candidate, and stores the finished attempt at `place`. Does not run the command if
-/// `place` already has a finished attempt of this candidate.
+/// Runs the command of one candidate, and stores the finished attempt at `place`. Does not run the
+/// command if `place` already has a finished attempt of this candidate.
 ///
-/// If this repository has a finished attempt that could not be pushed before, pushes that attempt instead.
-/// Fails if the remote refuses the attempt, if the command cannot start here, or if the command was
-/// interrupted. Even then, the work of an interrupted attempt is stored.
+/// If this repository has a finished attempt that could not be pushed before, pushes that attempt
+/// instead. Fails if the remote refuses the attempt, if the command cannot start here, or if the
+/// command was interrupted. Even then, the work of an interrupted attempt is stored.
 pub fn run_attempt(
     session: &Session,
     place: &str,
@@ -84,8 +85,8 @@ pub fn run_attempt(
     finish(session, candidate, state, options)
 }
 
-/// The state of an attempt that is finished here, but is not stored at the remote; `None` if there is no such
-/// attempt.
+/// The state of an attempt that is finished here, but is not stored at the remote; `None` if there
+/// is no such attempt.
 fn unstored_end(session: &Session, candidate: CandidateRef<'_>) -> Result<Option<State>> {
     let Some(latest) = candidate.latest()? else { return Ok(None) };
     let state = recorded_state(&session.repo, &latest.commit)?;
@@ -109,15 +110,16 @@ fn stored_end(
         (true, true) => {}
         (true, false) => exchange.share_capture(candidate)?,
         (false, true) => exchange.take(&candidate.capture_ref())?,
-        // Both captures, the one here and the one at the remote, come from interrupted attempts. The next
-        // capture will follow the one here, and `share_capture` will join it with the remote's.
+        // Both captures, the one here and the one at the remote, come from interrupted attempts.
+        // The next capture will follow the one here, and `share_capture` will join it with the
+        // remote's.
         (false, false) => {}
     }
     Ok(has_ended(state).then_some(state))
 }
 
-/// Fails if the attempt failed because of this machine. Such a failure says nothing about the candidate, so
-/// the attempt must not be stored.
+/// Fails if the attempt failed because of this machine. Such a failure says nothing about the
+/// candidate, so the attempt must not be stored.
 fn require_attempt(candidate: CandidateRef<'_>, captured: &Captured) -> Result<()> {
     let record = &captured.candidate;
     let not_stored = |what: String| {

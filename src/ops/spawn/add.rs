@@ -1,5 +1,6 @@
-//! Adds candidates to an existing run: all of them, or none. The new candidates start from the run's base. A
-//! change that was made elsewhere (a patch or a commit) can be put into their worktrees first.
+//! Adds candidates to an existing run: all of them, or none. The new candidates start from the
+//! run's base. A change that was made elsewhere (a patch or a commit) can be put into their
+//! worktrees first.
 use crate::error::{Error, Result};
 use crate::git::index::ScratchIndex;
 use crate::git::merge::{self, MergeResult};
@@ -23,11 +24,11 @@ pub enum ChangeSource {
     Commit(String),
 }
 
-/// Adds candidates to a run; if they have no prompt, they get that of the run. Each of them starts with the change, if
-/// there is one. After an error, no candidate has been added.
+/// Adds candidates to a run; if they have no prompt, they get that of the run. Each of them starts
+/// with the change, if there is one. After an error, no candidate has been added.
 ///
-/// All checks come before the first effect: the limits, the programs, the disk space, and whether the change
-/// applies.
+/// All checks come before the first effect: the limits, the programs, the disk space, and whether
+/// the change applies.
 pub fn add(
     session: &Session,
     run: &Run,
@@ -39,7 +40,8 @@ pub fn add(
     trust::require_trust(session.integrity(), Some(run))?;
     trust::require_own_record(session.integrity(), run)?;
     limits::require_depth(session)?;
-    // While this lock is held, no other process can judge the run, add candidates to it, or remove it.
+    // While this lock is held, no other process can judge the run, add candidates to it, or remove
+    // it.
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     refuse_taken(&run, &new.names)?;
     limits::require_room(session, run.candidates.len(), new.names.len())?;
@@ -118,8 +120,8 @@ impl ChangeSource {
         let (tree, what) = match self {
             ChangeSource::Patch(bytes, name) => {
                 let index = ScratchIndex::from_tree(&repo.git(), &base)?;
-                // Without these options, git obeys `apply.whitespace` and `apply.ignoreWhitespace`, which can
-                // change lines or refuse the patch.
+                // Without these options, git obeys `apply.whitespace` and `apply.ignoreWhitespace`,
+                // which can change lines or refuse the patch.
                 let exact = ["--whitespace=nowarn", "--no-ignore-whitespace"];
                 let apply = index.git().call("apply").args(exact).args(["--cached", "--3way", "-"]);
                 apply.stdin(bytes.as_slice()).run().map_err(|e| {

@@ -1,5 +1,5 @@
-//! Runs commands in candidates' worktrees, several at once. Meanwhile, changes outside of the worktrees are
-//! watched.
+//! Runs commands in candidates' worktrees, several at once. Meanwhile, changes outside of the
+//! worktrees are watched.
 use std::time::Duration;
 
 use crate::error::{Error, Result};
@@ -38,8 +38,8 @@ pub struct AttemptOptions {
     pub jobs: Option<usize>,
     /// The time limits of each command.
     pub limits: Limits,
-    /// The interval at which candidates are captured while their commands run. With `None`, they are not
-    /// captured before their commands end.
+    /// The interval at which candidates are captured while their commands run. With `None`, they
+    /// are not captured before their commands end.
     pub checkpoint: Option<Duration>,
     /// True if the worktree of a candidate is kept even if its command changed nothing.
     pub keep: bool,
@@ -49,8 +49,8 @@ pub struct AttemptOptions {
 const AGENTS_AT_ONCE: usize = 16;
 
 impl AttemptOptions {
-    /// The number of these commands that run at once. If all commands are agents, the number may exceed the
-    /// number of processors, because agents mostly wait for the network.
+    /// The number of these commands that run at once. If all commands are agents, the number may
+    /// exceed the number of processors, because agents mostly wait for the network.
     pub fn jobs_for<'c>(&self, commands: impl IntoIterator<Item = &'c CandidateCommand>) -> usize {
         let are_agents = commands.into_iter().all(|command| command.agent.is_some());
         let usual = if are_agents { AGENTS_AT_ONCE } else { process::processors() };
@@ -61,8 +61,8 @@ impl AttemptOptions {
 /// The results of the commands.
 #[derive(Default)]
 pub struct AttemptReport {
-    /// The result of each command, in the order of the commands. Commands that were added meanwhile, as
-    /// further rounds in existing worktrees, come last.
+    /// The result of each command, in the order of the commands. Commands that were added
+    /// meanwhile, as further rounds in existing worktrees, come last.
     pub results: Vec<Captured>,
     /// The changes that happened outside of the worktrees while the commands ran, in words.
     pub escaped: Vec<String>,
@@ -81,12 +81,12 @@ pub struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Runs commands in worktrees, and captures each worktree when its command ends. The caller holds the run's
-    /// lock, and the run is marked as running.
+    /// Runs commands in worktrees, and captures each worktree when its command ends. The caller
+    /// holds the run's lock, and the run is marked as running.
     ///
-    /// Meanwhile, `beside` does its work. Changes outside of the worktrees are watched during both. `beside` opens
-    /// the gate that the commands wait for, and can add further rounds. Fails if `beside` locks the gate before any
-    /// command has started.
+    /// Meanwhile, `beside` does its work. Changes outside of the worktrees are watched during both.
+    /// `beside` opens the gate that the commands wait for, and can add further rounds. Fails if
+    /// `beside` locks the gate before any command has started.
     pub fn run(&self, commands: &[(Name, CandidateCommand)]) -> Result<AttemptReport> {
         let first = commands.iter().map(|(name, command)| NextAttempt {
             candidate: name.clone(),
@@ -163,8 +163,8 @@ impl Attempts<'_> {
         Ok(report)
     }
 
-    /// Runs further commands in candidates' existing worktrees. Captures each worktree before its new command
-    /// starts, so that the earlier work is an iteration of its own.
+    /// Runs further commands in candidates' existing worktrees. Captures each worktree before its
+    /// new command starts, so that the earlier work is an iteration of its own.
     pub fn rerun(&self, rounds: Vec<NextAttempt>) -> Result<AttemptReport> {
         let Attempts { session, run, .. } = *self;
         let store = &session.store;
@@ -176,7 +176,8 @@ impl Attempts<'_> {
         guard::choose(session)?;
         rounds.iter().try_for_each(|round| round.command.require_program())?;
         let _lock = lock_recovered(store, &session.ui, &run.run)?;
-        // This is checked before the run is marked as active, so that an error here leaves everything unchanged.
+        // This is checked before the run is marked as active, so that an error here leaves
+        // everything unchanged.
         for round in &rounds {
             store.candidate(run, &round.candidate).require_worktree()?;
         }
@@ -193,8 +194,8 @@ impl Attempts<'_> {
     ) -> Result<AttemptReport> {
         let Attempts { session, run, .. } = *self;
         let store = &session.store;
-        // Even after an error, the watch reports what has changed, because a changed configuration may be the
-        // cause of the error.
+        // Even after an error, the watch reports what has changed, because a changed configuration
+        // may be the cause of the error.
         let watched = watch.end(session.integrity(), run);
         // After an error, a candidate's record may still say that its command runs. Then the run
         // stays marked as active, so that the next git-frites command recovers it.
@@ -212,8 +213,8 @@ impl Attempts<'_> {
     }
 }
 
-/// Captures one candidate if its command runs. The capture can fail, e.g. because a file disappears while it
-/// is read. A failure is only a note, because the next checkpoint tries again.
+/// Captures one candidate if its command runs. The capture can fail, e.g. because a file disappears
+/// while it is read. A failure is only a note, because the next checkpoint tries again.
 fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     let ui = &session.ui;
     if !candidate.record().is_ok_and(|c| c.state == State::Running && c.started.is_some()) {
@@ -236,8 +237,8 @@ fn checkpoint(session: &Session, candidate: CandidateRef<'_>) {
     }
 }
 
-/// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the work
-/// beside them.
+/// Runs the attempts and the work beside them. If git-frites fails to run the attempts, cancels the
+/// work beside them.
 fn do_beside<T>(
     beside: &dyn Beside,
     at_work: AttemptsAtWork<'_>,

@@ -13,8 +13,8 @@ use crate::model::run::{Assignment, CODEX_SANDBOX, PROMPT, PROMPT_FILE, Run};
 use crate::process;
 use crate::store::candidate::CandidateRef;
 
-/// The length of the longest argument that Linux accepts: 128 KiB (MAX_ARG_STRLEN) without the zero byte at
-/// the end.
+/// The length of the longest argument that Linux accepts: 128 KiB (MAX_ARG_STRLEN) without the zero
+/// byte at the end.
 const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
 
 /// The command that runs in one candidate's worktree.
@@ -26,7 +26,8 @@ pub struct CandidateCommand {
     pub argv: Vec<OsString>,
     /// True if the command gets the prompt on its standard input.
     pub stdin: bool,
-    /// The text that is put before the prompt, e.g. the way in which this candidate is to solve the task.
+    /// The text that is put before the prompt, e.g. the way in which this candidate is to solve the
+    /// task.
     pub framing: Option<String>,
     /// The prompt. Many candidates can share it.
     pub prompt: Option<Arc<[u8]>>,
@@ -46,8 +47,8 @@ impl CandidateCommand {
         shell_words::join(words(&self.argv))
     }
 
-    /// A command that the user typed. It gets the prompt on its standard input, unless an argument has a
-    /// placeholder for the prompt.
+    /// A command that the user typed. It gets the prompt on its standard input, unless an argument
+    /// has a placeholder for the prompt.
     pub fn typed(argv: &[OsString], prompt: Option<Arc<[u8]>>) -> CandidateCommand {
         let stdin = !argv.iter().any(|arg| holds(arg, PROMPT) || holds(arg, PROMPT_FILE));
         CandidateCommand { agent: None, argv: argv.to_vec(), stdin, framing: None, prompt }
@@ -67,7 +68,8 @@ impl CandidateCommand {
         CandidateCommand { agent, argv, stdin, framing, prompt }
     }
 
-    /// The candidate's command according to the run's record; `None` if a person works in the worktree.
+    /// The candidate's command according to the run's record; `None` if a person works in the
+    /// worktree.
     pub fn recorded(repo: &Repo, candidate: CandidateRef<'_>) -> Result<Option<CandidateCommand>> {
         let CandidateRef { run, name, .. } = candidate;
         let prompt = run.prompt(name).map(|blob| repo.blob(blob)).transpose()?;
@@ -102,7 +104,8 @@ impl CandidateCommand {
             .hint("let the command read the prompt from {prompt_file} or from its standard input"))
     }
 
-    /// Fails if the command needs a prompt. Without a prompt, an agent would wait for a task, or invent one.
+    /// Fails if the command needs a prompt. Without a prompt, an agent would wait for a task, or
+    /// invent one.
     fn require_no_prompt(&self) -> Result<()> {
         let placeholder = [PROMPT, PROMPT_FILE]
             .into_iter()
@@ -123,8 +126,8 @@ impl CandidateCommand {
     pub fn require_program(&self) -> Result<()> {
         let Some(program) = self.argv.first() else { return Ok(()) };
         let bytes = program.as_bytes();
-        // With a slash, the program is a path. But a whole shell command line that was typed as one word can
-        // contain a slash, too.
+        // With a slash, the program is a path. But a whole shell command line that was typed as one
+        // word can contain a slash, too.
         let is_path =
             bytes.contains(&b'/') && (!bytes.contains(&b' ') || Path::new(program).exists());
         if is_path || process::on_path(program) {
@@ -165,7 +168,8 @@ impl CandidateCommand {
     }
 }
 
-/// The words of a command in the form in which a record stores them. Bytes that are not UTF-8 are replaced.
+/// The words of a command in the form in which a record stores them. Bytes that are not UTF-8 are
+/// replaced.
 pub fn words(argv: &[OsString]) -> Vec<String> {
     argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }
@@ -175,8 +179,8 @@ pub fn is_exact(word: &str) -> bool {
     !word.contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// The values that a command gets through placeholders in its arguments and through environment variables
-/// (git-frites-spawn(1)).
+/// The values that a command gets through placeholders in its arguments and through environment
+/// variables (git-frites-spawn(1)).
 pub struct CommandContext<'a> {
     pub run: &'a Run,
     /// The candidate's record.
@@ -186,8 +190,8 @@ pub struct CommandContext<'a> {
     pub prompt: Option<&'a [u8]>,
     /// The file that holds the prompt.
     pub prompt_file: &'a Path,
-    /// The number of candidates' commands inside which this process runs; `None` if a person started the
-    /// command, not an attempt.
+    /// The number of candidates' commands inside which this process runs; `None` if a person
+    /// started the command, not an attempt.
     pub depth: Option<u32>,
     /// True if a guard keeps the command from writing to the repository and to the user's files.
     pub is_guarded: bool,
@@ -241,9 +245,9 @@ impl CommandContext<'_> {
     }
 }
 
-/// The program of a command as an absolute path, if it is a path to a file of the user. For example,
-/// `./codemod` means the file in the user's current directory. `None` if that file does not exist; then
-/// `./codemod` means the file in the worktree.
+/// The program of a command as an absolute path, if it is a path to a file of the user. For
+/// example, `./codemod` means the file in the user's current directory. `None` if that file does
+/// not exist; then `./codemod` means the file in the worktree.
 pub fn users_program(program: &OsStr) -> Option<PathBuf> {
     let is_path = program.as_bytes().contains(&b'/');
     let file = is_path.then(|| std::path::absolute(program).ok()).flatten()?;
@@ -254,7 +258,8 @@ fn holds(arg: &OsStr, key: &str) -> bool {
     arg.as_bytes().windows(key.len()).any(|window| window == key.as_bytes())
 }
 
-/// Replaces placeholders in one pass, so that text in a value is not replaced if it looks like a placeholder.
+/// Replaces placeholders in one pass, so that text in a value is not replaced if it looks like a
+/// placeholder.
 fn fill_in(arg: &OsStr, values: &[(&[u8], &[u8])]) -> OsString {
     let mut rest = arg.as_bytes();
     let mut filled = Vec::new();

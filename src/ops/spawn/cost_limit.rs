@@ -10,16 +10,16 @@ use crate::ops::session::Session;
 use crate::ops::start_gate;
 use crate::store::candidate::CandidateRef;
 
-/// Applies the limit while commands of a run are started. Tells the user only once that the run has reached
-/// the limit.
+/// Applies the limit while commands of a run are started. Tells the user only once that the run has
+/// reached the limit.
 #[derive(Default)]
 pub struct CostLimit {
     is_told: AtomicBool,
 }
 
 impl CostLimit {
-    /// If the run has reached its cost limit, marks the candidate as not started, and returns the candidate.
-    /// Returns `None` if the candidate's command can be started.
+    /// If the run has reached its cost limit, marks the candidate as not started, and returns the
+    /// candidate. Returns `None` if the candidate's command can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -67,8 +67,8 @@ impl ReachedCost {
     }
 }
 
-/// The state of a run whose agents have reported a cost of at least `limits.cost`; `None` if the cost is
-/// lower, or if no limit is configured.
+/// The state of a run whose agents have reported a cost of at least `limits.cost`; `None` if the
+/// cost is lower, or if no limit is configured.
 pub fn reached(session: &Session, run: &Run) -> Result<Option<ReachedCost>> {
     let Some(limit) = session.config.get(keys::LIMITS_COST) else { return Ok(None) };
     let cost = session.store.usage(run)?.and_then(|usage| usage.known.cost).unwrap_or_default();

@@ -6,9 +6,9 @@ use crate::model::layout::{AGENT, log_name};
 use crate::ops::session::Session;
 use crate::process;
 
-/// The nesting depth: the number of candidates' commands inside which this process runs. A command can change
-/// `FRITES_DEPTH`, but it cannot hide its ancestor processes. So the depth is the larger of `FRITES_DEPTH`
-/// and the number of ancestors' logs that belong to candidates' commands.
+/// The nesting depth: the number of candidates' commands inside which this process runs. A command
+/// can change `FRITES_DEPTH`, but it cannot hide its ancestor processes. So the depth is the larger
+/// of `FRITES_DEPTH` and the number of ancestors' logs that belong to candidates' commands.
 pub fn depth(session: &Session) -> Result<u32> {
     let runs = session.store.dir().runs();
     let agent = log_name(AGENT);
@@ -25,8 +25,8 @@ pub fn depth(session: &Session) -> Result<u32> {
     })
 }
 
-/// Fails if a candidate's command that this process starts would be nested more deeply than `limits.nesting`
-/// allows.
+/// Fails if a candidate's command that this process starts would be nested more deeply than
+/// `limits.nesting` allows.
 pub fn require_depth(session: &Session) -> Result<()> {
     let depth = depth(session)?;
     let nesting = session.config.get(keys::LIMITS_NESTING);
@@ -39,7 +39,8 @@ pub fn require_depth(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `wanted` new candidates, together with the `present` ones of the run, exceed `limits.candidates`.
+/// Fails if `wanted` new candidates, together with the `present` ones of the run, exceed
+/// `limits.candidates`.
 pub fn require_candidates(session: &Session, present: usize, wanted: usize) -> Result<()> {
     let candidates = session.config.get(keys::LIMITS_CANDIDATES);
     let all = present.saturating_add(wanted);

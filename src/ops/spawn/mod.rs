@@ -52,8 +52,8 @@ pub struct NewCandidates {
     pub names: Vec<Name>,
     /// The agents or commands of the candidates that have their own.
     pub agents: BTreeMap<Name, Assignment>,
-    /// The command that the user typed for all candidates; empty if agents or people work in the worktrees. Unlike
-    /// a command in a record, it need not be UTF-8.
+    /// The command that the user typed for all candidates; empty if agents or people work in the
+    /// worktrees. Unlike a command in a record, it need not be UTF-8.
     pub command: Vec<OsString>,
     /// The prompt for the commands.
     pub prompt: Option<Arc<[u8]>>,
@@ -62,8 +62,8 @@ pub struct NewCandidates {
 }
 
 impl NewCandidates {
-    /// The commands of the candidates: the typed command if there is one; else each candidate's own. A candidate in
-    /// whose worktree a person works has no command.
+    /// The commands of the candidates: the typed command if there is one; else each candidate's
+    /// own. A candidate in whose worktree a person works has no command.
     pub fn commands(&self) -> Vec<(Name, CandidateCommand)> {
         let mut commands = Vec::new();
         for name in &self.names {
@@ -126,8 +126,8 @@ impl Start {
         self.parent.as_ref().map_or(&self.base, |parent| &parent.root)
     }
 
-    /// The start at a candidate's current state, which is captured first. Fails if the chain of parents would
-    /// be longer than `limits.inheritance`.
+    /// The start at a candidate's current state, which is captured first. Fails if the chain of
+    /// parents would be longer than `limits.inheritance`.
     pub fn from(session: &Session, candidate: CandidateRef<'_>) -> Result<Start> {
         let parent = child_of(session, candidate, None)?;
         let captured = session.capture(candidate)?;
@@ -141,8 +141,8 @@ impl Start {
     }
 }
 
-/// The record of the parent for a run that starts from this candidate. Fails if the chain of parents would be
-/// longer than `limits.inheritance`.
+/// The record of the parent for a run that starts from this candidate. Fails if the chain of
+/// parents would be longer than `limits.inheritance`.
 fn child_of(
     session: &Session,
     candidate: CandidateRef<'_>,
@@ -184,8 +184,8 @@ pub struct SpawnedRun {
 
 /// Makes a run. After an error, nothing of the run is left.
 ///
-/// All checks come before the first effect: the limits, the programs, the disk space, and whether the name is
-/// free.
+/// All checks come before the first effect: the limits, the programs, the disk space, and whether
+/// the name is free.
 pub fn spawn(session: &Session, request: Request) -> Result<SpawnedRun> {
     let _span = tracing::info_span!("spawn").entered();
     limits::require_depth(session)?;
@@ -219,8 +219,8 @@ pub fn record_spawned(session: &Session, run: &Run) {
     session.record_or_warn(&run.run, &event);
 }
 
-/// Fails if a branch has a name such as `frites`, because git then cannot make the branches below it, e.g.
-/// `frites/run/…`.
+/// Fails if a branch has a name such as `frites`, because git then cannot make the branches below
+/// it, e.g. `frites/run/…`.
 pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     for blocker in ["refs/heads/frites", "refs/heads/frites/run", "refs/frites"].map(RefName::new) {
         if session.repo.read_ref(&blocker)?.is_some() {
@@ -234,8 +234,8 @@ pub fn refuse_blocked_refs(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// The record of a new run, which is not stored yet, and the run's lock. The caller holds the repository
-/// lock.
+/// The record of a new run, which is not stored yet, and the run's lock. The caller holds the
+/// repository lock.
 pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     let Session { repo, store, .. } = session;
     let NewCandidates { names, agents, command, prompt, limits } = request.new;
@@ -270,9 +270,9 @@ pub fn draft(session: &Session, request: Request) -> Result<(Run, Lock)> {
     Ok((run, lock))
 }
 
-/// Makes the worktrees of new candidates, and then the record that lists them. After an error, none of these
-/// candidates is left; if the run has no others, nothing of the run is left. The caller holds the run's lock
-/// and the repository lock.
+/// Makes the worktrees of new candidates, and then the record that lists them. After an error, none
+/// of these candidates is left; if the run has no others, nothing of the run is left. The caller
+/// holds the run's lock and the repository lock.
 fn make(
     session: &Session,
     run: &Run,
@@ -282,8 +282,8 @@ fn make(
 ) -> Result<Vec<Prepared>> {
     let store = &session.store;
     let is_new = names == run.candidates;
-    // The intent is written before the first effect. If this process dies, the next command reads the intent,
-    // and removes the candidates.
+    // The intent is written before the first effect. If this process dies, the next command reads
+    // the intent, and removes the candidates.
     let begun = match is_new {
         true => store.save_intent(run),
         false => store.set_active(&run.run, Phase::Adding(names.to_vec())),
@@ -323,11 +323,12 @@ fn make(
     Err(error.hint("the next git-frites command tries to remove the unfinished parts again"))
 }
 
-/// The next free number for a run, and the lock of the run with this number. The caller holds the repository
-/// lock.
+/// The next free number for a run, and the lock of the run with this number. The caller holds the
+/// repository lock.
 fn numbered(session: &Session) -> Result<(Name, Lock)> {
     let mut name = session.store.next_number()?;
-    // The lock of a free number may still be held by a process that is removing the run of this number.
+    // The lock of a free number may still be held by a process that is removing the run of this
+    // number.
     loop {
         match session.store.try_lock_run(&name)? {
             Some(lock) => return Ok((name, lock)),
@@ -336,8 +337,8 @@ fn numbered(session: &Session) -> Result<(Name, Lock)> {
     }
 }
 
-/// The first ports of the blocks for `count` new candidates. No block belongs to another candidate that has a
-/// worktree. The caller holds the repository lock.
+/// The first ports of the blocks for `count` new candidates. No block belongs to another candidate
+/// that has a worktree. The caller holds the repository lock.
 fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     let Session { repo, store, .. } = session;
     let mut taken = BTreeSet::new();
@@ -350,7 +351,8 @@ fn free_ports(session: &Session, count: usize) -> Result<Vec<u16>> {
     Ok(ports::free_blocks(count, &taken, key))
 }
 
-/// A new worktree that has no files yet, and the port for its candidate; `None` if no port was free.
+/// A new worktree that has no files yet, and the port for its candidate; `None` if no port was
+/// free.
 struct Registered {
     worktree: Worktree,
     port: Option<u16>,
@@ -377,8 +379,8 @@ fn register_all(session: &Session, run: &Run, names: &[Name]) -> Result<Vec<Regi
     Ok(worktrees.into_iter().map(|worktree| Registered { worktree, port: ports.next() }).collect())
 }
 
-/// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes the
-/// worktrees' indexes and the candidates' records.
+/// Fills registered worktrees: checks out files, places seeds, and runs `spawn.setup`. Also writes
+/// the worktrees' indexes and the candidates' records.
 fn populate(
     session: &Session,
     run: &Run,
@@ -409,12 +411,12 @@ fn populate(
     Ok(prepared)
 }
 
-/// The number of records that are written at the same time. Storing a record waits until the disk has all new
-/// files, so it is faster to store all records at the same time.
+/// The number of records that are written at the same time. Storing a record waits until the disk
+/// has all new files, so it is faster to store all records at the same time.
 const RECORDS_AT_ONCE: usize = 16;
 
-/// Prepares one worktree whose files are checked out. Returns the candidate's record, which is not stored
-/// yet.
+/// Prepares one worktree whose files are checked out. Returns the candidate's record, which is not
+/// stored yet.
 fn prepare_candidate(
     session: &Session,
     candidate: CandidateRef<'_>,

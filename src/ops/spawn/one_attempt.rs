@@ -70,7 +70,8 @@ struct RanCommand {
 }
 
 impl OneAttempt<'_> {
-    /// Runs the command, and captures the result. If the command is not started, records the reason.
+    /// Runs the command, and captures the result. If the command is not started, records the
+    /// reason.
     pub fn run(&self) -> Result<Captured> {
         let OneAttempt { session, candidate, terms, .. } = *self;
         if candidate.record()?.state == State::Failed {
@@ -91,8 +92,8 @@ impl OneAttempt<'_> {
         candidate.logs().end_round(capture.map(|capture| capture.iteration))?;
         let after = capture.map(|capture| capture.tree);
         let changed_nothing = record.again && captured.problem.is_none() && after == before;
-        // The command of an interrupted round does not become the candidate's maker, because the round is
-        // taken back later.
+        // The command of an interrupted round does not become the candidate's maker, because the
+        // round is taken back later.
         if record.again && after != before && captured.candidate.state != State::Cancelled {
             candidate.update(|record| record.maker = Some(self.command.maker()))?;
         }
@@ -115,9 +116,10 @@ impl OneAttempt<'_> {
         let started = jiff::Timestamp::now();
         let access = self.terms.guard.as_ref().map_or_else(guard::unguarded, Guard::access);
         self.candidate.update(|record| {
-            // `attempts::run_all` has already noted the access of the commands that it was called with. This
-            // line notes the access of a round that was added later. If the record has no access, an older
-            // version wrote the record, and it is not known what earlier commands could do.
+            // `attempts::run_all` has already noted the access of the commands that it was called
+            // with. This line notes the access of a round that was added later. If the record has
+            // no access, an older version wrote the record, and it is not known what earlier
+            // commands could do.
             record.access = record.access.take().map(|earlier| access.with(&earlier));
             record.started = Some(started);
             record.ended = None;
@@ -146,8 +148,8 @@ impl OneAttempt<'_> {
         let mut variables = context.variables();
         match agent_state::prepare(session, candidate, self.agent()) {
             Ok(state) => variables.extend(state),
-            // Only this candidate fails: an earlier command of the candidate may have damaged its agent's
-            // state directory.
+            // Only this candidate fails: an earlier command of the candidate may have damaged its
+            // agent's state directory.
             Err(error) => {
                 agent_state::settle(session, candidate);
                 return Ok(RanCommand { end: Err(error), seconds: 0.0, stop: None, usage: None });
@@ -183,7 +185,8 @@ impl OneAttempt<'_> {
         Ok(RanCommand { end, seconds, stop, usage })
     }
 
-    /// Runs a job under the guard, if there is one. Meanwhile the worktree is locked, so that git does not remove it.
+    /// Runs a job under the guard, if there is one. Meanwhile the worktree is locked, so that git
+    /// does not remove it.
     fn run_guarded(&self, job: Job<'_>) -> Result<Result<End>> {
         let guard = self.terms.guard.as_ref();
         let world = guard.map(|guard| guard.world(self.session, self.candidate)).transpose()?;
@@ -202,8 +205,8 @@ impl OneAttempt<'_> {
         Ok(waiting::run(&job, &patterns.unwrap_or_default(), enough, &tell))
     }
 
-    /// If the command was ended, removes lock files that a killed git may have left. They would prevent
-    /// commits in the worktree.
+    /// If the command was ended, removes lock files that a killed git may have left. They would
+    /// prevent commits in the worktree.
     fn heal_after(&self, end: &Result<End>) -> Result<()> {
         let was_ended = end.as_ref().is_ok_and(|end| {
             end.cancelled || matches!(end.outcome, Outcome::TimedOut | Outcome::Signalled { .. })
@@ -220,8 +223,8 @@ impl OneAttempt<'_> {
         let bytes = tree::disk_usage(&self.candidate.worktree());
         self.candidate.update(|record| {
             record.ended = Some(jiff::Timestamp::now());
-            // An unguarded command can change the record, so the access is taken from the record as it was
-            // when the command started.
+            // An unguarded command can change the record, so the access is taken from the record as
+            // it was when the command started.
             record.access = start.access.clone();
             record.bytes = bytes;
             record.usage.extend(ran.usage.map(|usage| RoundUsage { iteration: None, usage }));
@@ -261,8 +264,8 @@ impl OneAttempt<'_> {
             && captured.changes.is_empty()
             && captured.problem.is_none()
         {
-            // If the worktree existed and were unchanged, the state would be `empty`. So the worktree no
-            // longer exists.
+            // If the worktree existed and were unchanged, the state would be `empty`. So the
+            // worktree no longer exists.
             captured.candidate = candidate.update(|record| {
                 record.state = State::Failed;
                 record.end.exit_code = None;
@@ -287,7 +290,8 @@ fn remove_empty(session: &Session, candidate: CandidateRef<'_>, captured: &Captu
     }
 }
 
-/// The usage that an agent has reported in its log; `None` if the format of its report is not known.
+/// The usage that an agent has reported in its log; `None` if the format of its report is not
+/// known.
 fn reported_usage(session: &Session, agent: &Name, log: &Path) -> Option<Usage> {
     let format = agents::usage_format(&session.config, agent)?;
     Some(format.usage(&process::whole_log(log)))
@@ -334,8 +338,8 @@ fn record_end(record: &mut Candidate, end: &Result<End>) {
     };
 }
 
-/// The words for a command that was ended after `seconds`, e.g. `no output for 5m`; `None` if the hard limit
-/// ended it.
+/// The words for a command that was ended after `seconds`, e.g. `no output for 5m`; `None` if the
+/// hard limit ended it.
 fn silence(limits: Limits, seconds: f64) -> Option<String> {
     if limits.hard.is_some_and(|hard| seconds >= hard.as_secs_f64()) {
         return None;
@@ -343,8 +347,8 @@ fn silence(limits: Limits, seconds: f64) -> Option<String> {
     Some(format!("no output for {}", table::duration(limits.idle?.as_secs_f64())))
 }
 
-/// Prints how a candidate's command ended, and records it in the event log. `changed_nothing` is true if the
-/// command was a later round and left the files unchanged.
+/// Prints how a candidate's command ended, and records it in the event log. `changed_nothing` is
+/// true if the command was a later round and left the files unchanged.
 fn report_end(
     session: &Session,
     candidate: CandidateRef<'_>,

@@ -62,8 +62,8 @@ pub struct Prepared {
 }
 
 impl Preparation {
-    /// Finds the seeds and the setup command for this number of worktrees. Fails if the disk is too full for
-    /// the worktrees, or if the program of the setup command is missing.
+    /// Finds the seeds and the setup command for this number of worktrees. Fails if the disk is too
+    /// full for the worktrees, or if the program of the setup command is missing.
     pub fn new(session: &Session, base: &Oid, worktrees: usize) -> Result<Preparation> {
         let root = session.config.get(keys::SPAWN_WORKTREE_ROOT);
         let root = session.store.worktrees(root.as_deref());
@@ -86,8 +86,9 @@ impl Preparation {
         Ok(Preparation { known: seeds.contents()?, seeds, setup, guard })
     }
 
-    /// Warns if an argument of the commands names a file in the user's checkout that no worktree will have.
-    /// This is a file that is neither in `tree`, from which the worktrees start, nor a seed.
+    /// Warns if an argument of the commands names a file in the user's checkout that no worktree
+    /// will have. This is a file that is neither in `tree`, from which the worktrees start, nor a
+    /// seed.
     pub fn warn_of_missing_files(
         &self,
         session: &Session,
@@ -120,8 +121,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, because attempts from
-    /// `base` do not have them. With `--quiet`, does not look for such changes.
+    /// Does `work`. Meanwhile, tells the user if the checkout has uncommitted changes, because
+    /// attempts from `base` do not have them. With `--quiet`, does not look for such changes.
     pub fn beside_look_at_checkout<T>(
         session: &Session,
         base: &Oid,
@@ -139,8 +140,8 @@ impl Preparation {
         })
     }
 
-    /// Calls `work`, which prepares worktrees and reports to a board. If there is a setup command, shows the
-    /// board on the terminal meanwhile.
+    /// Calls `work`, which prepares worktrees and reports to a board. If there is a setup command,
+    /// shows the board on the terminal meanwhile.
     pub fn show<T>(
         &self,
         session: &Session,
@@ -164,8 +165,8 @@ impl Preparation {
         if self.known.are_older_than(last) { FileTimes::LastSecond } else { FileTimes::Current }
     }
 
-    /// Prepares a worktree whose files are checked out. Records the seeds and the untracked files that the
-    /// setup made, so that captures do not take them for work of the attempt.
+    /// Prepares a worktree whose files are checked out. Records the seeds and the untracked files
+    /// that the setup made, so that captures do not take them for work of the attempt.
     pub fn worktree(&self, session: &Session, candidate: CandidateRef<'_>) -> Result<Prepared> {
         let dir = candidate.worktree();
         let mut given = self.seeds.place(&dir)?;
@@ -222,8 +223,8 @@ impl Preparation {
         }
     }
 
-    /// Records in the event log which candidates' setup failed, and warns of tracked files that the setup
-    /// changed.
+    /// Records in the event log which candidates' setup failed, and warns of tracked files that the
+    /// setup changed.
     pub fn report(&self, session: &Session, run: &Run, names: &[Name], prepared: &[Prepared]) {
         for (name, prepared) in names.iter().zip(prepared) {
             let Some(failure) = &prepared.failure else { continue };
@@ -254,8 +255,8 @@ impl Prepared {
     }
 }
 
-/// Tells the user about uncommitted changes in the checkout. If git-frites cannot look for them, says
-/// nothing, because the attempts can start all the same.
+/// Tells the user about uncommitted changes in the checkout. If git-frites cannot look for them,
+/// says nothing, because the attempts can start all the same.
 fn note_changes(session: &Session) {
     if let Ok(Some(files)) = uncommitted_in_words(&session.repo) {
         session.ui.note(format!(
@@ -264,8 +265,8 @@ fn note_changes(session: &Session) {
     }
 }
 
-/// Runs the setup command as judging runs it: with the oracle's time limit, and without the candidate's
-/// variables. Returns the reason if the command failed.
+/// Runs the setup command as judging runs it: with the oracle's time limit, and without the
+/// candidate's variables. Returns the reason if the command failed.
 fn run_setup(
     session: &Session,
     setup: &OracleCommand,

@@ -1,4 +1,5 @@
-//! Restores an attempt to its state before a round, if the round made the attempt worse or was interrupted.
+//! Restores an attempt to its state before a round, if the round made the attempt worse or was
+//! interrupted.
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -26,8 +27,8 @@ pub fn put_back(
     let base = session.repo.commit(&candidate.run.base)?.tree;
     let now = candidate.latest()?.map_or(base, |capture| capture.tree);
     let worktree = candidate.worktree();
-    // git would overwrite ignored files, and would delete the directory of a nested repository that has no
-    // files.
+    // git would overwrite ignored files, and would delete the directory of a nested repository that
+    // has no files.
     let is_file = |path: &TreePath| {
         let entry = merge::entry(&session.repo, wanted, path);
         entry.map_or(true, |it| it.is_some_and(|(mode, _)| mode != EntryMode::Directory))

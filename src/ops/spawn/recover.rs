@@ -1,4 +1,5 @@
-//! Recovers runs whose git-frites process was killed while it made the run or ran the run's commands.
+//! Recovers runs whose git-frites process was killed while it made the run or ran the run's
+//! commands.
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +42,8 @@ pub fn lock_recovered(store: &Store, ui: &Ui, run: &Name) -> Result<Lock> {
 
 /// Recovers a run. The caller holds the run's lock.
 fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
-    // This is read under the lock, because the lock's last holder may have finished its work in between.
+    // This is read under the lock, because the lock's last holder may have finished its work in
+    // between.
     let Some(active) = store.active(run) else {
         if store.is_active(run) && store.run(run)?.is_some() {
             store.clear_active(run)?;
@@ -50,7 +52,8 @@ fn recover_held(store: &Store, run: &Name) -> Result<Option<String>> {
     };
     if active == Phase::Making {
         let Some(record) = store.run_intent(run) else {
-            // The intent was not written completely, and nothing else of a run is made before the intent.
+            // The intent was not written completely, and nothing else of a run is made before the
+            // intent.
             tree::delete_tree(store.run_dir(run).path())
                 .context(|| format!("could not remove run {run}"))?;
             return Ok(None);
@@ -131,7 +134,8 @@ fn cancel_running(store: &Store, run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Removes an incomplete run: its candidates, its record and its directory. The caller holds the run's lock.
+/// Removes an incomplete run: its candidates, its record and its directory. The caller holds the
+/// run's lock.
 pub fn roll_back(store: &Store, run: &Run) -> Result<()> {
     take_back(store, run, &run.candidates)?;
     if let Some(record) = store.repo().read_ref(&refs::record(&run.run))? {
@@ -142,20 +146,22 @@ pub fn roll_back(store: &Store, run: &Run) -> Result<()> {
             "spawn taken back",
         )?;
     }
-    // Remove the run's directory of worktrees only if it is empty, because any files in it are not ours.
+    // Remove the run's directory of worktrees only if it is empty, because any files in it are not
+    // ours.
     let root = store.worktrees(run.worktree_root.as_deref());
     let _ = fs::remove_dir(root.join(run.run.as_str()));
     tree::delete_tree(store.run_dir(&run.run).path())
         .context(|| format!("could not remove run {run}"))
 }
 
-/// Removes incomplete candidates: their worktrees, administrative entries, branches and directories. The
-/// caller holds the run's lock.
+/// Removes incomplete candidates: their worktrees, administrative entries, branches and
+/// directories. The caller holds the run's lock.
 ///
 /// A branch that has moved away from the run's base is not deleted.
 pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
     let _lock = store.lock_repository()?;
-    // Until the run is complete, no other process writes these refs, so their locks can be removed at once.
+    // Until the run is complete, no other process writes these refs, so their locks can be removed
+    // at once.
     let prefix = format!("{}{run}", refs::ATTEMPT_BRANCHES);
     store.repo().heal_ref_locks(&prefix, Duration::ZERO);
     let root = store.worktrees(run.worktree_root.as_deref());
@@ -166,8 +172,8 @@ pub fn take_back(store: &Store, run: &Run, names: &[Name]) -> Result<()> {
             Some(admin) => {
                 Worktree::at(store.repo(), &path, admin).set_aside(&root)?.delete()?;
             }
-            // A directory without an administrative entry is not ours, unless it is an empty one that a
-            // killed git left. `remove_dir` removes only an empty one.
+            // A directory without an administrative entry is not ours, unless it is an empty one
+            // that a killed git left. `remove_dir` removes only an empty one.
             None => {
                 let _ = fs::remove_dir(&path);
             }

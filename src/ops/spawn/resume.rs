@@ -57,8 +57,8 @@ pub fn resume(
     for (name, _) in commands {
         let candidate = session.store.candidate(run, name);
         let record = candidate.record()?;
-        // A later round (`retry`, `run --rounds`) does not run again in a fresh worktree, which would lack the
-        // work of the earlier rounds.
+        // A later round (`retry`, `run --rounds`) does not run again in a fresh worktree, which
+        // would lack the work of the earlier rounds.
         if is_unfinished(&record) && record.again {
             take_back_round(session, candidate)?;
         }
@@ -104,8 +104,8 @@ fn take_back_round(session: &Session, candidate: CandidateRef<'_>) -> Result<()>
     Ok(())
 }
 
-/// Runs these commands in fresh worktrees. The candidates' old worktrees are captured and removed first. The
-/// caller holds the run's lock.
+/// Runs these commands in fresh worktrees. The candidates' old worktrees are captured and removed
+/// first. The caller holds the run's lock.
 pub fn start_again(
     attempts: &Attempts<'_>,
     commands: &[(Name, CandidateCommand)],

@@ -1,5 +1,5 @@
-//! The agents of a run that have reported that they cannot go on, because of their account or of their
-//! environment. No further command of these agents is started.
+//! The agents of a run that have reported that they cannot go on, because of their account or of
+//! their environment. No further command of these agents is started.
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::ops::session::Session;
 use crate::process::{last_lines, last_words};
 use crate::store::candidate::CandidateRef;
 
-/// The reason is searched for in this many lines at the end of an agent's output. Earlier lines are about the
-/// agent's work, and could match by chance.
+/// The reason is searched for in this many lines at the end of an agent's output. Earlier lines are
+/// about the agent's work, and could match by chance.
 const LINES: usize = 20;
 
-/// The agents that cannot go on, each with the reason that its output gave since the commands of the run
-/// began.
+/// The agents that cannot go on, each with the reason that its output gave since the commands of
+/// the run began.
 #[derive(Default)]
 pub struct StoppedAgents(Mutex<BTreeMap<Name, AgentStop>>);
 
@@ -32,8 +32,8 @@ impl StoppedAgents {
         patterns.find(&last_words(log, LINES)).or_else(|| patterns.find(&last_lines(log, LINES)))
     }
 
-    /// Sets the record's state to `limited`, because the candidate's agent cannot go on. Keeps the reason, so
-    /// that the agent is not started for other candidates.
+    /// Sets the record's state to `limited`, because the candidate's agent cannot go on. Keeps the
+    /// reason, so that the agent is not started for other candidates.
     pub fn mark(&self, agent: Option<&Name>, record: &mut Candidate, stop: &AgentStop) {
         set_limited(record, stop);
         if let Some(agent) = agent {
@@ -42,8 +42,8 @@ impl StoppedAgents {
         }
     }
 
-    /// If the agent cannot go on, marks the candidate as not started, and returns the candidate. Returns
-    /// `None` if the agent can be started.
+    /// If the agent cannot go on, marks the candidate as not started, and returns the candidate.
+    /// Returns `None` if the agent can be started.
     pub fn refuse(
         &self,
         session: &Session,
@@ -68,8 +68,8 @@ fn set_limited(record: &mut Candidate, stop: &AgentStop) {
     record.end.fault = stop.fault;
 }
 
-/// The reason why an agent could not go on in a run, in words; `None` if no candidate of the run is `limited`
-/// because of this agent.
+/// The reason why an agent could not go on in a run, in words; `None` if no candidate of the run is
+/// `limited` because of this agent.
 pub fn why_stopped(session: &Session, run: &Run, agent: &Name) -> Result<Option<String>> {
     for candidate in session.store.candidates(run) {
         let assigned = run.agents.get(candidate.name).and_then(|a| a.agent.as_ref());

@@ -27,9 +27,9 @@ use crate::process::Limits;
 use crate::store::candidate::CandidateRef;
 use crate::store::events::Event;
 
-/// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent, else, if
-/// the run has a prompt, the run's command. The inner error is the reason why no synthesis is made. Fails if
-/// `synthesis.agent` is not the name of an agent.
+/// Finds the maker of a run's synthesis: `synthesis.agent`, else the recommended candidate's agent,
+/// else, if the run has a prompt, the run's command. The inner error is the reason why no synthesis
+/// is made. Fails if `synthesis.agent` is not the name of an agent.
 ///
 /// `mode` is the user's `--synthesis`, and overrides `synthesis.mode`.
 pub fn maker(
@@ -85,8 +85,8 @@ fn why_off(session: &Session, mode: Option<SynthesisMode>) -> Option<&'static st
     }
 }
 
-/// The maker that a synthesis of candidates with these commands would probably have, in words; `None` if no
-/// synthesis would be made.
+/// The maker that a synthesis of candidates with these commands would probably have, in words;
+/// `None` if no synthesis would be made.
 pub fn likely_maker(
     session: &Session,
     commands: &[(Name, CandidateCommand)],
@@ -107,14 +107,15 @@ pub fn likely_maker(
     })
 }
 
-/// The agent that `synthesis.agent` names; `None` if it is not set. Fails if there is no such agent.
+/// The agent that `synthesis.agent` names; `None` if it is not set. Fails if there is no such
+/// agent.
 pub fn configured_agent(session: &Session) -> Result<Option<Assignment>> {
     let Some(name) = session.config.get(keys::SYNTHESIS_AGENT) else { return Ok(None) };
     let name: Name =
         name.parse().map_err(|e| Error::fatal(format!("synthesis.agent: {e}")).hint(RULE))?;
     let assigned = agents::assign(&session.config, &name, 1).map_err(|e| {
-        // The mistake is in the configuration, not in the user's arguments. So the error is fatal, and not
-        // about usage.
+        // The mistake is in the configuration, not in the user's arguments. So the error is fatal,
+        // and not about usage.
         let error = Error::fatal(format!("synthesis.agent: {e}"));
         e.hints.into_iter().fold(error, Error::hint)
     })?;
@@ -127,8 +128,8 @@ pub fn options(session: &Session, options: &AttemptOptions) -> AttemptOptions {
     AttemptOptions { limits: Limits { hard, ..options.limits }, ..options.clone() }
 }
 
-/// Records in a verdict why no synthesis was made. Leaves the stored verdict unchanged if another process
-/// works on the run or has judged it meanwhile.
+/// Records in a verdict why no synthesis was made. Leaves the stored verdict unchanged if another
+/// process works on the run or has judged it meanwhile.
 pub fn explain_skip(session: &Session, verdict: &mut Verdict, reason: String) -> Result<()> {
     verdict.no_synthesis = Some(reason);
     let store = &session.store;
@@ -168,7 +169,8 @@ pub fn add(session: &Session, run: &Run, assignment: Assignment) -> Result<Spawn
     if let Some(reached) = cost_limit::reached(session, run)? {
         return Err(reached.into_error(run));
     }
-    // While this lock is held, no other process judges the run, adds candidates to it, or removes it.
+    // While this lock is held, no other process judges the run, adds candidates to it, or removes
+    // it.
     let (lock, mut run) = store.lock_and_read(&run.run)?;
     limits::require_room(session, run.candidates.len(), 1)?;
     let verdict = store.verdict(&run.run)?.ok_or_else(|| {
@@ -218,9 +220,10 @@ fn tree<'a>(run: &'a Run, entry: &'a Entry) -> &'a Oid {
     entry.judged().unwrap_or(&run.base)
 }
 
-/// The prompt of a synthesis: the base, the task, the files that its worktree changes, and the other
-/// attempts' patches, the smallest first. It also says where the files of these attempts are. Once the
-/// patches exceed `synthesis.prompt-limit`, only the names of the changed files are listed.
+/// The prompt of a synthesis: the base, the task, the files that its worktree changes, and the
+/// other attempts' patches, the smallest first. It also says where the files of these attempts are.
+/// Once the patches exceed `synthesis.prompt-limit`, only the names of the changed files are
+/// listed.
 fn prompt(session: &Session, run: &Run, verdict: &Verdict, material: &[&Entry]) -> Result<Vec<u8>> {
     let Session { repo, store, .. } = session;
     let best = material[0];

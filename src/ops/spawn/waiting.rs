@@ -1,5 +1,5 @@
-//! Ends the command of an agent that waits for the network endlessly. Such an agent prints again and again
-//! that it waits, so the idle limit alone would not end the command.
+//! Ends the command of an agent that waits for the network endlessly. Such an agent prints again
+//! and again that it waits, so the idle limit alone would not end the command.
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use crate::model::outcome::Outcome;
 use crate::process::interrupt::{self, Cancel};
 use crate::process::{self, End, Follower, Job};
 
-/// The time that an agent may wait if no idle limit is set. It is not zero, because a network failure may be
-/// short.
+/// The time that an agent may wait if no idle limit is set. It is not zero, because a network
+/// failure may be short.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The longest time between two checks of the output.
@@ -51,7 +51,8 @@ pub(super) fn run(
             if stop.is_cancelled() {
                 cancel.end_politely();
             }
-            // If git-frites was suspended, so was the command. So no more than two intervals are added.
+            // If git-frites was suspended, so was the command. So no more than two intervals are
+            // added.
             let passed = before.elapsed().min(2 * look);
             before = Instant::now();
             // A log that cannot be read, or that ends in half a line, counts as a sign of work.

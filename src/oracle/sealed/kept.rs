@@ -106,8 +106,8 @@ impl KeptLayer {
     }
 
     /// The layers, and a lock that prevents other processes from removing them. `None` if the
-    /// layers do not exist or another process is changing them. Also `None` if they were changed in a
-    /// `distrusted` span of time.
+    /// layers do not exist or another process is changing them. Also `None` if they were changed in
+    /// a `distrusted` span of time.
     fn open_unchanged(&self, distrusted: &[TimeSpan]) -> Result<Option<(BaseLayer, Lock)>> {
         if !self.dir().is_dir() {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Judges ahead, while attempts are at work: the base, and then the trees of ended attempts, step by step. A
-//! later judging in this process finds the outcomes in the ledger.
+//! Judges ahead, while attempts are at work: the base, and then the trees of ended attempts, step
+//! by step. A later judging in this process finds the outcomes in the ledger.
 use crate::error::Result;
 use crate::model::verdict::{Baseline, Entry};
 use crate::ops::board::Board;
@@ -39,8 +39,8 @@ impl OracleRunner<'_> {
         Ok(known.map(|known| Baseline { results: known.results, inherited: known.inherited }))
     }
 
-    /// Fills in the known results of these entries. If both a claim and another result are known, fills in
-    /// the other result.
+    /// Fills in the known results of these entries. If both a claim and another result are known,
+    /// fills in the other result.
     pub fn fill_in_known(&self, entries: &mut [Entry]) -> Result<()> {
         self.fill_in(entries, self.phase(), self.warmth())?;
         let mut plain = confirm::without_claims(entries);
@@ -59,8 +59,8 @@ impl OracleRunner<'_> {
         Scheduler::new(entries, Schedule::of_candidates(StopWhen::AllRan, phase)).fill_in(recall)
     }
 
-    /// Copies the logs of an entry's results to the entry's own directory. The commands may have run for
-    /// another candidate with the same tree.
+    /// Copies the logs of an entry's results to the entry's own directory. The commands may have
+    /// run for another candidate with the same tree.
     pub fn bring_logs(&self, entry: &Entry) -> Result<()> {
         let bring = |work: &Work| {
             let Some(known) = self.ledger.recall(&work.tree, Warmth::Warm) else {

@@ -62,8 +62,8 @@ pub(super) fn attempts_write(
     Ok(found.into_iter().collect())
 }
 
-/// The paths outside of its worktree to which an attempt with this access could write, except those in layers
-/// of its own.
+/// The paths outside of its worktree to which an attempt with this access could write, except those
+/// in layers of its own.
 fn writable(access: &AttemptAccess) -> BTreeSet<PathBuf> {
     let usual: &[&str] = match access.separation {
         Separation::SharedHome | Separation::PrivateHome => &TEMPORARY,

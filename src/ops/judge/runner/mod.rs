@@ -1,5 +1,5 @@
-//! The oracle runner: runs the oracle on a run's candidates, on its base or on another commit, each in a
-//! separate checkout.
+//! The oracle runner: runs the oracle on a run's candidates, on its base or on another commit, each
+//! in a separate checkout.
 mod ahead;
 mod attempts_write;
 pub mod cross;
@@ -56,8 +56,8 @@ pub struct OracleRunner<'a> {
     layered: Option<SealedCheckouts<'a>>,
     /// The restrictions of the commands, if Landlock confines them.
     restrictions: Option<Restrictions>,
-    /// The messages that were already printed, so that each is printed only once. A message about a refused
-    /// write is noted by its directory.
+    /// The messages that were already printed, so that each is printed only once. A message about a
+    /// refused write is noted by its directory.
     printed: Mutex<BTreeSet<String>>,
     /// Whether candidates are judged with the base's build outputs.
     warm: WarmMode,
@@ -76,8 +76,8 @@ struct ReportTo<'r> {
     /// The place of the commands' logs.
     logs: JudgingLogs,
     on_end: OnEnd<'r>,
-    /// True if test files of others are laid over the tree. Such tests are run to see whether they fail, so a
-    /// failure is shown without its log.
+    /// True if test files of others are laid over the tree. Such tests are run to see whether they
+    /// fail, so a failure is shown without its log.
     failure_is_a_finding: bool,
 }
 
@@ -105,8 +105,8 @@ impl<'a> OracleRunner<'a> {
         let mut runner = OracleRunner { leads, warm: judging.warm(session), ..runner };
         let leads_back = runner.leads.paths();
         let attempts_write = attempts_write(session, run, &seeds, runner.layered.as_ref())?;
-        // If this run's attempts could influence outcomes, the outcomes are not cached, because other runs
-        // could not know about the influence.
+        // If this run's attempts could influence outcomes, the outcomes are not cached, because
+        // other runs could not know about the influence.
         let is_influenced = !attempts_write.is_empty();
         runner.terms.settings.doubts = Doubts { tainted: false, leads_back, attempts_write };
         let keeps = !judging.no_cache && worlds::keeps_outcomes(session, runner.world());
@@ -215,9 +215,9 @@ impl<'a> OracleRunner<'a> {
         Ok(self)
     }
 
-    /// Takes the lock with which only one process at a time judges a tree. Returns `None` if no lock is
-    /// needed, because other processes cannot find the outcome in the cache. The inner error names the
-    /// process that holds the lock.
+    /// Takes the lock with which only one process at a time judges a tree. Returns `None` if no
+    /// lock is needed, because other processes cannot find the outcome in the cache. The inner
+    /// error names the process that holds the lock.
     fn take_turn(&self, judged: &JudgedTree) -> Result<std::result::Result<Option<Turn>, String>> {
         let Ledger { cache, memory, only_forgets, .. } = &self.ledger;
         if *only_forgets || self.commands != WatchedCommands::SealedOracle {
@@ -269,7 +269,8 @@ fn back_leads(
     leads_back::find(&session.repo, seeds, commit)
 }
 
-/// Runs the oracle of a verdict, with the verdict's settings, on another commit in a clean checkout.
+/// Runs the oracle of a verdict, with the verdict's settings, on another commit in a clean
+/// checkout.
 ///
 /// Messages call the commit `name`. Returns the results, and the world in which the commands ran.
 pub fn judge_commit(
@@ -279,13 +280,13 @@ pub fn judge_commit(
     commit: &Oid,
     (name, logs): (&str, &JudgingLogs),
 ) -> Result<(Results, WorldKind)> {
-    // The commit gets the seeds of the user's checkout. The HEAD of this checkout is the commit's first
-    // parent.
+    // The commit gets the seeds of the user's checkout. The HEAD of this checkout is the commit's
+    // first parent.
     let parents = session.repo.commit(commit)?.parents;
     let known = parents.first().unwrap_or(&run.base);
     let seeds = session.seeds(known)?;
-    // The commit is judged in a world that this machine allows, even if the candidates were judged on another
-    // machine.
+    // The commit is judged in a world that this machine allows, even if the candidates were judged
+    // on another machine.
     let world = worlds::choose(session)?;
     let mut terms = verdict.terms.clone();
     (terms.settings.commands.world, terms.settings.in_place) = (world, false);

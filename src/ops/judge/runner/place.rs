@@ -1,6 +1,6 @@
-//! The place in which the commands on one tree run: the candidate's worktree, a clean checkout, or a checkout
-//! in a sealed world. [`OracleRunner::lay`] checks a tree out in such a place, and [`OracleRunner::run_on`]
-//! runs the commands there.
+//! The place in which the commands on one tree run: the candidate's worktree, a clean checkout, or
+//! a checkout in a sealed world. [`OracleRunner::lay`] checks a tree out in such a place, and
+//! [`OracleRunner::run_on`] runs the commands there.
 use std::path::{Path, PathBuf};
 
 use crate::config::keys;
@@ -66,8 +66,8 @@ fn place<'p>(
 /// Marks which results of commands in a sealed world are claims.
 fn note_claims(checkout: &SealedCheckout, results: &mut Results) {
     for result in results.0.iter_mut().filter(|r| r.outcome != Outcome::Skipped) {
-        // An overlay can cause a failure that does not happen in a plain directory, but it cannot cause a
-        // pass.
+        // An overlay can cause a failure that does not happen in a plain directory, but it cannot
+        // cause a pass.
         let may_be_refused = checkout.is_overlay && !result.outcome.passed();
         result.warm = checkout.has_outputs || may_be_refused;
     }
@@ -83,8 +83,8 @@ impl OracleRunner<'_> {
     /// Checks out the tree of a commit for its commands.
     pub(super) fn lay(&self, commit: &Oid, warmth: Warmth) -> Result<LaidTree> {
         match self.lay_by_git(commit, warmth) {
-            // The tree is at fault: e.g. a name is too long for this file system, or a filter fails on a
-            // file.
+            // The tree is at fault: e.g. a name is too long for this file system, or a filter fails
+            // on a file.
             Err(error) if error.cause == Cause::GitExit && commit != self.run.root() => {
                 Ok(LaidTree::Refused(error.message))
             }
@@ -108,8 +108,8 @@ impl OracleRunner<'_> {
         Ok(LaidTree::Plain(checkout))
     }
 
-    /// Runs the oracle on a tree. If the tree is the base in a sealed world, keeps the build outputs for the
-    /// candidates. Returns `None` if it was cancelled.
+    /// Runs the oracle on a tree. If the tree is the base in a sealed world, keeps the build
+    /// outputs for the candidates. Returns `None` if it was cancelled.
     pub(super) fn run_on(
         &self,
         laid: &LaidTree,
@@ -173,7 +173,8 @@ impl OracleRunner<'_> {
         let ran_all = results.iter().all(|result| result.outcome != Outcome::Skipped);
         let is_cold = !checkout.has_outputs && ran_all;
         let cold = is_cold.then(|| (results.time().as_secs_f64(), results.reported_tests()));
-        // A failure is not an error: without these outputs, judging the candidates only takes longer.
+        // A failure is not an error: without these outputs, judging the candidates only takes
+        // longer.
         if let Some(sealed) = &self.layered
             && let Err(error) = sealed.keep_outputs(checkout, BaseEnd { passed, downloaded, cold })
         {
@@ -181,8 +182,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// If a command could not write to a directory or to a full disk, or could not see a hidden file,
-    /// prints a hint how to change that. Prints only one hint per path.
+    /// If a command could not write to a directory or to a full disk, or could not see a hidden
+    /// file, prints a hint how to change that. Prints only one hint per path.
     fn hint_at_obstacle(&self, result: &StageResult) {
         let cache = self.checkouts.dir.display().to_string();
         let (path, hint) = match &result.obstacle {
@@ -216,7 +217,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// After a failed setup command, tells the user once which credentials the command could not see.
+    /// After a failed setup command, tells the user once which credentials the command could not
+    /// see.
     fn tell_hidden_credentials(&self, result: &StageResult) {
         let Some(sealed) = &self.layered else { return };
         if result.stage != Stage::Setup {
@@ -250,8 +252,8 @@ impl OracleRunner<'_> {
         !result.outcome.passed() || last.is_some_and(|last| last.stage == result.stage)
     }
 
-    /// If a passing result lacks tests of the base, returns a copy of the result with an outcome that says
-    /// so. Returns `None` if it lacks none, or if the base's report is not known yet.
+    /// If a passing result lacks tests of the base, returns a copy of the result with an outcome
+    /// that says so. Returns `None` if it lacks none, or if the base's report is not known yet.
     fn short_of_base(&self, result: &StageResult) -> Option<StageResult> {
         let base = self.known_base().ok()??;
         let outcome = missing_tests::contradicted(&base, result, &self.terms.settings)?;

@@ -1,5 +1,5 @@
-//! Judges all candidates and their base: takes known outcomes, runs commands for the missing ones, and
-//! confirms claims.
+//! Judges all candidates and their base: takes known outcomes, runs commands for the missing ones,
+//! and confirms claims.
 use crate::config::keys;
 use crate::config::value::{ProofMode, WarmMode};
 use crate::error::Result;
@@ -26,10 +26,10 @@ use crate::oracle::sealed::Warmth;
 use crate::process::processor_share::ProcessorShare;
 
 impl OracleRunner<'_> {
-    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in the
-    /// results. With one job, or if the candidates need the base's outputs, the base is judged before them.
-    /// Returns the effort of this process for the run, and the base's results. The base's results are `None`
-    /// if `wants_base` is false or if judging the base was cancelled.
+    /// Runs the oracle for the entries without results, up to `jobs` trees at a time, and fills in
+    /// the results. With one job, or if the candidates need the base's outputs, the base is judged
+    /// before them. Returns the effort of this process for the run, and the base's results. The
+    /// base's results are `None` if `wants_base` is false or if judging the base was cancelled.
     pub fn run_all(
         &self,
         entries: &mut [Entry],
@@ -48,7 +48,8 @@ impl OracleRunner<'_> {
         if wants_base {
             self.adopt_base_layer()?;
         }
-        // The candidates wait until the base has left outputs, unless outputs of the base exist already.
+        // The candidates wait until the base has left outputs, unless outputs of the base exist
+        // already.
         let waits = self.layered.is_some() && self.warmth() == Warmth::Warm && !self.has_outputs();
         let is_first = waits || jobs <= 1;
         let base = wants_base.then_some(BaseToJudge { tree, is_first });
@@ -67,7 +68,8 @@ impl OracleRunner<'_> {
         let shown = scheduler.waiting();
         let saved = self.run_scheduled(scheduler, (&board, &shown), self.warmth(), is_first)?;
         let mut baseline = if wants_base { self.known_base()? } else { None };
-        // If a pass does not count, another candidate may win, whose claims then have to be confirmed.
+        // If a pass does not count, another candidate may win, whose claims then have to be
+        // confirmed.
         self.settle(entries, &mut baseline, jobs)?;
         if let Some(known) = &baseline {
             self.judge_their_tests(entries, known, jobs)?;
@@ -129,8 +131,8 @@ impl OracleRunner<'_> {
         overrule(&self.session.repo, self.run.root(), &self.terms, entries, base)
     }
 
-    /// Judges the trees of a scheduler, as many at a time as the board has jobs. Shows the candidates in
-    /// `shown` on the board. Returns how many commands did not have to run.
+    /// Judges the trees of a scheduler, as many at a time as the board has jobs. Shows the
+    /// candidates in `shown` on the board. Returns how many commands did not have to run.
     fn run_scheduled(
         &self,
         scheduler: Scheduler<'_>,
@@ -151,13 +153,14 @@ impl OracleRunner<'_> {
         Ok(saved)
     }
 
-    /// The base's results; `None` if judging the base was cancelled. If the results may be different in a
-    /// plain directory, and the difference matters, judges the base again in a plain directory.
+    /// The base's results; `None` if judging the base was cancelled. If the results may be
+    /// different in a plain directory, and the difference matters, judges the base again in a plain
+    /// directory.
     ///
-    /// Results may be different for two reasons. First, the overlay may have made the base fail: the output
-    /// says so, or a candidate passed only in a plain directory. Second, build outputs of an earlier judging
-    /// may have decided the result. A failure always matters, because the candidates' failures are compared
-    /// with it. A pass matters only if no candidate passes.
+    /// Results may be different for two reasons. First, the overlay may have made the base fail:
+    /// the output says so, or a candidate passed only in a plain directory. Second, build outputs
+    /// of an earlier judging may have decided the result. A failure always matters, because the
+    /// candidates' failures are compared with it. A pass matters only if no candidate passes.
     fn confirm_base(&self, entries: &[Entry]) -> Result<Option<Baseline>> {
         let tree = self.base_tree()?;
         let Some(mut base) = self.known_base()? else { return Ok(None) };
@@ -210,15 +213,16 @@ impl OracleRunner<'_> {
         if self.warm != WarmMode::Never { Warmth::Warm } else { Warmth::Cold }
     }
 
-    /// The warmth with which judging, including confirmations, will probably take the least time. As long as
-    /// it is not known how long judging with outputs takes, outputs are used, so that the time is measured.
+    /// The warmth with which judging, including confirmations, will probably take the least time.
+    /// As long as it is not known how long judging with outputs takes, outputs are used, so that
+    /// the time is measured.
     pub(super) fn warmth_that_pays(&self, share: ProcessorShare) -> Result<Warmth> {
         if self.warm != WarmMode::Auto {
             return Ok(self.warmth());
         }
         if !self.has_outputs() {
-            // An overlay without outputs saves no time, and failures over it have to be confirmed. If the
-            // base failed, no outputs will come.
+            // An overlay without outputs saves no time, and failures over it have to be confirmed.
+            // If the base failed, no outputs will come.
             let base_failed = self.layers().is_some_and(|layers| layers.has_failed());
             return Ok(if base_failed { Warmth::Cold } else { self.warmth() });
         }
@@ -229,10 +233,10 @@ impl OracleRunner<'_> {
         Ok(if pays { Warmth::Warm } else { Warmth::Cold })
     }
 
-    /// The candidate that is judged first to measure how long judging with the base's outputs takes; `None`
-    /// if the time is known already, or is not needed. It is the candidate that wins only if no other
-    /// candidate does. If a better one passes, the recommendation does not depend on this candidate, so its
-    /// result need not be confirmed.
+    /// The candidate that is judged first to measure how long judging with the base's outputs
+    /// takes; `None` if the time is known already, or is not needed. It is the candidate that wins
+    /// only if no other candidate does. If a better one passes, the recommendation does not depend
+    /// on this candidate, so its result need not be confirmed.
     fn timing_candidate(&self, entries: &[Entry]) -> Option<u32> {
         let is_learnt = self.ledger.memory.costs(ProcessorShare::Whole).warm.is_some();
         if is_learnt || self.warm != WarmMode::Auto || self.layered.is_none() {
@@ -241,8 +245,8 @@ impl OracleRunner<'_> {
         undecided(entries, Rules::of(&self.terms)).last().map(|entry| entry.index)
     }
 
-    /// Notes the time that judging the base took without outputs. The ledger has this time if an earlier
-    /// process judged the base. Otherwise the layers may have it.
+    /// Notes the time that judging the base took without outputs. The ledger has this time if an
+    /// earlier process judged the base. Otherwise the layers may have it.
     fn note_time_of_base(&self) -> Result<()> {
         if let Some(base) = self.ledger.recall(&self.base_tree()?, Warmth::Cold) {
             self.ledger.note_cost(ProcessorShare::Whole, false, &base.results);
@@ -254,7 +258,8 @@ impl OracleRunner<'_> {
         Ok(())
     }
 
-    /// The phase in which candidates are judged first. If no result can be a claim, it is the only phase.
+    /// The phase in which candidates are judged first. If no result can be a claim, it is the only
+    /// phase.
     pub(super) fn phase(&self) -> JudgePhase<'static> {
         if self.warmth() == Warmth::Warm { JudgePhase::First } else { JudgePhase::Confirming(&[]) }
     }
@@ -298,7 +303,8 @@ impl OracleRunner<'_> {
         }
         confirm::confirm(entries, &causes, rules, |entries, claims, stop| {
             self.judge_cold(entries, claims, jobs, stop)?;
-            // A pass that does not count must not make its candidate the leader, nor contradict a claim.
+            // A pass that does not count must not make its candidate the leader, nor contradict a
+            // claim.
             self.overrule(entries, baseline).map(drop)
         })?;
         for entry in entries {

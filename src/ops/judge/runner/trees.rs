@@ -1,5 +1,5 @@
-//! Judges one tree: a candidate's own tree, a tree of its second judging, or the base's tree. Takes the
-//! tree's outcome from the ledger, or else runs the commands.
+//! Judges one tree: a candidate's own tree, a tree of its second judging, or the base's tree. Takes
+//! the tree's outcome from the ledger, or else runs the commands.
 use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
@@ -96,7 +96,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Shows in the row of a tree which other process judges the tree. Also prints a note, but only once.
+    /// Shows in the row of a tree which other process judges the tree. Also prints a note, but only
+    /// once.
     fn tell_who_judges(&self, work: &Work, process: &str) -> Result<()> {
         if interrupt::signal().is_some() {
             return Err(oracle_run::interrupted());
@@ -139,8 +140,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
     }
 
     /// Checks the tree out, unless it was checked out when it was prepared. That checkout may be
-    /// over the base's outputs. If it has turned out since then that outputs save no time, checks the
-    /// tree out again without them.
+    /// over the base's outputs. If it has turned out since then that outputs save no time, checks
+    /// the tree out again without them.
     fn lay(&self, work: &Work, commit: &Oid, prepared: Option<LaidTree>) -> Result<LaidTree> {
         let warmth = self.warmth_of(work)?;
         match prepared {
@@ -149,8 +150,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         }
     }
 
-    /// Keeps results of commands for later, if they can be trusted. Results from a worktree cannot be
-    /// trusted, because they depend on more than the tree.
+    /// Keeps results of commands for later, if they can be trusted. Results from a worktree cannot
+    /// be trusted, because they depend on more than the tree.
     fn keep(
         &self,
         work: &Work,
@@ -163,8 +164,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
             inherited: work.of == Subject::Base && self.is_over_outputs(&results),
             ..TreeOutcome::new(results, logs)
         });
-        // With a small share of the processor, commands may fail only because they are slow. So only clean
-        // passes are kept.
+        // With a small share of the processor, commands may fail only because they are slow. So
+        // only clean passes are kept.
         let is_short = self.share == ProcessorShare::Third;
         if is_short && outcome.as_ref().is_some_and(|o| !o.results.is_clean_pass()) {
             return Ok(());
@@ -189,8 +190,8 @@ impl<'r, 'a> TreeJudge<'r, 'a> {
         Ok(())
     }
 
-    /// True if outputs of an earlier judging could have led to these results of the base. A pass is a claim
-    /// only if there were outputs. A failure can be a claim because of the overlay alone.
+    /// True if outputs of an earlier judging could have led to these results of the base. A pass is
+    /// a claim only if there were outputs. A failure can be a claim because of the overlay alone.
     fn is_over_outputs(&self, results: &Results) -> bool {
         let has_inherited = || self.runner.layers().is_some_and(|layers| layers.has_inherited());
         results.is_claim() && (results.passed() || self.base.had_outputs || has_inherited())
@@ -272,8 +273,9 @@ impl OracleRunner<'_> {
         let had_outputs = self.has_outputs();
         let is_sealed = self.world() == WorldKind::Sealed;
         let needs_outputs = self.warmth() == Warmth::Warm || is_sealed && !had_outputs;
-        // If the base failed before, no outputs are used: a file that a failed test left could make the test
-        // pass. For example, make could take the log of the failed test for the log of a pass.
+        // If the base failed before, no outputs are used: a file that a failed test left could make
+        // the test pass. For example, make could take the log of the failed test for the log of a
+        // pass.
         let failed = self.layers().is_some_and(|layers| layers.has_failed());
         let warmth = if needs_outputs && !failed { Warmth::Warm } else { Warmth::Cold };
         BaseTerms { is_first, warmth, had_outputs }
@@ -312,14 +314,14 @@ impl OracleRunner<'_> {
         Ok(ReportTo { failure_is_a_finding, ..ReportTo::new(name, logs) })
     }
 
-    /// The tree to judge, and a commit with this tree on the run's base. The commit is kept until judging
-    /// ends.
+    /// The tree to judge, and a commit with this tree on the run's base. The commit is kept until
+    /// judging ends.
     fn judged(&self, work: &Work) -> Result<JudgedTree> {
         let tree = work.tree;
         let commit = match work.of {
             Subject::Base => *self.run.root(),
-            // As long as no ref reaches the commit, a garbage collection may delete it. Then it is made
-            // again.
+            // As long as no ref reaches the commit, a garbage collection may delete it. Then it is
+            // made again.
             _ => self
                 .session
                 .repo
@@ -337,8 +339,9 @@ impl OracleRunner<'_> {
         });
     }
 
-    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results that are claims are not
-    /// used. Copies the logs to the subject's directory, and prints results that were not printed yet.
+    /// The results of a tree, if the ledger has them. With [`Warmth::Cold`], results that are
+    /// claims are not used. Copies the logs to the subject's directory, and prints results that
+    /// were not printed yet.
     pub(super) fn find(&self, work: &Work, warmth: Warmth) -> Result<Option<Results>> {
         if self.is_in_place() {
             return Ok(None);
@@ -385,8 +388,8 @@ impl OracleRunner<'_> {
         }
     }
 
-    /// The tree of the base. A run that continues an attempt is compared with the base of the first run, as if
-    /// one attempt had made all the changes.
+    /// The tree of the base. A run that continues an attempt is compared with the base of the first
+    /// run, as if one attempt had made all the changes.
     pub(super) fn base_tree(&self) -> Result<Oid> {
         Ok(self.session.repo.commit(self.run.root())?.tree)
     }
@@ -407,13 +410,14 @@ impl OracleRunner<'_> {
         if let Some(found) = self.find(work, judge.warmth)? {
             return Ok(Some(found));
         }
-        // If another process judges this tree, judge it all the same, because there is no other tree to judge
-        // meanwhile.
+        // If another process judges this tree, judge it all the same, because there is no other
+        // tree to judge meanwhile.
         let prepared = judge.prepare(work)?.unwrap_or_default();
         judge.judge(work, prepared, cancel)
     }
 
-    /// Judges trees with test files laid over them, up to `jobs` at a time. Returns the results of each.
+    /// Judges trees with test files laid over them, up to `jobs` at a time. Returns the results of
+    /// each.
     pub fn judge_laid_over(
         &self,
         works: &[Work],
@@ -501,7 +505,8 @@ fn warn_of_base(runner: &OracleRunner<'_>, results: &Results) {
     }
 }
 
-/// The row of a candidate whose commands were ended because the verdict does not depend on them any more.
+/// The row of a candidate whose commands were ended because the verdict does not depend on them any
+/// more.
 fn not_needed() -> Ending {
     let words = "not needed".to_owned();
     Ending { standing: Standing::Waiting, words, elapsed: None }

@@ -1,8 +1,10 @@
-//! The scheduler decides which tree is judged next, how many are judged at once, and when judging stops.
+//! The scheduler decides which tree is judged next, how many are judged at once, and when judging
+//! stops.
 //!
 //! All trees are treated alike: a candidate's own tree, the trees of its second judging
-//! ([`BaseTestsResult`]), and the base's tree. If two candidates have the same tree, it is judged only once.
-//! The scheduler uses neither git nor processes, so that unit tests can give it their own [`Judge`].
+//! ([`BaseTestsResult`]), and the base's tree. If two candidates have the same tree, it is judged
+//! only once. The scheduler uses neither git nor processes, so that unit tests can give it their
+//! own [`Judge`].
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +27,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// When judging stops.
 #[derive(Clone, Copy, Debug)]
 pub enum StopWhen {
-    /// Judging stops once every usable candidate was judged, each up to its first tree that did not pass.
+    /// Judging stops once every usable candidate was judged, each up to its first tree that did not
+    /// pass.
     AllRan,
     /// Judging stops once the recommended candidate is certain, whatever the missing outcomes are.
     Decided(Rules),
@@ -36,8 +39,9 @@ pub enum StopWhen {
 pub enum JudgePhase<'c> {
     /// The first phase, before it is known which candidate would be recommended.
     First,
-    /// The phase in which claims (`ops/judge/confirm.rs`) are confirmed: candidates with claims are judged
-    /// again, including their second judging. The value is the entries with the claimed results.
+    /// The phase in which claims (`ops/judge/confirm.rs`) are confirmed: candidates with claims are
+    /// judged again, including their second judging. The value is the entries with the claimed
+    /// results.
     Confirming(&'c [Entry]),
 }
 
@@ -123,8 +127,9 @@ pub trait Judge: Sync {
     /// A tree that is prepared for its commands.
     type Prepared;
 
-    /// Prepares a tree for its commands, even if it may turn out later that they need not run. Returns `None`
-    /// if another process is judging the tree. Runs no command, and does not wait for other processes.
+    /// Prepares a tree for its commands, even if it may turn out later that they need not run.
+    /// Returns `None` if another process is judging the tree. Runs no command, and does not wait
+    /// for other processes.
     fn prepare(&self, work: &Work) -> Result<Option<Self::Prepared>>;
 
     /// Runs the oracle on a tree. Returns `None` if it was cancelled.
@@ -135,7 +140,8 @@ pub trait Judge: Sync {
         cancel: &Cancel,
     ) -> Result<Option<Results>>;
 
-    /// Called when the results of a candidate are complete, or when it has failed its second judging.
+    /// Called when the results of a candidate are complete, or when it has failed its second
+    /// judging.
     fn completed(&self, _entry: &Entry) {}
 }
 
@@ -204,8 +210,8 @@ impl<'e> Scheduler<'e> {
         Scheduler { shared: Mutex::new(shared), changed: Condvar::new() }
     }
 
-    /// Fills in known results. Calls `find` for the trees of each candidate, in order, up to the first tree
-    /// for which `find` returns `None`.
+    /// Fills in known results. Calls `find` for the trees of each candidate, in order, up to the
+    /// first tree for which `find` returns `None`.
     pub fn fill_in(&self, mut find: impl FnMut(&Work) -> Result<Option<Results>>) -> Result<()> {
         let mut shared = self.shared.lock();
         let mut unknown: BTreeSet<(Group, Place)> = BTreeSet::new();
@@ -221,8 +227,8 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// The candidates that are not judged yet, in spawn order. If several have the same tree, only the first
-    /// of them is included.
+    /// The candidates that are not judged yet, in spawn order. If several have the same tree, only
+    /// the first of them is included.
     pub fn waiting(&self) -> Vec<Name> {
         let shared = self.shared.lock();
         let waiting = shared.entries.iter().filter(|entry| entry.not_run());
@@ -242,8 +248,8 @@ impl<'e> Scheduler<'e> {
         jobs.max(1).min(self.shared.lock().unjudged().len())
     }
 
-    /// Judges until every tree that matters is judged, or until a judge fails. Commands run on at most
-    /// `workers` trees at once. Meanwhile, one more tree is prepared.
+    /// Judges until every tree that matters is judged, or until a judge fails. Commands run on at
+    /// most `workers` trees at once. Meanwhile, one more tree is prepared.
     ///
     /// Panics if a judge panics, after the other workers have stopped.
     pub fn run(&self, workers: usize, judge: &impl Judge) {
@@ -322,13 +328,14 @@ impl<'e> Scheduler<'e> {
         }
     }
 
-    /// Puts back a tree that another process judges. It is taken again when no other tree is left to take.
+    /// Puts back a tree that another process judges. It is taken again when no other tree is left
+    /// to take.
     fn put_back(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>) {
         self.shared.lock().elsewhere.insert(work.place.clone());
     }
 
-    /// Waits until fewer than `jobs` other trees are being judged, and it is the turn of this tree in the
-    /// order of `wanted`. Returns false if the tree does not matter any more.
+    /// Waits until fewer than `jobs` other trees are being judged, and it is the turn of this tree
+    /// in the order of `wanted`. Returns false if the tree does not matter any more.
     fn await_slot(&self, RunningWork { work, .. }: &RunningWork<'_, 'e>, jobs: usize) -> bool {
         let mut shared = self.shared.lock();
         loop {
@@ -466,8 +473,8 @@ impl Shared<'_> {
         Some(Progress { own, second: Some(second), needs })
     }
 
-    /// Stores the results of a tree. Returns the entries whose results are now complete, and those that have
-    /// now failed their second judging.
+    /// Stores the results of a tree. Returns the entries whose results are now complete, and those
+    /// that have now failed their second judging.
     fn set(&mut self, work: &Work, results: Results) -> Vec<Entry> {
         self.known.insert(work.key(), results);
         let mut completed = Vec::new();
@@ -497,7 +504,8 @@ impl Shared<'_> {
         completed
     }
 
-    /// The first tree in `wanted` on which no commands run yet; `None` while commands run on `jobs` trees.
+    /// The first tree in `wanted` on which no commands run yet; `None` while commands run on `jobs`
+    /// trees.
     fn next_to_run<'w>(&self, wanted: &'w [Work], jobs: usize) -> Option<&'w Place> {
         if self.executing.len() >= jobs {
             return None;
@@ -521,8 +529,8 @@ fn fails_base_tests(entry: &Entry) -> bool {
 }
 
 impl JudgePhase<'_> {
-    /// True if an entry whose own tree passes gets its second judging in this phase. A second judging that
-    /// only the leader needs (`if_first`) waits for [`JudgePhase::Confirming`].
+    /// True if an entry whose own tree passes gets its second judging in this phase. A second
+    /// judging that only the leader needs (`if_first`) waits for [`JudgePhase::Confirming`].
     fn has_second(self, entry: &Entry) -> bool {
         let second = entry.base_tests.as_ref();
         second.is_some_and(|second| matches!(self, JudgePhase::Confirming(_)) || !second.if_first)
@@ -537,8 +545,8 @@ impl JudgePhase<'_> {
 
 /// A tree that a worker has taken.
 ///
-/// When this is dropped, even after a panic of the judge, the waiting workers are woken. Otherwise they would
-/// wait for the tree for ever.
+/// When this is dropped, even after a panic of the judge, the waiting workers are woken. Otherwise
+/// they would wait for the tree for ever.
 struct RunningWork<'s, 'e> {
     scheduler: &'s Scheduler<'e>,
     work: Work,

@@ -8,7 +8,8 @@ use crate::model::base_tests::{BaseTestsResult, TreeBeside};
 use crate::model::blast::Blast;
 use crate::model::outcome::{Outcome, Stage, StageResult};
 
-/// A usable entry with this number of changed lines. Entries with the same `tree` letter have the same tree.
+/// A usable entry with this number of changed lines. Entries with the same `tree` letter have the
+/// same tree.
 pub(super) fn entry(index: u32, lines: u64, tree: char) -> Entry {
     Entry {
         candidate: format!("c{index}").parse().expect("a valid name"),

@@ -6,8 +6,8 @@ use super::tests::{ALL, ended, entry, in_time, index_of};
 use super::*;
 use crate::model::outcome::Outcome;
 
-/// A judge that reports which entry it prepares. While it judges the first entry, it waits until the second
-/// entry is prepared.
+/// A judge that reports which entry it prepares. While it judges the first entry, it waits until
+/// the second entry is prepared.
 struct Ahead {
     tell: Sender<u32>,
     prepared: Mutex<Receiver<u32>>,

@@ -1,12 +1,12 @@
-//! Fills a matrix that tells for each test of each author how it ends on each candidate and on the base. An
-//! author is a candidate with test files. As few trees as possible are judged.
+//! Fills a matrix that tells for each test of each author how it ends on each candidate and on the
+//! base. An author is a candidate with test files. As few trees as possible are judged.
 //!
-//! First, every candidate is judged with the test files of all other authors whose files can be combined. A
-//! candidate is never judged together with its own test files, which could make any test pass. But the files
-//! of one author can also make the tests of another author fail, or end the stage. So these results count for
-//! an author only if all tests of this author pass. Otherwise the candidate is judged once more, with the
-//! files of this author alone. This code uses neither git nor processes, so that unit tests can replace the
-//! judging.
+//! First, every candidate is judged with the test files of all other authors whose files can be
+//! combined. A candidate is never judged together with its own test files, which could make any
+//! test pass. But the files of one author can also make the tests of another author fail, or end
+//! the stage. So these results count for an author only if all tests of this author pass. Otherwise
+//! the candidate is judged once more, with the files of this author alone. This code uses neither
+//! git nor processes, so that unit tests can replace the judging.
 use std::collections::BTreeMap;
 
 use crate::error::Result;
@@ -33,7 +33,8 @@ pub struct Author {
     pub candidate: usize,
     /// The names of the tests that the author adds and passes.
     pub adds: Vec<String>,
-    /// If tests are not reported by name, the name that stands for all tests of the author together.
+    /// If tests are not reported by name, the name that stands for all tests of the author
+    /// together.
     pub together: Option<String>,
     /// True if the author changes test files of the base.
     pub edits: bool,
@@ -62,9 +63,10 @@ impl Author {
         }
     }
 
-    /// True if results with the files of several authors are valid for all tests of this author in `names`.
-    /// On a candidate, only passes are valid, because another author's files may have caused a failure. On
-    /// the base, failures are valid as well, because results on the base decide nothing.
+    /// True if results with the files of several authors are valid for all tests of this author in
+    /// `names`. On a candidate, only passes are valid, because another author's files may have
+    /// caused a failure. On the base, failures are valid as well, because results on the base
+    /// decide nothing.
     fn are_valid(&self, of: CrossSubject, names: &[String], results: &Results) -> bool {
         let ran = results.report().is_some_and(|report| !report.passing.is_empty());
         let cells = self.cells(names, results);
@@ -76,8 +78,8 @@ impl Author {
     }
 }
 
-/// Returns the rows of each author, in the order of the authors. `base` is the report of the base itself.
-/// `judge` judges several trees and returns their results.
+/// Returns the rows of each author, in the order of the authors. `base` is the report of the base
+/// itself. `judge` judges several trees and returns their results.
 pub fn fill(
     candidates: usize,
     authors: &[Author],
@@ -104,8 +106,8 @@ pub fn fill(
     Ok(all)
 }
 
-/// The rows of one author. `known` has the results with the files of several authors, this one among them; it
-/// is empty if the author's files are never combined.
+/// The rows of one author. `known` has the results with the files of several authors, this one
+/// among them; it is empty if the author's files are never combined.
 fn rows(
     at: usize,
     author: &Author,

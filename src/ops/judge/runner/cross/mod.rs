@@ -59,8 +59,8 @@ struct CrossCandidate {
 }
 
 impl OracleRunner<'_> {
-    /// Takes the tests of each candidate that passed, and judges them on the base and on all other candidates
-    /// that passed. Sets the cross results and the score of each candidate.
+    /// Takes the tests of each candidate that passed, and judges them on the base and on all other
+    /// candidates that passed. Sets the cross results and the score of each candidate.
     pub(super) fn weigh(
         &self,
         entries: &mut [Entry],
@@ -146,8 +146,8 @@ impl Crossing<'_, '_> {
         let mut all = vec![Vec::new(); self.candidates.len()];
         for (author, mut rows) in authors.iter().zip(found) {
             if author.together.is_some() && !baseline.results.passed() {
-                // The base fails even without these tests, so its failure with them says nothing about the
-                // tests.
+                // The base fails even without these tests, so its failure with them says nothing
+                // about the tests.
                 rows.iter_mut().for_each(|row| row.base = Cell::Unknown);
             }
             all[author.candidate] = rows;
@@ -155,9 +155,10 @@ impl Crossing<'_, '_> {
         Ok(all)
     }
 
-    /// The author for the candidate at position `at`, which has test files. The author's tests are the tests
-    /// that the candidate passes and that the base's report does not have. If failed commands are retried (so
-    /// tests may be flaky), the candidate has to pass these tests a second time.
+    /// The author for the candidate at position `at`, which has test files. The author's tests are
+    /// the tests that the candidate passes and that the base's report does not have. If failed
+    /// commands are retried (so tests may be flaky), the candidate has to pass these tests a second
+    /// time.
     fn author(&self, at: usize, base: &TestReport) -> Result<Author> {
         let candidate = &self.candidates[at];
         let name = &candidate.name;
@@ -227,7 +228,8 @@ impl Crossing<'_, '_> {
         Ok(Work::of_cross(of.map(|candidate| &candidate.name), name, laid))
     }
 
-    /// Sets the cross results of each candidate. Other candidates with the same tree only get its score.
+    /// Sets the cross results of each candidate. Other candidates with the same tree only get its
+    /// score.
     fn set_results(&self, rows: Vec<Vec<TestRow>>, entries: &mut [Entry]) {
         let names = |cells: &[Cell], wanted: Cell| -> Vec<Name> {
             let all = self.candidates.iter().zip(cells);
@@ -257,8 +259,9 @@ impl Crossing<'_, '_> {
     }
 }
 
-/// Judges the tests of a verified winner on the base, after the verdict, and records the result. Returns the
-/// result as a sentence; `None` if there is nothing to judge, or if the result was already known.
+/// Judges the tests of a verified winner on the base, after the verdict, and records the result.
+/// Returns the result as a sentence; `None` if there is nothing to judge, or if the result was
+/// already known.
 pub fn prove(
     session: &Session,
     options: &JudgeOptions,

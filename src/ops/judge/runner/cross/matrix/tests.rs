@@ -9,8 +9,8 @@ struct TestWorld {
     /// For each candidate, and for each author: true for each test of the author that passes on the
     /// candidate. `None` if the author's files end the stage on the candidate.
     on: Vec<Vec<Option<Vec<bool>>>>,
-    /// For each author: true for each test of the author that passes on the base. `None` if the author's
-    /// files end the stage on the base.
+    /// For each author: true for each test of the author that passes on the base. `None` if the
+    /// author's files end the stage on the base.
     base: Vec<Option<Vec<bool>>>,
     /// True if tests are reported by name.
     names: bool,
@@ -27,7 +27,8 @@ fn author(candidate: usize, tests: usize, names: bool) -> Author {
     }
 }
 
-/// Results of a test stage that passed. If `names` is true, the stage has a report in which `tests` passed.
+/// Results of a test stage that passed. If `names` is true, the stage has a report in which `tests`
+/// passed.
 fn passing(tests: &[&str], names: bool) -> Results {
     let mut report = TestReport::default();
     report.passing.extend(tests.iter().map(|test| (*test).to_owned()));
@@ -64,8 +65,8 @@ impl TestWorld {
         self.judge(&CrossTree { of: Some(at), authors: vec![at] })
     }
 
-    /// The number of pairs of a candidate and an author in which a test of the author fails on the candidate.
-    /// Another author's files could have caused each such failure.
+    /// The number of pairs of a candidate and an author in which a test of the author fails on the
+    /// candidate. Another author's files could have caused each such failure.
     fn doubtful(&self) -> usize {
         let fails = |ends: &&Option<Vec<bool>>| ends.iter().flatten().any(|passed| !passed);
         self.on.iter().flatten().filter(fails).count()
@@ -125,8 +126,8 @@ proptest! {
 #[test]
 fn only_results_that_the_union_does_not_give_are_judged_in_pairs() {
     let fine = || Some(vec![true]);
-    // The second author's tests do not build on the first candidate. No author's tests build on the base. The
-    // first author's test fails on the third candidate.
+    // The second author's tests do not build on the first candidate. No author's tests build on the
+    // base. The first author's test fails on the third candidate.
     let on =
         vec![vec![fine(), None, fine()], vec![fine(); 3], vec![Some(vec![false]), fine(), fine()]];
     let world = TestWorld { on, base: vec![None, None, None], names: true };
