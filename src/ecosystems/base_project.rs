@@ -856,7 +856,10 @@ impl<'t> BaseProject<'t> {
             let checks = file.is_none() && only_checks(line);
             let names_directory = documents::lists(line, path);
             let lists = tests && (names_directory || !checks && names_kind(line, path))
-                || file.is_some_and(is_code) && names_directory && lists_files(line);
+                || !is_manifest
+                    && file.is_some_and(is_code)
+                    && names_directory
+                    && lists_files(line);
             words.iter().any(|word| line.contains(word.as_str()))
                 && !(is_manifest && dependencies::are_installed_in(line))
                 && (documents::is_use(line, &words, runs) || lists)

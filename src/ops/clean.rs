@@ -150,14 +150,19 @@ fn begin_removal<'a>(
     let worktree = Worktree::find(repo, &path)?;
     refuse_locked(candidate, worktree.as_ref().map(|w| w.admin.as_path()))?;
     refuse_held(session, &branch, worktree.as_ref().map(|w| w.admin.as_path()))?;
-    let tip = repo.read_ref(&branch)?;
     // The hook and other processes may have written files while this waited. Nothing is done
     // between this capture and the move, so that the capture is the last look at the worktree.
-    let captured = if discard {
-        None
-    } else {
-        Some(require_captured(candidate, session.capture_locked(candidate, None, &lock))?)
-    };
+    let capture = || require_captured(candidate, session.capture_locked(candidate, None, &lock));
+    let mut tip = repo.read_ref(&branch)?;
+    let mut captured = if discard { None } else { Some(capture()?) };
+    // If git-frites was killed, this capture is the first one to bring back the commits of a guarded
+    // attempt, and so it moves the branch. Then one more capture is made after the new tip is read,
+    // so that the tip never has a commit that no capture has seen.
+    let now = repo.read_ref(&branch)?;
+    if captured.is_some() && now != tip {
+        tip = now;
+        captured = Some(capture()?);
+    }
     let mut bytes = None;
     match &worktree {
         Some(worktree) => {

@@ -192,7 +192,8 @@ fn a_resumed_attempt_finds_its_home_after_a_kill_and_after_an_interruption() {
         let room = tempfile::tempdir().unwrap();
         let (begun, open) = (room.path().join("begun"), room.path().join("open"));
         let script = format!(
-            "echo begun >> ~/left; rm -f ~/mine; test ! -e app.begun; echo > app.begun; echo > '{}'
+            "echo begun >> ~/left; rm -f ~/mine; test ! -e app.begun; echo > app.begun
+            git commit -q --allow-empty -m draft; echo > '{}'
             until test -e '{}'; do sleep 0.01; done
             test ! -e ~/mine; rm app.begun; wc -l < ~/left >> app",
             begun.display(),
