@@ -12,6 +12,7 @@ use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, sear
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
@@ -415,11 +416,44 @@ impl<'t> BaseProject<'t> {
             for path in paths {
                 let is_product = !checks.contains(path)
                     && !modules.contains(*path)
+                    && !self.is_of_package_for_checks(path)?
                     && !self.is_test_data(path, &lines)?;
                 known.insert((*path).to_owned(), is_product);
             }
         }
         Ok(())
+    }
+
+    /// True if a JavaScript file belongs to a package of the workspace that only settings and commands
+    /// load or run, by the name of the package or of one of its programs. Such a package configures
+    /// or runs the checks of the others.
+    fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
+        let files = &self.code()?.files;
+        let has_members = || {
+            files.contains("pnpm-workspace.yaml")
+                || self.text("package.json").contains("\"workspaces\"")
+        };
+        if !javascript::ECOSYSTEM.has_source(path) || !has_members() {
+            return Ok(false);
+        }
+        let manifest = nested::manifest_above(path, files.iter().map(String::as_str));
+        let Some(manifest) = manifest.filter(|file| file_name(file) == "package.json") else {
+            return Ok(false);
+        };
+        let names = javascript::names_of_package(&self.text(manifest));
+        let mut is_used = false;
+        for (other, line) in self.lines.find(LineSearch::of(names.iter().cloned()))? {
+            if below(&other, directory_of(manifest)).is_some() {
+                continue;
+            }
+            let decides = names_commands(&other);
+            let mut named = names.iter().filter(|name| place_of_word(&line, name).is_some());
+            if !decides && language_of(&other).is_some() && named.next().is_some() {
+                return Ok(false);
+            }
+            is_used |= decides && named.any(|name| javascript::uses_package(&other, &line, name));
+        }
+        Ok(is_used)
     }
 
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a

@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{json_members, words};
+use crate::ecosystems::paths::file_name;
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
 };
@@ -68,6 +69,9 @@ fn package_recipes(text: &str) -> Vec<Recipe> {
     });
     recipes.collect()
 }
+
+/// Options of programs that load the module that follows.
+const BEFORE_LOADED: [&str; 6] = ["--config", "--import", "--loader", "--require", "-c", "-r"];
 
 /// The lock files. If a project has several, the first one counts.
 const LOCK_FILES: [&str; 6] = [
@@ -154,6 +158,40 @@ fn member_manifests(files: &RootFiles<'_>) -> Vec<Value> {
     let paths = files.paths().iter().filter(|path| path.ends_with("/package.json"));
     let members = paths.filter(|path| !path.split('/').any(|part| part == "node_modules"));
     members.filter_map(|path| files.json(path).ok()?).collect()
+}
+
+/// The names by which other packages use the package with this manifest: its own name, and those of
+/// its programs.
+pub fn names_of_package(manifest: &str) -> Vec<String> {
+    let package: Value = serde_json::from_str(manifest).unwrap_or_default();
+    let name = package["name"].as_str().unwrap_or_default();
+    let programs: Vec<&str> = match &package["bin"] {
+        Value::Object(programs) => programs.keys().map(String::as_str).collect(),
+        Value::String(_) => vec![file_name(name)],
+        _ => Vec::new(),
+    };
+    let names = [name].into_iter().chain(programs);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// True if a line of a file that decides what is run loads the package of this name, or runs its
+/// program. The list of a workspace and options that choose packages only name it.
+pub fn uses_package(file: &str, line: &str, name: &str) -> bool {
+    line.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + name.len()..]);
+        let is_quoted =
+            before.ends_with(['"', '\'', '`']) && after.starts_with(['"', '\'', '`', '/']);
+        let is_loaded = is_quoted
+            && (ECOSYSTEM.has_source(file)
+                || ["extends", "preset"].iter().any(|word| before.contains(word)));
+        let is_word = after.starts_with([' ', '"', '/']) && file_name(file) == "package.json";
+        let is_program = [":\"", ": \"", "&& ", "; "].iter().any(|start| before.ends_with(start))
+            && after.starts_with(' ');
+        let word_before = before.trim_end_matches([' ', '=']).rsplit([' ', '"']).next();
+        let is_argument = word_before.is_some_and(|word| BEFORE_LOADED.contains(&word))
+            && before.ends_with([' ', '=']);
+        is_loaded || is_word && (is_program || is_argument)
+    })
 }
 
 fn has_dependencies(package: &Value) -> bool {

@@ -655,6 +655,39 @@ fn module_that_only_checks_load_is_a_part_of_them() {
 }
 
 #[test]
+fn package_of_a_workspace_that_only_settings_and_scripts_use_is_no_source() {
+    let scripts = |line: &str| format!("{{\n\"scripts\": {{\n\"test\": \"{line}\"\n}}\n}}\n");
+    let [requires, runs, chooses] =
+        ["node -r @x/kit --test", "kit-run test", "npm -w @x/kit test"].map(|line| scripts(line));
+    let config = "module.exports = require('@x/kit');\n";
+    let depends = "{\n\"devDependencies\": {\n\"@x/kit\": \"*\"\n}\n}\n";
+    // Further files of the base, and whether kit/src/index.js is source.
+    let cases: [(&[(&str, &str)], bool); 8] = [
+        (&[("app/package.json", &requires)], false),
+        (&[("app/package.json", &runs)], false),
+        (&[("app/package.json", &chooses)], true),
+        (&[("app/package.json", depends)], true),
+        (&[("app/vitest.config.js", config), ("app/package.json", depends)], false),
+        (&[("app/vitest.config.js", config), ("app/src/b.js", "import '@x/kit'\n")], true),
+        (&[("app/.eslintrc.json", "{\n\"extends\": \"@x/kit/base\"\n}\n")], false),
+        (&[("lerna.json", "{\n\"packages\": [\"@x/kit\"]\n}\n")], true),
+    ];
+    for (files, is_source) in cases {
+        let world = World::unborn();
+        world.write("package.json", "{\n\"workspaces\": [\"app\", \"kit\"]\n}\n");
+        world.write("app/src/a.js", "bad\n");
+        world
+            .write("kit/package.json", r#"{"name": "@x/kit", "bin": {"kit-run": "src/index.js"}}"#);
+        world.write("kit/src/index.js", "x\n");
+        files.iter().for_each(|(path, text)| world.write(path, text));
+        world.commit("base");
+        world.attempts(&["echo good > app/src/a.js; echo y > kit/src/index.js"]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good app/src/a.js"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{files:?}: {json:#}");
+    }
+}
+
+#[test]
 fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let lists = "for name in os.listdir('scenarios'): run(name)\n";
     let loads = "from scenarios import other\n";
