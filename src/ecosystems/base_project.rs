@@ -16,8 +16,8 @@ use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LISTING, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
-    names_end_of, search_for_loads, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_commands, names_end_of,
+    search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
@@ -27,8 +27,8 @@ use crate::ecosystems::native;
 use crate::ecosystems::nested;
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name,
-    have_same_extension, inside, names_kind, place_of_word, words_of_kind,
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
+    names_kind, place_of_word, words_of_kind,
 };
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -457,10 +457,9 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a
-    /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a
-    /// test that lists that directory. `lines` are the lines of the base that contain the file name
-    /// of one of the files. They also include the lines with a module name of one of the files,
-    /// beside a word that loads modules.
+    /// recipe, by a setting, or by a command that gets the check's directory as an argument.
+    /// `lines` are the lines of the base that contain the file name of one of the files. They also
+    /// include the lines with a module name of one of the files, beside a word that loads modules.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -478,7 +477,6 @@ impl<'t> BaseProject<'t> {
                 // The name of a module may be that of a task: `mix verify`.
                 || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
                 || self.runs_directory_of(file)?
-                || self.is_listed_by_tests(file)?
             {
                 found.insert(file.path);
             }
@@ -585,45 +583,11 @@ impl<'t> BaseProject<'t> {
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
             return Ok(false);
         }
-        self.loads_none(self.code()?.files_beside(file.path))
-    }
-
-    /// True if tests list the directory of `file` in order to load or run each file in it. False if
-    /// any code of the base loads another source file in that directory, or if code of the product
-    /// names the directory, because that code may load the files, too.
-    fn is_listed_by_tests(&self, file: &LoadedName<'_>) -> Result<bool> {
-        let directory = file_name(directory_of(file.path));
-        let lines = self.lines.find(LineSearch {
-            pairs: BTreeSet::from([directory.to_owned()]),
-            beside: LISTING.to_vec(),
-            ..LineSearch::default()
-        })?;
-        if !lines.iter().any(|(test, line)| is_test_path(test) && file.is_listed_in(test, line)) {
-            return Ok(false);
-        }
-        let named = self.lines.find(LineSearch::of([directory.to_owned()]))?;
-        let is_named = named.iter().any(|(other, line)| {
-            let is_loaded = || {
-                let loads = BESIDE_MODULES.iter().any(|word| line.contains(word));
-                loads && place_of_word(line, directory).is_some()
-            };
-            !is_test_path(other)
-                && !self.runs(other)
-                && !names_commands(other)
-                && !is_hidden_or_installed(other)
-                && (stands_in_path(line, directory) || is_loaded())
-        });
-        // A test may load the package itself, in order to list its modules.
-        let is_module = |other: &&str| !FOR_DIRECTORIES.contains(&bare_name(other));
-        Ok(!is_named && self.loads_none(self.code()?.files_beside(file.path).filter(is_module))?)
-    }
-
-    /// True if no code of the base loads any of these files.
-    fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
-        let files: Vec<LoadedName<'_>> =
-            files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
-        let number = files.len();
-        Ok(number == 0 || self.unloaded(files, &[])?.0.len() == number)
+        let others = self.code()?.files_beside(file.path);
+        let others: Vec<LoadedName<'_>> =
+            others.filter_map(LoadedName::of).take(MOST_NAMES).collect();
+        let number = others.len();
+        Ok(number == 0 || self.unloaded(others, &[])?.0.len() == number)
     }
 
     /// True if the commands run this file of the base, and the file is not a test.
@@ -643,9 +607,6 @@ impl<'t> BaseProject<'t> {
                 !lines.iter().any(|(other, line)| {
                     file.is_loaded_in(other, line, self.runs(other))
                         && !self.is_for_tests(other, line)
-                        // A test that lists a directory does not show that its files are source.
-                        && !(file.is_one_of_all_in(other, line)
-                            && self.text(other).lines().any(|line| file.is_listed_in(other, line)))
                 })
             });
         };
@@ -888,15 +849,10 @@ impl<'t> BaseProject<'t> {
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
             let checks = file.is_none() && only_checks(line);
-            let names_directory = documents::lists(line, path);
-            let lists = tests && (names_directory || !checks && names_kind(line, path))
-                || !is_manifest
-                    && file.is_some_and(is_code)
-                    && names_directory
-                    && lists_files(line);
+            let lists = documents::lists(line, path) || !checks && names_kind(line, path);
             words.iter().any(|word| line.contains(word.as_str()))
                 && !(is_manifest && dependencies::are_installed_in(line))
-                && (documents::is_use(line, &words, runs) || lists)
+                && (documents::is_use(line, &words, runs) || tests && lists)
         })
     }
 

@@ -23,19 +23,6 @@ use crate::model::pattern::matches;
 pub const BESIDE_MODULES: [&str; 7] =
     ["alias", "from", "import", "load", DECLARING, "require", "use"];
 
-/// A line that lists the files of a directory contains one of these texts.
-pub const LISTING: [&str; 9] = [
-    "children",
-    "dir(",
-    "dirSync(",
-    "entries",
-    "glob",
-    "iter_modules",
-    "iterdir",
-    "read_dir",
-    "walk",
-];
-
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
@@ -140,23 +127,6 @@ impl<'p> LoadedName<'p> {
             let rest = word.trim_start_matches("./").strip_prefix(directory);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
-    }
-
-    /// True if a line of code in a related language lists the file's directory.
-    pub fn is_listed_in(&self, other: &str, line: &str) -> bool {
-        let directory = file_name(directory_of(self.path));
-        language_of(other).is_some_and(|language| language.is_related_to(self.language))
-            && lists_files(line)
-            && place_of_word(line, directory).is_some()
-    }
-
-    /// True if a line of a test may load any file of the directory, because the line builds the
-    /// file's name.
-    pub fn is_one_of_all_in(&self, test: &str, line: &str) -> bool {
-        is_test_path(test)
-            && self.is_directory_in(line)
-            && !self.words().any(|word| place_of_word(line, word).is_some())
-            && place_of_word(line, self.module).is_none()
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the
@@ -309,11 +279,6 @@ fn loads_part(part: &str, other: &str, line: &str) -> bool {
         || before == file_name(above)
         || matches!(before, "" | "crate" | "self" | "super")
             && (below(other, above).is_some() || place_of_word(line, file_name(above)).is_some())
-}
-
-/// True if a line of code lists the files of a directory, and is no comment.
-pub fn lists_files(line: &str) -> bool {
-    !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing))
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.
