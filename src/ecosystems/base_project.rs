@@ -11,7 +11,6 @@ use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
-use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
@@ -24,7 +23,7 @@ use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
 };
 use crate::ecosystems::native;
-use crate::ecosystems::nested;
+use crate::ecosystems::nested::{self, RootProject};
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
@@ -66,7 +65,7 @@ pub struct BaseProject<'t> {
     declared: DeclaredSource,
     commands: Vec<String>,
     /// The ecosystem whose project in the root is all that the commands test, if that is known.
-    only_tested: Option<&'static Ecosystem>,
+    only_tested: Option<RootProject>,
     /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
@@ -140,16 +139,16 @@ impl<'t> BaseProject<'t> {
             return Ok(None);
         };
         let directory = directory_of(manifest);
-        let root = || self.text("Cargo.toml");
-        if nested::belongs_to_root(tested, path, manifest, root) {
+        if tested.has(path, manifest, |file| self.text(file)) {
             return Ok(None);
         }
         let name = file_name(directory);
-        let words = [format!("{name}/"), format!("\"{name}\""), format!("'{name}'")];
+        let words = ["{}/", "\"{}\"", "'{}'", "/{}\"", "/{}'", "./{}"];
+        let words = words.map(|word| word.replace("{}", name));
         let lines = self.lines.find(LineSearch::of(words))?;
         let is_named = lines.iter().any(|(file, line)| {
             (language_of(file).is_some() || names_commands(file))
-                && !line.trim_start().starts_with("exclude")
+                && !tested.only_lists(file, line)
                 && !is_hidden_or_installed(file)
                 && below(file, directory).is_none()
         });
@@ -477,6 +476,7 @@ impl<'t> BaseProject<'t> {
                 // The name of a module may be that of a task: `mix verify`.
                 || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
                 || self.runs_directory_of(file)?
+                || self.is_plugin(file)?
             {
                 found.insert(file.path);
             }
@@ -573,6 +573,13 @@ impl<'t> BaseProject<'t> {
                         || LoadedName::of(file).is_some_and(|f| f.is_loaded_in(other, line, false))
                 })
             }))
+    }
+
+    /// True if the settings or the commands name the package of this main file as a plugin of tests.
+    fn is_plugin(&self, file: &LoadedName<'_>) -> Result<bool> {
+        let Some(search) = file.search_for_plugin() else { return Ok(false) };
+        let lines = self.lines.find(search)?;
+        Ok(lines.iter().any(|(other, line)| file.is_plugin_in(other, line)))
     }
 
     /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts

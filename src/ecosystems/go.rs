@@ -28,10 +28,10 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
-/// Builds, lints and tests all packages of the module in the root. If there is none, the commands
-/// name the modules that go.work uses, because Go does not enter them from the root by itself.
+/// Builds, lints and tests all packages of the modules that go.work uses, or else of the module in
+/// the root. Go does not enter other modules from the root by itself.
 fn go_module(files: &RootFiles<'_>) -> FoundCommands {
-    let (source, packages) = match files.first(&["go.mod", "go.work"]) {
+    let (source, packages) = match files.first(&["go.work", "go.mod"]) {
         None => return Ok(Vec::new()),
         Some("go.work") => ("go.work", used_packages(&files.text("go.work")?.unwrap_or_default())),
         Some(module) => (module, vec!["./...".to_owned()]),
@@ -78,7 +78,8 @@ fn used_packages(text: &str) -> Vec<String> {
     let directories =
         lines.map(|directory| directory.trim_matches(['"', '`']).trim_end_matches('/'));
     let inside = directories.filter(|directory| {
-        directory.starts_with("./") && !directory.split('/').any(|part| part == "..")
+        (*directory == "." || directory.starts_with("./"))
+            && !directory.split('/').any(|part| part == "..")
     });
     inside.map(|directory| format!("{directory}/...")).collect()
 }

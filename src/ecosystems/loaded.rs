@@ -23,6 +23,9 @@ use crate::model::pattern::matches;
 pub const BESIDE_MODULES: [&str; 7] =
     ["alias", "from", "import", "load", DECLARING, "require", "use"];
 
+/// Words before the name of a plugin in the settings of tests.
+const PLUGINS: [&str; 2] = ["-p", "pytest_plugins"];
+
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
@@ -117,6 +120,23 @@ impl<'p> LoadedName<'p> {
             && !is_comment(line)
             && (is_run || is_setting)
             && self.words().any(|word| place_of_word(line, word).is_some())
+    }
+
+    /// The search for lines that name the package as a plugin of tests, if the file is the main file
+    /// of a package.
+    pub fn search_for_plugin(&self) -> Option<LineSearch> {
+        FOR_DIRECTORIES.contains(&bare_name(self.path)).then(|| LineSearch {
+            pairs: BTreeSet::from([self.module.to_owned()]),
+            beside: PLUGINS.to_vec(),
+            ..LineSearch::default()
+        })
+    }
+
+    /// True if a line of settings names the package as a plugin of tests.
+    pub fn is_plugin_in(&self, other: &str, line: &str) -> bool {
+        names_commands(other)
+            && PLUGINS.iter().any(|word| place_of_word(line, word).is_some())
+            && place_of_word(line, self.module).is_some()
     }
 
     /// True if a word of a line is the file's directory or a path below that directory.

@@ -1,6 +1,5 @@
 //! Projects inside of the judged project that its test commands do not enter.
 use crate::ecosystems::dependencies::ecosystem_of;
-use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::{directory_of, file_name};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
@@ -14,11 +13,20 @@ const MODULE: &str = "go.mod";
 const TESTERS: [(&str, &str, &str); 3] =
     [("go", "test", MODULE), ("cargo", "test", "Cargo.toml"), ("cargo", "nextest", "Cargo.toml")];
 
-/// The ecosystem whose project in the root is all that these commands test; `None` if they may test
-/// more, or if none of them is a test.
-pub fn only_tested(oracle: &[OracleCommand]) -> Option<&'static Ecosystem> {
+/// The project in the root, if commands test nothing else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RootProject {
+    /// The manifest by whose name the test program finds projects.
+    manifest: &'static str,
+    /// True if the commands also test the members of the workspace.
+    enters_members: bool,
+}
+
+/// The project in the root, if it is all that these commands test; `None` if they may test more, or
+/// if none of them is a test.
+pub fn only_tested(oracle: &[OracleCommand]) -> Option<RootProject> {
     let tests = oracle.iter().filter(|command| command.stage == Stage::Test);
-    let mut ecosystems = tests.map(|command| {
+    let mut projects = tests.map(|command| {
         // A line of several commands may enter another directory.
         let line = command.command.shell_line();
         if line.contains([';', '&', '|', '(', '$', '`', '\n']) {
@@ -28,7 +36,7 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<&'static Ecosystem> {
         let [program, verb, ..] = words.as_slice() else { return None };
         // A path may lead to another project. The patterns `all` and `work` of Go may, too.
         let arguments = line.split_whitespace().skip(1);
-        let mut others = arguments.filter(|word| {
+        let mut others = arguments.clone().filter(|word| {
             word.contains('/') && *word != "./..." || ["all", "work"].contains(word)
         });
         if others.next().is_some() {
@@ -36,10 +44,13 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<&'static Ecosystem> {
         }
         let mut testers = TESTERS.iter();
         let tester = testers.find(|(name, word, _)| name == program && word == verb);
-        tester.and_then(|(_, _, manifest)| ecosystem_of(manifest))
+        let members = ["--workspace", "--all", "-p", "--package"];
+        let mut options = arguments.map(|word| word.split('=').next().unwrap_or(word));
+        let enters_members = options.any(|option| members.contains(&option));
+        tester.map(|(_, _, manifest)| RootProject { manifest, enters_members })
     });
-    let first = ecosystems.next()??;
-    ecosystems.all(|other| other.is_some_and(|other| std::ptr::eq(first, other))).then_some(first)
+    let first = projects.next()??;
+    projects.all(|other| other == Some(first)).then_some(first)
 }
 
 /// The innermost manifest among `files` whose project contains `path`; `None` if there is only that
@@ -54,31 +65,42 @@ pub fn manifest_above<'f>(path: &str, files: impl Iterator<Item = &'f str>) -> O
     manifests.max_by_key(|file| directory_of(file).len())
 }
 
-/// True if the file at `path` belongs to the project in the root, although it is also in the
-/// directory of the inner `manifest`. `tested` is the ecosystem of the root's project, and `root`
-/// reads Cargo.toml in the root.
-pub fn belongs_to_root(
-    tested: &Ecosystem,
-    path: &str,
-    manifest: &str,
-    root: impl FnOnce() -> String,
-) -> bool {
-    let is_same = ecosystem_of(file_name(manifest)).is_some_and(|own| std::ptr::eq(own, tested));
-    if !is_same {
-        return tested.has_source(path);
+impl RootProject {
+    /// True if the file at `path` belongs to this project, although it is also in the directory of
+    /// the inner `manifest`. `text` reads a file of the base.
+    pub fn has(self, path: &str, manifest: &str, text: impl Fn(&str) -> String) -> bool {
+        let name = file_name(manifest);
+        if name != self.manifest {
+            return ecosystem_of(self.manifest).is_some_and(|tested| tested.has_source(path));
+        }
+        if name == MODULE {
+            // A module ends where the next one begins, even if a go.work joins the two.
+            return false;
+        }
+        let table = |file: &str| text(file).parse::<toml::Table>().unwrap_or_default();
+        let root = table(self.manifest);
+        // A package with a workspace of its own is no member of another one.
+        let Some(workspace) = root.get("workspace") else { return false };
+        if table(manifest).contains_key("workspace") {
+            return false;
+        }
+        let only_root = root.contains_key("package") && workspace.get("default-members").is_none();
+        if only_root && !self.enters_members {
+            return false;
+        }
+        let directory = directory_of(manifest);
+        let excluded = workspace.get("exclude").and_then(|excluded| excluded.as_array());
+        !excluded.into_iter().flatten().filter_map(toml::Value::as_str).any(|excluded| {
+            let excluded = excluded.trim_end_matches('/');
+            directory
+                .strip_prefix(excluded)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
-    if file_name(manifest) == MODULE {
-        // A module ends where the next one begins, even if a go.work joins the two.
-        return false;
+
+    /// True if a line of a manifest only lists a member of a workspace, which needs no test of it.
+    pub fn only_lists(self, file: &str, line: &str) -> bool {
+        let name = file_name(file);
+        name == "go.work" || name == self.manifest && name != MODULE && !line.contains("path")
     }
-    let table: toml::Table = root().parse().unwrap_or_default();
-    let excluded =
-        table.get("workspace").and_then(|workspace| workspace.get("exclude")?.as_array());
-    let directory = directory_of(manifest);
-    !excluded.into_iter().flatten().filter_map(toml::Value::as_str).any(|excluded| {
-        let excluded = excluded.trim_end_matches('/');
-        directory
-            .strip_prefix(excluded)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
 }

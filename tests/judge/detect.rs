@@ -117,14 +117,15 @@ fn each_kind_of_project_runs_its_own_commands() {
         (
             "go",
             vec![
-                ("go.work", "go 1.22\n\nuse (\n\t./a // first\n\t./b/\n\t../c\n)\n"),
+                ("go.work", "go 1.22\n\nuse .\nuse (\n\t./a // first\n\t./b/\n\t../c\n)\n"),
+                ("go.mod", "module root\n"),
                 ("a/go.mod", "module a\n"),
                 ("b/go.mod", "module b\n"),
             ],
             only(&[
-                "build: go build ./a/... ./b/..., from go.work",
-                "lint: go vet ./a/... ./b/..., from go.work",
-                "test: go test -v ./a/... ./b/..., from go.work",
+                "build: go build ./... ./a/... ./b/..., from go.work",
+                "lint: go vet ./... ./a/... ./b/..., from go.work",
+                "test: go test -v ./... ./a/... ./b/..., from go.work",
             ]),
         ),
         (
@@ -1257,9 +1258,13 @@ fn change_in_a_project_that_no_test_enters_is_not_verified() {
     let cargo: Files<'_> = &[("y/Cargo.toml", ""), ("y/src/lib.rs", "\n")];
     let embeds: Files<'_> = &[("e.go", "package a\n//go:embed web/i.js\n")];
     let excludes: Files<'_> = &[("Cargo.toml", "[workspace]\nexclude = ['y']\n")];
+    let alone: Files<'_> = &[("Cargo.toml", "[package]\n"), ("src/lib.rs", "\n")];
+    let members: Files<'_> = &[("Cargo.toml", "[package]\n[workspace]\nmembers = [\n'y',\n]\n")];
+    let by_path: Files<'_> = &[("Cargo.toml", "[package]\n[dependencies]\ny = { path = 'y' }\n")];
+    let own: Files<'_> = &[("y/Cargo.toml", "[workspace]\n"), ("y/src/lib.rs", "\n")];
     // The files of the base, those that change, the test command, and the manifest of the project
     // that no test enters.
-    let cases: [(&[Files<'_>], &str, &str, Option<&str>); 12] = [
+    let cases: [(&[Files<'_>], &str, &str, Option<&str>); 17] = [
         (&[go, nested], "sub/y.go", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go sub/README.md", "go test ./...", Some("sub/go.mod")),
         (&[go, nested], "sub/y.go x.go data", "go test ./...", Some("sub/go.mod")),
@@ -1277,6 +1282,16 @@ fn change_in_a_project_that_no_test_enters_is_not_verified() {
         (&[go, web, &[("web/z.go", "package z\n")]], "web/z.go", "go test ./...", None),
         (&[excludes, cargo], "y/src/lib.rs", "cargo test", Some("y/Cargo.toml")),
         (&[&[("Cargo.toml", "[workspace]\n")], cargo], "y/src/lib.rs", "cargo test", None),
+        (
+            &[&[("Cargo.toml", "[workspace]\n")], own],
+            "y/src/lib.rs",
+            "cargo test",
+            Some("y/Cargo.toml"),
+        ),
+        (&[alone, cargo], "y/src/lib.rs", "cargo test", Some("y/Cargo.toml")),
+        (&[members, cargo], "y/src/lib.rs", "cargo test", Some("y/Cargo.toml")),
+        (&[members, cargo], "y/src/lib.rs", "cargo test --workspace", None),
+        (&[by_path, cargo], "y/src/lib.rs", "cargo test", None),
     ];
     for (files, changed, test, manifest) in cases {
         let mut world = World::unborn();

@@ -44,6 +44,17 @@ fn pass_without_the_report_that_the_base_has_is_not_verified() {
 }
 
 #[test]
+fn failure_of_the_base_before_its_first_test_is_a_report() {
+    let world = World::new();
+    world.attempts(&["echo stop >> src/lib.txt"]);
+    let failure =
+        "ERROR: setUpModule (tests.test_a)\n\nRan 0 tests in 0.000s\n\nFAILED (errors=1)\n";
+    let test = format!("grep -q stop src/lib.txt || {{ printf '{failure}'; exit 1; }}");
+    let json = world.frites(["judge", "--json", "--test", &test]).expect(3).json();
+    assert_eq!(json["decision"], "missing-tests", "{json:#}");
+}
+
+#[test]
 fn change_that_switches_the_tests_off_and_fails_with_them_comes_behind_one_that_fails() {
     let world = World::new();
     world.write("Makefile", ".PHONY: test\ntest:\n\tsh test.sh\n");

@@ -688,6 +688,26 @@ fn package_of_a_workspace_that_only_settings_and_scripts_use_is_no_source() {
 }
 
 #[test]
+fn package_that_settings_of_tests_name_as_a_plugin_is_no_source() {
+    let cases = [
+        ("conftest.py", "pytest_plugins = ['devtools']\n", false),
+        ("pytest.ini", "[pytest]\naddopts = -ra\n    -p devtools\n", false),
+        ("setup.cfg", "[options]\npackages = devtools\n", true),
+    ];
+    for (file, text, is_source) in cases {
+        let world = World::unborn();
+        world.write("pyproject.toml", "");
+        world.write("src/a.py", "bad\n");
+        world.write("devtools/__init__.py", "x\n");
+        world.write(file, text);
+        world.commit("base");
+        world.attempts(&["echo good > src/a.py; echo y > devtools/__init__.py"]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good src/a.py"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{file}: {json:#}");
+    }
+}
+
+#[test]
 fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source() {
     let quick = "grep -rq quick src || grep -q good src/app.*";
     let searching = format!("NODE_PATH=src:lib true && {{ {quick}; }}");
@@ -1088,6 +1108,22 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     // Data alone, without the source that needs it.
     let run = world.attempts(&["echo good > data/a.json; echo x > data/f.json"]);
     world.frites(["judge", &run]).expect(1);
+}
+
+#[test]
+fn documents_are_judged_together_beside_the_source() {
+    let world = with_data();
+    world.write("GNUmakefile", "include Makefile\ndocs:\n\tbuild-pages docs\n");
+    let documents = ["a", "b", "c", "d"].map(|name| format!("docs/{name}.md"));
+    documents.iter().for_each(|document| world.write(document, "x\n"));
+    world.commit("documents");
+    let edit = "echo good > a.py; for f in docs/*.md; do echo y > $f; done";
+    for (other, files, trees) in [("", 4, 1), ("; echo good too >> data/a.json", 5, 3)] {
+        let run = world.attempts(&[&format!("{edit}{other}")]);
+        let json = world.frites(["judge", "--json", &run]).expect(0).json();
+        assert_eq!(second(&json)["no_source"].as_array().unwrap().len(), files, "{json:#}");
+        assert_eq!(second(&json)["results"].as_array().unwrap().len(), trees, "{json:#}");
+    }
 }
 
 #[test]

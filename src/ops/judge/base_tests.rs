@@ -33,7 +33,7 @@ use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::changed_files;
 use crate::ops::session::Session;
 
-/// At most this many doubtful files are judged in all combinations.
+/// At most this many doubtful files are judged in all combinations. All documents count as one file.
 const MOST_BESIDE: usize = 3;
 
 /// The reason why a candidate that changes no source is not verified.
@@ -63,6 +63,13 @@ pub fn plan(
     let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
     let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
+    // The documents are kept or put back together: the tests that read one of them judge it with the
+    // base's version of all documents, and as it lands.
+    let (documents, others_in_doubt): (Vec<_>, Vec<_>) =
+        doubtful.into_iter().partition(|path| is_document_by_name(&path.lossy()));
+    let mut doubtful: Vec<Vec<&TreePath>> =
+        others_in_doubt.into_iter().map(|path| vec![path]).collect();
+    doubtful.extend((!documents.is_empty()).then_some(documents));
     let restored = choices.restore(repo, base, tree, &|_, _| false)?;
     let submodules: Vec<&TreePath> =
         changes.iter().filter(|file| file.is_submodule).map(|file| &file.path).collect();
@@ -91,7 +98,7 @@ pub fn plan(
     let mut beside: Vec<Vec<&TreePath>> = combinations(judged).collect();
     if problem.is_none() && !settings.is_empty() {
         let settings: Vec<&TreePath> = settings.iter().copied().collect();
-        beside.extend((!judged.is_empty()).then(|| [judged, settings.as_slice()].concat()));
+        beside.extend((!judged.is_empty()).then(|| [judged.concat(), settings.clone()].concat()));
         beside.push(settings);
     }
     // If no file were put back, the tree would be the candidate's own tree, which is judged anyway.
@@ -158,17 +165,19 @@ pub fn without_tests(repo: &Repo, base: &Oid, tree: &Oid, terms: &Terms) -> Resu
     Ok(choices.restore(repo, base, tree, &|_, choice| choice.is_unknown())?.tree)
 }
 
-/// Every combination of these paths, except the empty one.
-fn combinations<'p>(paths: &[&'p TreePath]) -> impl Iterator<Item = Vec<&'p TreePath>> {
-    (1..1_usize << paths.len())
-        .map(|bits| (0..paths.len()).filter(|at| bits >> at & 1 == 1).map(|at| paths[at]).collect())
+/// The paths of each combination of these groups, except the empty one.
+fn combinations<'p>(groups: &[Vec<&'p TreePath>]) -> impl Iterator<Item = Vec<&'p TreePath>> {
+    (1..1_usize << groups.len()).map(|bits| {
+        let kept = groups.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+        kept.flat_map(|(_, group)| group.iter().copied()).collect()
+    })
 }
 
-/// The reason why doubtful files are not judged beside the source: there are too many for all
-/// combinations.
-fn why_too_many(doubtful: &[&TreePath]) -> Option<String> {
-    let names: Vec<String> = doubtful.iter().map(|path| path.quoted()).collect();
-    (names.len() > MOST_BESIDE).then(|| {
+/// The reason why doubtful files are not judged beside the source: there are too many groups of them
+/// for all combinations.
+fn why_too_many(doubtful: &[Vec<&TreePath>]) -> Option<String> {
+    let names: Vec<String> = doubtful.iter().flatten().map(|path| path.quoted()).collect();
+    (doubtful.len() > MOST_BESIDE).then(|| {
         format!(
             "{} of its files are not known to be source, or can decide what is run ({}), and at most \
              {MOST_BESIDE} such files are judged beside the source, in each combination",
