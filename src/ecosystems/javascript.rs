@@ -53,7 +53,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         tslint.json turbo.json",
     manifests: &[(&["package.json"], package_json_part)],
     recipe_files: &["package.json"],
-    recipe_runners: &["npm", "yarn", "pnpm", "bun"],
+    recipe_runners: &["npm", "yarn", "pnpm", "bun", "lerna", "nx", "turbo"],
     recipes: package_recipes,
     ..Ecosystem::NOTHING
 };
@@ -227,6 +227,19 @@ fn is_modern_yarn(files: &RootFiles<'_>) -> Result<bool> {
     Ok(files.has(".yarnrc.yml") || lock.lines().any(|line| line == "__metadata:"))
 }
 
+/// True if a package.json has all entry points of the base and further ones. A pattern (`./*`) may
+/// lead to the same files as a new entry point, so there must be none.
+fn only_adds_exports(base: &str, own: &str) -> bool {
+    let [base, own] = [base, own].map(|text| {
+        let package: Value = serde_json::from_str(text).unwrap_or_default();
+        package["exports"].as_object().cloned().unwrap_or_default()
+    });
+    let is_plain = |name: &String| name.starts_with('.') && !name.contains('*');
+    !base.is_empty()
+        && base.keys().chain(own.keys()).all(is_plain)
+        && base.iter().all(|(name, leads_to)| own.get(name) == Some(leads_to))
+}
+
 /// Restores the base's package.json, but keeps the attempt's description of the package and its
 /// dependencies. Among others, these members are restored:
 /// * `name`, because Node finds a package by its own name before it finds an installed one, such as
@@ -247,5 +260,29 @@ fn package_json_part(base: Option<&str>, own: &str) -> Option<String> {
     if base.is_none() {
         kept.extend(words("exports main module name private scripts type types typings"));
     }
+    if base.is_some_and(|base| only_adds_exports(base, own)) {
+        kept.push("exports");
+    }
     json_members(base, own, &kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_points_may_be_added_and_none_may_be_moved() {
+        let package = |exports: &str| format!("{{\"name\": \"x\", \"exports\": {exports}}}");
+        for (base, own, is_kept) in [
+            (r#"{".": "./a.js"}"#, r#"{".": "./a.js", "./sum": "./sum.js"}"#, true),
+            (r#"{".": "./a.js"}"#, r#"{".": "./b.js", "./sum": "./sum.js"}"#, false),
+            (r#"{"./*": "./src/*.js"}"#, r#"{"./*": "./src/*.js", "./a": "./b.js"}"#, false),
+            (r#"{".": "./a.js"}"#, r#"{".": "./a.js", "./*": "./*"}"#, false),
+            (r#"{"import": "./a.js"}"#, r#"{"import": "./a.js", "node": "./b.js"}"#, false),
+            (r#""./a.js""#, r#"{".": "./a.js", "./sum": "./sum.js"}"#, false),
+        ] {
+            let part = package_json_part(Some(&package(base)), &package(own));
+            assert_eq!(part == Some(package(own)), is_kept, "{own}: {part:?}");
+        }
+    }
 }

@@ -203,6 +203,8 @@ impl Search<'_> {
                 found.extend(path.filter(|path| !found.contains(path)));
             }
             let end = format!("/{}", form.trim_start_matches("../"));
+            let is_anywhere =
+                is_anywhere || form.contains('/') && self.changes_anywhere.contains(&context.at);
             let named = self.files.by_name.get(file_name(form)).into_iter().flatten();
             for path in named.filter(|path| is_anywhere && path.ends_with(&end)) {
                 if !found.iter().any(|other| other == path) {

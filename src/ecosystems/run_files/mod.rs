@@ -65,6 +65,7 @@ pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFi
         recipes: BTreeSet::new(),
         directories: BTreeMap::new(),
         entered: BTreeMap::new(),
+        changes_anywhere: BTreeSet::new(),
         copies: BTreeSet::new(),
         depth: 0,
         found: NamedFiles::default(),
@@ -93,7 +94,8 @@ impl Search<'_> {
         let directories = self.directories.values().chain(self.entered.values());
         let directories: usize = directories.map(BTreeSet::len).sum();
         let found = self.found.run.len() + self.found.compared.len() + self.copies.len();
-        self.texts.len() + self.recipes.len() + values + directories + found
+        let texts = self.texts.len() + self.changes_anywhere.len();
+        texts + self.recipes.len() + values + directories + found
     }
 
     fn text(&mut self, at: usize) -> Result<()> {

@@ -88,6 +88,9 @@ impl Search<'_> {
                     let entered =
                         entered.filter(|path| self.files.directories.contains(path.as_str()));
                     let entered: Vec<String> = entered.collect();
+                    if entered.is_empty() && word.text.starts_with('$') {
+                        self.changes_anywhere.insert(context.at);
+                    }
                     self.entered.entry(context.at).or_default().extend(entered);
                 }
             }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::paths::{directory_of, inside};
-use crate::ecosystems::run_files::search::{Search, Text, TextContext, lines_of};
+use crate::ecosystems::run_files::search::{MOST_WORDS, Search, Text, TextContext, lines_of};
 use crate::ecosystems::run_files::values::variables_in;
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -38,16 +38,31 @@ impl Search<'_> {
                 }
             }
         }
+        let mut files: Vec<String> = Vec::new();
         for top in self.tops(context) {
-            let file = tool.recipe_files.iter().map(|name| inside(&top, name));
-            if let Some(file) = file.clone().find(|file| self.files.has(file)) {
-                if !top.is_empty() && runner != "npm" {
-                    self.found.run.insert(file.clone());
-                }
-                self.recipe_file(tool, &file)?;
+            let mut named = tool.recipe_files.iter().map(|name| inside(&top, name));
+            files.extend(named.find(|file| self.files.has(file)));
+        }
+        if self.changes_anywhere.contains(&context.at) || runner == "npm" && self.has_members()? {
+            let names = tool.recipe_files.iter();
+            let all = names.filter_map(|name| self.files.by_name.get(name)).flatten();
+            files.extend(all.take(MOST_WORDS).map(|file| (*file).to_owned()));
+        }
+        for file in files {
+            if file.contains('/') && runner != "npm" {
+                self.found.run.insert(file.clone());
             }
+            self.recipe_file(tool, &file)?;
         }
         Ok(())
+    }
+
+    /// True if the project is a workspace of JavaScript packages: a command in the root may run the
+    /// scripts of each of them.
+    fn has_members(&self) -> Result<bool> {
+        let lists = |text: String| text.contains("\"workspaces\"");
+        Ok(["pnpm-workspace.yaml", "lerna.json"].iter().any(|file| self.files.has(file))
+            || (self.files.text)("package.json")?.is_some_and(lists))
     }
 
     /// Adds the text of a file of recipes.

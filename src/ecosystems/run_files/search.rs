@@ -141,6 +141,9 @@ pub(super) struct Search<'a> {
     /// The directories to which commands of a text change, by the index of the text: `.` may mean
     /// each of them.
     pub(super) entered: BTreeMap<usize, BTreeSet<String>>,
+    /// The texts, by their index, with a command that changes to an unknown directory: the value of
+    /// a variable. A path in such a text may begin anywhere.
+    pub(super) changes_anywhere: BTreeSet<usize>,
     /// Paths or patterns to which files are copied or written, each with the path or pattern of the
     /// originals. The role is `Name` for an exact copy, and `Content` if a text tool wrote it.
     pub(super) copies: BTreeSet<(String, String, WordRole)>,

@@ -19,6 +19,31 @@ fn named(files: &[(&str, &str)], command: &str) -> NamedFiles {
 }
 
 #[test]
+fn path_may_begin_in_any_directory_to_which_a_variable_leads() {
+    let script = "for p in packages/*; do\n  (cd \"$p\" && python3 checks/run.py)\ndone\n";
+    let files = [("run.sh", script), ("packages/calc/checks/run.py", ""), ("src/run.py", "")];
+    assert_eq!(of(&files, "sh run.sh"), ["packages/calc/checks/run.py", "run.sh"]);
+    let elsewhere = [("run.sh", "cd src\npython3 checks/run.py\n"), files[1], files[2]];
+    assert!(!of(&elsewhere, "sh run.sh").contains(&"packages/calc/checks/run.py".to_owned()));
+}
+
+#[test]
+fn scripts_of_all_members_of_a_workspace_may_run() {
+    let member = r#"{"scripts": {"test": "node checks/run.js", "other": "node checks/other.js"}}"#;
+    let root = r#"{"workspaces": ["a"], "scripts": {"test": "npm test --workspaces"}}"#;
+    let files = |root| {
+        let own = [("a/checks/run.js", ""), ("a/checks/other.js", "")];
+        [vec![("package.json", root), ("a/package.json", member)], own.to_vec()].concat()
+    };
+    assert_eq!(of(&files(root), "npm test"), ["a/checks/run.js"]);
+    assert_eq!(of(&files(root), "turbo run test"), ["a/checks/run.js"]);
+    let looping = r#"{"scripts": {"test": "for d in *; do (cd $d && npm test); done"}}"#;
+    assert!(of(&files(looping), "npm test").contains(&"a/checks/run.js".to_owned()));
+    let alone = r#"{"scripts": {"test": "jest"}}"#;
+    assert!(of(&files(alone), "npm test").is_empty());
+}
+
+#[test]
 fn source_that_a_program_names_in_any_way_is_run() {
     let files = [
         ("src/a.c", ""),
