@@ -658,7 +658,7 @@ fn module_that_only_checks_load_is_a_part_of_them() {
 fn package_of_a_workspace_that_only_settings_and_scripts_use_is_no_source() {
     let scripts = |line: &str| format!("{{\n\"scripts\": {{\n\"test\": \"{line}\"\n}}\n}}\n");
     let [requires, runs, chooses] =
-        ["node -r @x/kit --test", "kit-run test", "npm -w @x/kit test"].map(|line| scripts(line));
+        ["node -r @x/kit --test", "kit-run test", "npm -w @x/kit test"].map(scripts);
     let config = "module.exports = require('@x/kit');\n";
     let depends = "{\n\"devDependencies\": {\n\"@x/kit\": \"*\"\n}\n}\n";
     // Further files of the base, and whether kit/src/index.js is source.
