@@ -428,11 +428,9 @@ impl<'t> BaseProject<'t> {
     /// or runs the checks of the others.
     fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
         let files = &self.code()?.files;
-        let has_members = || {
-            files.contains("pnpm-workspace.yaml")
-                || self.text("package.json").contains("\"workspaces\"")
-        };
-        if !javascript::ECOSYSTEM.has_source(path) || !has_members() {
+        let is_workspace = files.contains("pnpm-workspace.yaml")
+            || self.text("package.json").contains("\"workspaces\"");
+        if !is_workspace || !javascript::ECOSYSTEM.has_source(path) {
             return Ok(false);
         }
         let manifest = nested::manifest_above(path, files.iter().map(String::as_str));

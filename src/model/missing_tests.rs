@@ -108,11 +108,11 @@ struct Expected<'b> {
 }
 
 impl Expected<'_> {
-    /// The tests that ran on the base; `None` if the base's report shows no test that ran. A failure
-    /// before the first test, e.g. in the setup of all tests, counts as one test.
+    /// The tests that ran on the base; `None` if the base's report shows no test that ran. A base that
+    /// fails with a report has at least one test, even if it failed before, in the setup of all tests.
     fn of(base: &Baseline) -> Option<Expected<'_>> {
         let report = base.results.report()?;
-        let ran = report.ran_in_files().max(u64::from(!report.failing.is_empty()));
+        let ran = report.ran_in_files().max(u64::from(!base.results.passed()));
         let named = (report.passing.len() + report.failing.len()) as u64;
         let at_least = match report.problem {
             Some(_) => 0,

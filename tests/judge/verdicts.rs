@@ -419,8 +419,8 @@ fn candidates_that_changed_nothing_are_told_where_to_go_on() {
     // The change may have been made in the wrong place.
     world.write("README", "changed here\n");
     let told = hints(&judge, 4);
-    let here = "your checkout has changes that are not committed, so no attempt has them; make one of \
-                them: `git diff --binary HEAD | git frites add --patch - 1`";
+    let here = "your checkout has changes that are not committed, so no attempt has them; make \
+                an attempt of them: `git diff --binary HEAD | git frites add --patch - 1`";
     assert_eq!(told, [states(1), open, here.to_owned()]);
     let line = here.rsplit('`').nth(1).unwrap();
     world.sh(&world.repo, line).expect(0);

@@ -60,9 +60,9 @@ impl Search<'_> {
     /// True if the project is a workspace of JavaScript packages: a command in the root may run the
     /// scripts of each of them.
     fn has_members(&self) -> Result<bool> {
-        let lists = |text: String| text.contains("\"workspaces\"");
+        let root = (self.files.text)("package.json")?.unwrap_or_default();
         Ok(["pnpm-workspace.yaml", "lerna.json"].iter().any(|file| self.files.has(file))
-            || (self.files.text)("package.json")?.is_some_and(lists))
+            || root.contains("\"workspaces\""))
     }
 
     /// Adds the text of a file of recipes.
