@@ -149,6 +149,7 @@ impl<'t> BaseProject<'t> {
         let is_named = lines.iter().any(|(file, line)| {
             (language_of(file).is_some() || names_commands(file))
                 && !tested.only_lists(file, line)
+                && place_of_word(line, name).is_some()
                 && !is_hidden_or_installed(file)
                 && below(file, directory).is_none()
         });
@@ -425,22 +426,28 @@ impl<'t> BaseProject<'t> {
 
     /// True if a JavaScript file belongs to a package of the workspace that only settings and commands
     /// load or run, by the name of the package or of one of its programs. Such a package configures
-    /// or runs the checks of the others.
+    /// or runs the checks of the others. It has no tests of its own.
     fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
         let files = &self.code()?.files;
-        let is_workspace = files.contains("pnpm-workspace.yaml")
-            || self.text("package.json").contains("\"workspaces\"");
-        if !is_workspace || !javascript::ECOSYSTEM.has_source(path) {
+        let root = || self.text("package.json");
+        if !javascript::ECOSYSTEM.has_source(path)
+            || !javascript::is_workspace(|file| files.contains(file), root)
+        {
             return Ok(false);
         }
         let manifest = nested::manifest_above(path, files.iter().map(String::as_str));
         let Some(manifest) = manifest.filter(|file| file_name(file) == "package.json") else {
             return Ok(false);
         };
+        let directory = directory_of(manifest);
+        // A package with tests of its own is a product, even if the others use it as a tool.
+        if files.iter().any(|file| below(file, directory).is_some() && is_test_path(file)) {
+            return Ok(false);
+        }
         let names = javascript::names_of_package(&self.text(manifest));
         let mut is_used = false;
         for (other, line) in self.lines.find(LineSearch::of(names.iter().cloned()))? {
-            if below(&other, directory_of(manifest)).is_some() {
+            if below(&other, directory).is_some() || self.runs(&other) {
                 continue;
             }
             let decides = names_commands(&other);

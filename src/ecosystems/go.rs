@@ -1,6 +1,7 @@
 //! Go.
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
 use crate::ecosystems::manifest::line_hunks;
+use crate::ecosystems::paths::{inside, resolved};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command};
 use crate::model::outcome::Stage;
 
@@ -77,11 +78,8 @@ fn used_packages(text: &str) -> Vec<String> {
     });
     let directories =
         lines.map(|directory| directory.trim_matches(['"', '`']).trim_end_matches('/'));
-    let inside = directories.filter(|directory| {
-        (*directory == "." || directory.starts_with("./"))
-            && !directory.split('/').any(|part| part == "..")
-    });
-    inside.map(|directory| format!("{directory}/...")).collect()
+    let resolved = directories.filter_map(|directory| resolved("", directory));
+    resolved.map(|directory| format!("./{}", inside(&directory, "..."))).collect()
 }
 
 /// Restores the base's go.mod, but keeps the attempt's versions of the modules. A newer version of

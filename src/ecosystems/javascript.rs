@@ -11,6 +11,7 @@ use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
+use crate::model::pattern::matches;
 
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, package_json)],
@@ -53,7 +54,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         tslint.json turbo.json",
     manifests: &[(&["package.json"], package_json_part)],
     recipe_files: &["package.json"],
-    recipe_runners: &["npm", "yarn", "pnpm", "bun", "lerna", "nx", "turbo"],
+    recipe_runners: &["npm", "yarn", "pnpm", "bun", "turbo"],
     recipes: package_recipes,
     ..Ecosystem::NOTHING
 };
@@ -114,8 +115,8 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
             (others.into_iter().find(in_ci).unwrap_or("npm"), String::new())
         }
     };
-    let has_members = !package["workspaces"].is_null() || files.has("pnpm-workspace.yaml");
-    let members = if has_members { member_manifests(files) } else { Vec::new() };
+    let has_members = is_workspace(|file| files.has(file), || text);
+    let members = if has_members { member_manifests(files, &package) } else { Vec::new() };
     let mut found = Vec::new();
     for stage in [Stage::Build, Stage::Lint, Stage::Test] {
         let checking = format!("{stage}:check");
@@ -125,10 +126,12 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
             found.push(command(stage, &[manager, "run", name], format!("package.json{why}")));
             continue;
         }
-        let is_of_member = |name: &&str| members.iter().any(|own| is_meant(own, stage, name));
-        let Some(name) = names.iter().copied().find(is_of_member) else { continue };
+        let is_of_members = |name: &&str| are_meant(&members, stage, name);
+        let Some(name) = names.iter().copied().find(is_of_members) else { continue };
         let words = match manager {
-            "npm" => vec!["npm", "run", name, "--workspaces", "--if-present"],
+            "npm" if !files.has("pnpm-workspace.yaml") => {
+                vec!["npm", "run", name, "--workspaces", "--if-present"]
+            }
             "pnpm" => vec!["pnpm", "--recursive", "run", name],
             // Other managers have no such command, or fail for a member without the script.
             _ => continue,
@@ -153,10 +156,41 @@ fn is_meant(package: &Value, stage: Stage, name: &str) -> bool {
     !is_none && (stage != Stage::Lint || !repairs(script))
 }
 
-/// The manifests of a workspace's members: each package.json below the root that can be read.
-fn member_manifests(files: &RootFiles<'_>) -> Vec<Value> {
-    let paths = files.paths().iter().filter(|path| path.ends_with("/package.json"));
-    let members = paths.filter(|path| !path.split('/').any(|part| part == "node_modules"));
+/// True if some packages have a script of this name, and if it does the work of the stage in each of
+/// them: in the others, the command for all members would fail or do something else.
+fn are_meant(packages: &[Value], stage: Stage, name: &str) -> bool {
+    let mut with_script = packages.iter().filter(|own| own["scripts"][name].is_string()).peekable();
+    with_script.peek().is_some() && with_script.all(|own| is_meant(own, stage, name))
+}
+
+/// True if the project is a workspace of several packages. `has` is true for a file in the root, and
+/// `manifest` reads the package.json there.
+pub fn is_workspace(has: impl Fn(&str) -> bool, manifest: impl FnOnce() -> String) -> bool {
+    ["pnpm-workspace.yaml", "lerna.json"].into_iter().any(has)
+        || manifest().contains("\"workspaces\"")
+}
+
+/// The manifests of a workspace's members, as far as they can be read. `package` is the manifest in
+/// the root. It lists the directories of the members, or pnpm-workspace.yaml does.
+fn member_manifests(files: &RootFiles<'_>, package: &Value) -> Vec<Value> {
+    let workspaces = &package["workspaces"];
+    let listed = workspaces.as_array().or(workspaces["packages"].as_array());
+    let listed = listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    let yaml = files.text("pnpm-workspace.yaml").ok().flatten().unwrap_or_default();
+    let of_pnpm = yaml.lines().filter_map(|line| line.trim().strip_prefix("- "));
+    let of_pnpm = of_pnpm.map(|entry| entry.trim_matches([' ', '\'', '"']).to_owned());
+    let patterns: Vec<String> = listed.chain(of_pnpm).collect();
+    let is_member = |path: &&String| {
+        let Some(directory) = path.strip_suffix("/package.json") else { return false };
+        let depth = |path: &str| path.matches('/').count();
+        patterns.iter().map(|pattern| pattern.trim_start_matches("./").trim_end_matches('/')).any(
+            |pattern| {
+                matches(pattern, directory)
+                    && (pattern.contains("**") || depth(pattern) == depth(directory))
+            },
+        )
+    };
+    let members = files.paths().iter().filter(is_member);
     members.filter_map(|path| files.json(path).ok()?).collect()
 }
 
@@ -234,9 +268,9 @@ fn only_adds_exports(base: &str, own: &str) -> bool {
         let package: Value = serde_json::from_str(text).unwrap_or_default();
         package["exports"].as_object().cloned().unwrap_or_default()
     });
-    let is_plain = |name: &String| name.starts_with('.') && !name.contains('*');
+    let mut names = base.keys().chain(own.keys());
     !base.is_empty()
-        && base.keys().chain(own.keys()).all(is_plain)
+        && names.all(|name| name.starts_with('.') && !name.contains('*'))
         && base.iter().all(|(name, leads_to)| own.get(name) == Some(leads_to))
 }
 

@@ -123,9 +123,9 @@ impl<'p> LoadedName<'p> {
     }
 
     /// The search for lines that name the package as a plugin of tests, if the file is the main file
-    /// of a package.
+    /// of a Python package.
     pub fn search_for_plugin(&self) -> Option<LineSearch> {
-        FOR_DIRECTORIES.contains(&bare_name(self.path)).then(|| LineSearch {
+        (file_name(self.path) == "__init__.py").then(|| LineSearch {
             pairs: BTreeSet::from([self.module.to_owned()]),
             beside: PLUGINS.to_vec(),
             ..LineSearch::default()

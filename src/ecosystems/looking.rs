@@ -8,6 +8,7 @@ use crate::model::shell::Word;
 const LOOKING: &str = "
     cc cpp c++ cxx gcc g++ clang clang++ icc tcc ar ld nm ranlib strip objdump nasm rustc javac kotlinc
     scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
+    bunchee microbundle ncc pkgroll rolldown tsdown tsup unbuild
     webpack parcel babel terser uglifyjs sass lessc postcss tailwindcss protoc flex bison yacc lex
     mypy pyright pytype flake8 pylint ruff black isort autopep8 yapf bandit pydocstyle pycodestyle pyflakes
     vulture radon py_compile compileall eslint jshint xo prettier stylelint biome oxlint htmlhint

@@ -1,6 +1,6 @@
 //! Projects inside of the judged project that its test commands do not enter.
 use crate::ecosystems::dependencies::ecosystem_of;
-use crate::ecosystems::paths::{directory_of, file_name};
+use crate::ecosystems::paths::{directory_of, file_name, plain};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
@@ -37,7 +37,8 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<RootProject> {
         // A path may lead to another project. The patterns `all` and `work` of Go may, too.
         let arguments = line.split_whitespace().skip(1);
         let mut others = arguments.clone().filter(|word| {
-            word.contains('/') && *word != "./..." || ["all", "work"].contains(word)
+            word.contains('/') && *word != "./..." && !is_value_of_option(word)
+                || ["all", "work"].contains(word)
         });
         if others.next().is_some() {
             return None;
@@ -46,11 +47,17 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<RootProject> {
         let tester = testers.find(|(name, word, _)| name == program && word == verb);
         let members = ["--workspace", "--all", "-p", "--package"];
         let mut options = arguments.map(|word| word.split('=').next().unwrap_or(word));
-        let enters_members = options.any(|option| members.contains(&option));
+        let enters_members =
+            options.any(|option| members.contains(&option) || option.starts_with("-p"));
         tester.map(|(_, _, manifest)| RootProject { manifest, enters_members })
     });
     let first = projects.next()??;
     projects.all(|other| other == Some(first)).then_some(first)
+}
+
+/// True for an option with its value, whose path leads to no project (`-coverprofile=out/c`).
+fn is_value_of_option(word: &str) -> bool {
+    word.starts_with('-') && word.contains('=') && !word.starts_with("--manifest-path")
 }
 
 /// The innermost manifest among `files` whose project contains `path`; `None` if there is only that
@@ -91,7 +98,7 @@ impl RootProject {
         let directory = directory_of(manifest);
         let excluded = workspace.get("exclude").and_then(|excluded| excluded.as_array());
         !excluded.into_iter().flatten().filter_map(toml::Value::as_str).any(|excluded| {
-            let excluded = excluded.trim_end_matches('/');
+            let excluded = plain(excluded).trim_end_matches('/');
             directory
                 .strip_prefix(excluded)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -105,7 +105,7 @@ fn each_kind_of_project_runs_its_own_commands() {
             "pnpm",
             vec![
                 ("package.json", "{}"),
-                ("pnpm-workspace.yaml", "packages: [a]\n"),
+                ("pnpm-workspace.yaml", "packages:\n  - 'a'\n"),
                 ("pnpm-lock.yaml", ""),
                 ("a/package.json", r#"{"scripts": {"test": "jest"}}"#),
             ],

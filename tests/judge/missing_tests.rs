@@ -52,6 +52,10 @@ fn failure_of_the_base_before_its_first_test_is_a_report() {
     let test = format!("grep -q stop src/lib.txt || {{ printf '{failure}'; exit 1; }}");
     let json = world.frites(["judge", "--json", "--test", &test]).expect(3).json();
     assert_eq!(json["decision"], "missing-tests", "{json:#}");
+    // A candidate with a report has tests, the first ones of the project.
+    let test = format!("{test}; printf 'Ran 2 tests in 0.000s\n\nOK\n'");
+    let json = world.frites(["judge", "--json", "--test", &test]).expect(0).json();
+    assert_eq!(json["decision"], "single", "{json:#}");
 }
 
 #[test]

@@ -83,12 +83,12 @@ impl Search<'_> {
                 }
             }
             "cd" | "pushd" => {
-                for word in rest {
-                    let entered = self.possible(word, context).into_iter();
+                for value in self.all_values(rest, context) {
+                    let entered = self.possible(&value, context).into_iter();
                     let entered =
                         entered.filter(|path| self.files.directories.contains(path.as_str()));
                     let entered: Vec<String> = entered.collect();
-                    if entered.is_empty() && word.text.starts_with('$') {
+                    if entered.is_empty() && value.text.contains(['$', '*']) {
                         self.changes_anywhere.insert(context.at);
                     }
                     self.entered.entry(context.at).or_default().extend(entered);

@@ -3,8 +3,9 @@ use std::rc::Rc;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
+use crate::ecosystems::javascript::is_workspace;
 use crate::ecosystems::paths::{directory_of, inside};
-use crate::ecosystems::run_files::search::{MOST_WORDS, Search, Text, TextContext, lines_of};
+use crate::ecosystems::run_files::search::{Search, Text, TextContext, lines_of};
 use crate::ecosystems::run_files::values::variables_in;
 use crate::error::Result;
 use crate::model::pattern::matches;
@@ -12,6 +13,9 @@ use crate::model::shell::Word;
 
 /// Words before the files that a file of recipes includes.
 pub(super) const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
+
+/// The recipes of at most this many packages of a workspace are searched.
+const MOST_MEMBERS: usize = 1000;
 
 impl Search<'_> {
     /// Adds the recipes that are named by these words after a runner, and the files of recipes. The
@@ -46,7 +50,7 @@ impl Search<'_> {
         if self.changes_anywhere.contains(&context.at) || runner == "npm" && self.has_members()? {
             let names = tool.recipe_files.iter();
             let all = names.filter_map(|name| self.files.by_name.get(name)).flatten();
-            files.extend(all.take(MOST_WORDS).map(|file| (*file).to_owned()));
+            files.extend(all.take(MOST_MEMBERS).map(|file| (*file).to_owned()));
         }
         for file in files {
             if file.contains('/') && runner != "npm" {
@@ -61,8 +65,7 @@ impl Search<'_> {
     /// scripts of each of them.
     fn has_members(&self) -> Result<bool> {
         let root = (self.files.text)("package.json")?.unwrap_or_default();
-        Ok(["pnpm-workspace.yaml", "lerna.json"].iter().any(|file| self.files.has(file))
-            || root.contains("\"workspaces\""))
+        Ok(is_workspace(|file| self.files.has(file), || root))
     }
 
     /// Adds the text of a file of recipes.

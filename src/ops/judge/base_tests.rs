@@ -180,7 +180,7 @@ fn why_too_many(doubtful: &[Vec<&TreePath>]) -> Option<String> {
     (doubtful.len() > MOST_BESIDE).then(|| {
         format!(
             "{} of its files are not known to be source, or can decide what is run ({}), and at most \
-             {MOST_BESIDE} such files are judged beside the source, in each combination",
+             {MOST_BESIDE} such files are judged beside the source, in each combination (all documents count as one)",
             names.len(),
             some_of(&names)
         )
