@@ -64,7 +64,7 @@ pub struct BaseProject<'t> {
     compared: BTreeSet<String>,
     declared: DeclaredSource,
     commands: Vec<String>,
-    /// The ecosystem whose project in the root is all that the commands test, if that is known.
+    /// The project in the root, if it is known to be all that the commands test.
     only_tested: Option<RootProject>,
     /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
@@ -424,9 +424,9 @@ impl<'t> BaseProject<'t> {
         Ok(())
     }
 
-    /// True if a JavaScript file belongs to a package of the workspace that only settings and commands
-    /// load or run, by the name of the package or of one of its programs. Such a package configures
-    /// or runs the checks of the others. It has no tests of its own.
+    /// True if a JavaScript file belongs to a package of the workspace that only settings and
+    /// commands load or run, by the name of the package or of one of its programs. Such a package
+    /// configures or runs the checks of the others. It has no tests of its own.
     fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
         let files = &self.code()?.files;
         let root = || self.text("package.json");
@@ -450,12 +450,12 @@ impl<'t> BaseProject<'t> {
             if below(&other, directory).is_some() || self.runs(&other) {
                 continue;
             }
-            let decides = names_commands(&other);
             let mut named = names.iter().filter(|name| place_of_word(&line, name).is_some());
-            if !decides && language_of(&other).is_some() && named.next().is_some() {
+            if names_commands(&other) {
+                is_used |= named.any(|name| javascript::uses_package(&other, &line, name));
+            } else if language_of(&other).is_some() && named.next().is_some() {
                 return Ok(false);
             }
-            is_used |= decides && named.any(|name| javascript::uses_package(&other, &line, name));
         }
         Ok(is_used)
     }
@@ -580,7 +580,7 @@ impl<'t> BaseProject<'t> {
             }))
     }
 
-    /// True if the settings or the commands name the package of this main file as a plugin of tests.
+    /// True if settings of the base name the package of this main file as a plugin of tests.
     fn is_plugin(&self, file: &LoadedName<'_>) -> Result<bool> {
         let Some(search) = file.search_for_plugin() else { return Ok(false) };
         let lines = self.lines.find(search)?;
@@ -806,11 +806,14 @@ impl<'t> BaseProject<'t> {
     fn names_new_directory(&self, path: &str) -> Result<bool> {
         let above = self.new_parts(path)?.filter(|part| *part != path);
         let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
+        let beside: &[char] = &['"', '\'', '`', '/'];
         self.any_line(names.clone(), |file, line| {
             let is_product = file.is_some_and(|file| is_code(file) && !is_test_path(file));
             names.iter().any(|name| match is_product {
                 false => place_of_word(line, name).is_some(),
-                true => stands_in_path(line, name),
+                true => line.match_indices(name.as_str()).any(|(at, _)| {
+                    line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside)
+                }),
             })
         })
     }
@@ -905,13 +908,6 @@ impl<'t> BaseProject<'t> {
 /// out, because it runs only if another file calls it.
 fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
-}
-
-/// True if a name in a line stands beside a quote or a slash.
-fn stands_in_path(line: &str, name: &str) -> bool {
-    let beside: &[char] = &['"', '\'', '`', '/'];
-    line.match_indices(name)
-        .any(|(at, _)| line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside))
 }
 
 /// True if all commands of a line are formatters, linters and the like, which read no text of a

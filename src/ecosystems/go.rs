@@ -63,21 +63,8 @@ fn go_module(files: &RootFiles<'_>) -> FoundCommands {
 /// The patterns for all packages of the modules that the text of a go.work uses. Modules outside of
 /// the project are left out, because the judged tree does not have them.
 fn used_packages(text: &str) -> Vec<String> {
-    let mut is_in_block = false;
-    let lines = text.lines().filter_map(|line| {
-        let code = line.split("//").next().unwrap_or(line);
-        let words: Vec<&str> = code.split_whitespace().collect();
-        match words[..] {
-            ["use", "("] => is_in_block = true,
-            [")"] => is_in_block = false,
-            ["use", directory] => return Some(directory),
-            [directory] if is_in_block => return Some(directory),
-            _ => {}
-        }
-        None
-    });
-    let directories =
-        lines.map(|directory| directory.trim_matches(['"', '`']).trim_end_matches('/'));
+    let used = directives(text).into_iter().filter(|(name, _)| *name == "use");
+    let directories = used.filter_map(|(_, words)| words.first().copied());
     let resolved = directories.filter_map(|directory| resolved("", directory));
     resolved.map(|directory| format!("./{}", inside(&directory, "..."))).collect()
 }
@@ -124,21 +111,34 @@ fn packages_in_place_of_modules(before: &str, after: &str) -> Vec<String> {
 fn modules(text: &str) -> (&str, Vec<&str>) {
     let mut main = "";
     let mut required = Vec::new();
+    for (name, words) in directives(text) {
+        match (name, &words[..]) {
+            ("module", [path]) => main = path,
+            ("require", [path, _]) => required.push(*path),
+            _ => {}
+        }
+    }
+    (main, required)
+}
+
+/// The directives of a go.mod or go.work: the name of each, and the words after it. A block of
+/// directives has the name once.
+fn directives(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut found = Vec::new();
     let mut block = "";
     for line in text.lines() {
         let code = line.split("//").next().unwrap_or(line);
         let words = code.split(|c: char| c.is_whitespace() || "\"`".contains(c));
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         match words[..] {
-            [directive, "("] => block = directive,
+            [name, "("] => block = name,
             [")"] => block = "",
-            ["module", path] => main = path,
-            ["require", path, _] => required.push(path),
-            [path, _] if block == "require" => required.push(path),
-            _ => {}
+            [name, ref rest @ ..] if block.is_empty() => found.push((name, rest.to_vec())),
+            [_, ..] => found.push((block, words)),
+            [] => {}
         }
     }
-    (main, required)
+    found
 }
 
 #[cfg(test)]

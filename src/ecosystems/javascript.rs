@@ -1,9 +1,10 @@
 //! JavaScript and TypeScript: package.json with npm, pnpm, yarn or bun.
+use globset::{GlobBuilder, GlobSetBuilder};
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
 use crate::ecosystems::manifest::{json_members, words};
-use crate::ecosystems::paths::file_name;
+use crate::ecosystems::paths::{file_name, plain};
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
 };
@@ -11,7 +12,6 @@ use crate::ecosystems::recipe::Recipe;
 use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
-use crate::model::pattern::matches;
 
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, package_json)],
@@ -156,15 +156,15 @@ fn is_meant(package: &Value, stage: Stage, name: &str) -> bool {
     !is_none && (stage != Stage::Lint || !repairs(script))
 }
 
-/// True if some packages have a script of this name, and if it does the work of the stage in each of
-/// them: in the others, the command for all members would fail or do something else.
+/// True if some packages have a script of this name, and if it does the work of the stage in each
+/// of them: in the others, the command for all members would fail or do something else.
 fn are_meant(packages: &[Value], stage: Stage, name: &str) -> bool {
     let mut with_script = packages.iter().filter(|own| own["scripts"][name].is_string()).peekable();
     with_script.peek().is_some() && with_script.all(|own| is_meant(own, stage, name))
 }
 
-/// True if the project is a workspace of several packages. `has` is true for a file in the root, and
-/// `manifest` reads the package.json there.
+/// True if the project is a workspace of several packages. `has` is true for a file in the root,
+/// and `manifest` reads the package.json there.
 pub fn is_workspace(has: impl Fn(&str) -> bool, manifest: impl FnOnce() -> String) -> bool {
     ["pnpm-workspace.yaml", "lerna.json"].into_iter().any(has)
         || manifest().contains("\"workspaces\"")
@@ -179,18 +179,16 @@ fn member_manifests(files: &RootFiles<'_>, package: &Value) -> Vec<Value> {
     let yaml = files.text("pnpm-workspace.yaml").ok().flatten().unwrap_or_default();
     let of_pnpm = yaml.lines().filter_map(|line| line.trim().strip_prefix("- "));
     let of_pnpm = of_pnpm.map(|entry| entry.trim_matches([' ', '\'', '"']).to_owned());
-    let patterns: Vec<String> = listed.chain(of_pnpm).collect();
-    let is_member = |path: &&String| {
-        let Some(directory) = path.strip_suffix("/package.json") else { return false };
-        let depth = |path: &str| path.matches('/').count();
-        patterns.iter().map(|pattern| pattern.trim_start_matches("./").trim_end_matches('/')).any(
-            |pattern| {
-                matches(pattern, directory)
-                    && (pattern.contains("**") || depth(pattern) == depth(directory))
-            },
-        )
-    };
-    let members = files.paths().iter().filter(is_member);
+    let mut patterns = GlobSetBuilder::new();
+    for pattern in listed.chain(of_pnpm) {
+        if let Ok(glob) = GlobBuilder::new(plain(&pattern)).literal_separator(true).build() {
+            patterns.add(glob);
+        }
+    }
+    let patterns = patterns.build().unwrap_or_default();
+    let members = files.paths().iter().filter(|path| {
+        path.strip_suffix("/package.json").is_some_and(|directory| patterns.is_match(directory))
+    });
     members.filter_map(|path| files.json(path).ok()?).collect()
 }
 

@@ -122,8 +122,8 @@ impl<'p> LoadedName<'p> {
             && self.words().any(|word| place_of_word(line, word).is_some())
     }
 
-    /// The search for lines that name the package as a plugin of tests, if the file is the main file
-    /// of a Python package.
+    /// The search for lines that name the package as a plugin of tests, if the file is the main
+    /// file of a Python package.
     pub fn search_for_plugin(&self) -> Option<LineSearch> {
         (file_name(self.path) == "__init__.py").then(|| LineSearch {
             pairs: BTreeSet::from([self.module.to_owned()]),

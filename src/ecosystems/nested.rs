@@ -1,6 +1,6 @@
 //! Projects inside of the judged project that its test commands do not enter.
 use crate::ecosystems::dependencies::ecosystem_of;
-use crate::ecosystems::paths::{directory_of, file_name, plain};
+use crate::ecosystems::paths::{below, directory_of, file_name, inside, plain};
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
@@ -45,7 +45,7 @@ pub fn only_tested(oracle: &[OracleCommand]) -> Option<RootProject> {
         }
         let mut testers = TESTERS.iter();
         let tester = testers.find(|(name, word, _)| name == program && word == verb);
-        let members = ["--workspace", "--all", "-p", "--package"];
+        let members = ["--workspace", "--all", "--package"];
         let mut options = arguments.map(|word| word.split('=').next().unwrap_or(word));
         let enters_members =
             options.any(|option| members.contains(&option) || option.starts_with("-p"));
@@ -66,7 +66,7 @@ pub fn manifest_above<'f>(path: &str, files: impl Iterator<Item = &'f str>) -> O
     let manifests = files.filter(|file| {
         let directory = directory_of(file);
         !directory.is_empty()
-            && path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+            && below(path, directory).is_some()
             && ecosystem_of(file_name(file)).is_some_and(|e| e.manifest(file_name(file)).is_some())
     });
     manifests.max_by_key(|file| directory_of(file).len())
@@ -97,11 +97,10 @@ impl RootProject {
         }
         let directory = directory_of(manifest);
         let excluded = workspace.get("exclude").and_then(|excluded| excluded.as_array());
-        !excluded.into_iter().flatten().filter_map(toml::Value::as_str).any(|excluded| {
-            let excluded = plain(excluded).trim_end_matches('/');
-            directory
-                .strip_prefix(excluded)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let mut excluded =
+            excluded.into_iter().flatten().filter_map(toml::Value::as_str).map(plain);
+        !excluded.any(|excluded| {
+            !excluded.is_empty() && below(&inside(directory, "x"), excluded).is_some()
         })
     }
 

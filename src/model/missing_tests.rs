@@ -108,8 +108,9 @@ struct Expected<'b> {
 }
 
 impl Expected<'_> {
-    /// The tests that ran on the base; `None` if the base's report shows no test that ran. A base that
-    /// fails with a report has at least one test, even if it failed before, in the setup of all tests.
+    /// The tests that ran on the base; `None` if the base's report shows no test that ran. A base
+    /// that fails with a report has at least one test, even if it failed before, in the setup of
+    /// all tests.
     fn of(base: &Baseline) -> Option<Expected<'_>> {
         let report = base.results.report()?;
         // If all tests pass, `go test` prints no number of tests without `-v`.

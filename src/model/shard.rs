@@ -73,7 +73,7 @@ impl Shard {
                 let count = number("SLURM_ARRAY_TASK_COUNT")?;
                 // The numbers of a list such as `1,3,7` do not differ by the step. Their positions
                 // in the list are unknown.
-                if from_first % step != 0 || length / step + 1 != count {
+                if from_first % step != 0 || (length / step).checked_add(1) != Some(count) {
                     return None;
                 }
                 Share::new(from_first / step + 1, count)

@@ -155,9 +155,9 @@ fn begin_removal<'a>(
     let capture = || require_captured(candidate, session.capture_locked(candidate, None, &lock));
     let mut tip = repo.read_ref(&branch)?;
     let mut captured = if discard { None } else { Some(capture()?) };
-    // If git-frites was killed, this capture is the first one to bring back the commits of a guarded
-    // attempt, and so it moves the branch. Then one more capture is made after the new tip is read,
-    // so that the tip never has a commit that no capture has seen.
+    // If git-frites was killed, this capture is the first one to bring back the commits of a
+    // guarded attempt, and so it moves the branch. Then one more capture is made after the new tip
+    // is read, so that the tip never has a commit that no capture has seen.
     let now = repo.read_ref(&branch)?;
     if captured.is_some() && now != tip {
         tip = now;

@@ -167,8 +167,8 @@ fn as_pattern(text: &str) -> String {
     let text = without_variables(text, '*').replace('?', "*");
     let mut parts = text.split('[');
     let mut found = parts.next().unwrap_or_default().to_owned();
-    for meaning in parts {
-        found.extend(["*", meaning.split_once(']').map_or(meaning, |(_, rest)| rest)]);
+    for part in parts {
+        found.extend(["*", part.split_once(']').map_or(part, |(_, rest)| rest)]);
     }
     found
 }

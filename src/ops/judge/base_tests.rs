@@ -33,7 +33,8 @@ use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::changed_files;
 use crate::ops::session::Session;
 
-/// At most this many doubtful files are judged in all combinations. All documents count as one file.
+/// At most this many doubtful files are judged in all combinations. All documents count as one
+/// file.
 const MOST_BESIDE: usize = 3;
 
 /// The reason why a candidate that changes no source is not verified.
@@ -63,8 +64,8 @@ pub fn plan(
     let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
     let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
-    // The documents are kept or put back together: the tests that read one of them judge it with the
-    // base's version of all documents, and as it lands.
+    // The documents are kept or put back together: the tests that read one of them judge it with
+    // the base's version of all documents, and as it lands.
     let (documents, others_in_doubt): (Vec<_>, Vec<_>) =
         doubtful.into_iter().partition(|path| is_document_by_name(&path.lossy()));
     let mut doubtful: Vec<Vec<&TreePath>> =
@@ -173,8 +174,8 @@ fn combinations<'p>(groups: &[Vec<&'p TreePath>]) -> impl Iterator<Item = Vec<&'
     })
 }
 
-/// The reason why doubtful files are not judged beside the source: there are too many groups of them
-/// for all combinations.
+/// The reason why doubtful files are not judged beside the source: there are too many groups of
+/// them for all combinations.
 fn why_too_many(doubtful: &[Vec<&TreePath>]) -> Option<String> {
     let names: Vec<String> = doubtful.iter().flatten().map(|path| path.quoted()).collect();
     (doubtful.len() > MOST_BESIDE).then(|| {
