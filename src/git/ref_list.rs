@@ -14,8 +14,11 @@ use std::fmt::Display;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gix::bstr::ByteSlice;
+use gix::refs::packed::Buffer;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -23,6 +26,7 @@ use rustix::path::Arg;
 
 use crate::error::{Error, IfExists, Result};
 use crate::fs::{directory, regular};
+use crate::git::index::entry_stat;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::refname::RefName;
@@ -159,6 +163,9 @@ pub fn head_branch(git_dir: &Path) -> Option<RefName> {
 /// has at most 4096 bytes.
 const LONGEST_VALUE: usize = 4096 + LINK.len();
 
+/// A file of this age has the stat data that it keeps until it changes.
+const SETTLING_TIME: Duration = Duration::from_secs(2);
+
 /// git follows at most this many symbolic refs, one after another.
 const MOST_LINKS: usize = 5;
 
@@ -185,14 +192,34 @@ impl Repo {
                 Ok(Some(value))
             }
             Err(e) if is_gone(&e) || e.kind() == io::ErrorKind::IsADirectory => {
-                let gix = self.gix();
-                let packed = gix.refs.open_packed_buffer().map_err(|e| unreadable(&e))?;
-                let Some(packed) = packed else { return Ok(None) };
+                let Some(packed) = self.packed_refs().map_err(|e| unreadable(&e))? else {
+                    return Ok(None);
+                };
                 let found = packed.try_find(full.as_str()).map_err(|e| unreadable(&e))?;
                 Ok(found.map(|found| found.target().to_string()))
             }
             Err(e) => Err(unreadable(&e)),
         }
+    }
+
+    /// The refs in `packed-refs`; `None` if the file does not exist. The file is read again if it
+    /// may have changed.
+    fn packed_refs(&self) -> std::result::Result<Option<Arc<Buffer>>, gix::Error> {
+        let stat = rustix::fs::stat(&self.common_dir().join("packed-refs")).ok();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // A younger file could be replaced by one with the same stat data.
+        let settled = stat
+            .map(|stat| entry_stat(&stat))
+            .filter(|stat| u64::from(stat.ctime.secs) + SETTLING_TIME.as_secs() < now);
+        let mut cached = self.packed.lock();
+        if let (Some(stat), Some((cached, refs))) = (&settled, &*cached)
+            && stat == cached
+        {
+            return Ok(Some(refs.clone()));
+        }
+        let refs = self.gix().refs.open_packed_buffer()?.map(Arc::new);
+        *cached = settled.zip(refs.clone());
+        Ok(refs)
     }
 
     /// The branch that HEAD is on. `None` if HEAD is detached, or if the branch's name is not

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use gix::bstr::{BStr, ByteSlice};
-use gix::index::entry::Mode;
+use gix::index::entry::{Mode, Stat};
 use gix::objs::{CommitRef, CommitRefIter, Kind, TreeRefIter};
 use gix::odb::store::init::Slots;
+use gix::refs::packed::Buffer;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,8 @@ pub struct Repo {
     /// The refs of runs that [`Repo::remember_refs`] was given; `None` if refs are read from the
     /// disk.
     pub(super) remembered: Mutex<Option<BTreeMap<RefName, Option<Oid>>>>,
+    /// The refs in `packed-refs`, and the file's stat data when they were read.
+    pub(super) packed: Mutex<Option<(Stat, Arc<Buffer>)>>,
 }
 
 /// The times of changes in the directory `objects/pack`.
@@ -126,6 +129,7 @@ impl Repo {
             pack_changes: Mutex::default(),
             own_moves: Mutex::default(),
             remembered: Mutex::default(),
+            packed: Mutex::default(),
             options,
             shared: gix.into_sync(),
         })

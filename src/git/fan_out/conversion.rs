@@ -42,17 +42,18 @@ pub enum Conversion {
 }
 
 impl Conversion {
-    /// The conversions of all entries of `index`, which lists the files of `commit`. Empty if all
-    /// are verbatim. `git` works in a new worktree.
+    /// The conversions of the entries of `index`, which has all or some files of `all`. Empty if
+    /// all are verbatim. The attributes are those of `commit`, and `all` has its attributes files.
     ///
     /// Fails if git may understand an attributes file in another way than this module.
-    pub fn all(
+    pub fn of_some(
         git: &Git,
         gix: &gix::Repository,
+        all: &gix::index::State,
         index: &gix::index::State,
         commit: &Oid,
     ) -> Result<Vec<Conversion>> {
-        let names = decisive_attributes(gix, index)?;
+        let names = decisive_attributes(gix, all)?;
         if names.is_empty() {
             return Ok(Vec::new());
         }

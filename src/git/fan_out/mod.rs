@@ -8,9 +8,11 @@ mod sharing;
 mod writer;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gix::index::State;
+use gix::index::extension::Tree;
 use rustix::fs::Timestamps;
 
 use crate::error::{Error, IoContext, Result};
@@ -45,7 +47,7 @@ pub fn populate(repo: &Repo, new: &[&Worktree], commit: &Oid, times: FileTimes) 
         false => repo
             .open_worktree(&first.path)
             .and_then(|gix| prepare(repo, gix, &first.git(), commit, stamp.clone()))
-            .and_then(|fan| write(&fan, &places)),
+            .and_then(|fan| write(&fan, commit, &places)),
     };
     if is_written(written) {
         return Ok(());
@@ -75,7 +77,7 @@ pub fn check_out(
     let written = match repo.overrides().has_other_rules() {
         true => Err(Error::internal("its attributes were changed while commands run")),
         false => prepare(repo, repo.gix(), &git, commit, stamp.clone())
-            .and_then(|fan| write(&fan, &[Place { path: into, index: index.to_owned() }])),
+            .and_then(|fan| write(&fan, commit, &[Place { path: into, index: index.to_owned() }])),
     };
     if is_written(written) {
         return Ok(());
@@ -83,6 +85,30 @@ pub fn check_out(
     let call = git.call("-c").args(["core.sparseCheckout=false", "read-tree", "--reset", "-u"]);
     call.arg(commit.as_str()).run()?;
     file_times::set(into, index, stamp.as_ref())
+}
+
+/// Writes the entries `some` of the index `all` into the empty directory `into`, and no index. The
+/// attributes are those of `commit`: `all` must have the same attributes files. Returns false if git
+/// must write the files. Then some of them may be there already.
+pub fn check_out_some(
+    repo: &Repo,
+    commit: &Oid,
+    all: &State,
+    some: gix::index::File,
+    into: &Path,
+) -> bool {
+    let write = || {
+        if repo.overrides().has_other_rules() {
+            return Err(Error::internal("its attributes were changed while commands run"));
+        }
+        let gix = usable(repo, repo.gix())?;
+        let conversions = Conversion::of_some(&repo.git(), &gix, all, &some, commit)?;
+        let (gix, index) = (gix.into_sync(), Arc::new(some));
+        let fan = Fan { repo, gix, index, conversions, times: None, sharing: Sharing::default() };
+        let written = fan.write(&[Place { path: into, index: PathBuf::new() }])?;
+        written.left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
+    };
+    is_written(write())
 }
 
 /// True if all files were written. False if git must write files, because this writer left a file
@@ -102,25 +128,31 @@ fn prepare<'a>(
     commit: &Oid,
     times: Option<Timestamps>,
 ) -> Result<Fan<'a>> {
-    if let Some(reason) = reason_for_git(repo, &gix) {
-        return Err(Error::internal(reason));
-    }
+    let gix = usable(repo, gix)?;
     let index = repo.index_of(commit)?;
-    let trees = cached_trees(&gix, &repo.commit(commit)?.tree)?;
-    let conversions = Conversion::all(git, &gix, &index, commit)?;
+    let conversions = Conversion::of_some(git, &gix, &index, &index, commit)?;
     let gix = gix.into_sync();
-    Ok(Fan { repo, gix, index, trees, conversions, times, sharing: Sharing::default() })
+    Ok(Fan { repo, gix, index, conversions, times, sharing: Sharing::default() })
+}
+
+/// Returns `gix`. If git must write the files, fails with the reason.
+fn usable(repo: &Repo, gix: gix::Repository) -> Result<gix::Repository> {
+    match reason_for_git(repo, &gix) {
+        Some(reason) => Err(Error::internal(reason)),
+        None => Ok(gix),
+    }
 }
 
 /// Writes the files and the indexes of these places. If a file is left to git, fails with the
 /// reason.
-fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<()> {
+fn write(fan: &Fan<'_>, commit: &Oid, places: &[Place<'_>]) -> Result<()> {
+    let trees = cached_trees(&fan.gix.to_thread_local(), &fan.repo.commit(commit)?.tree)?;
     // Every thread opens one directory in each place of the group.
     let at_once = (OPEN_DIRECTORIES / parallel::threads()).max(1);
     let mut left = None;
     for group in places.chunks(at_once) {
         let written = fan.write(group)?;
-        write_indexes(fan, group, &written)?;
+        write_indexes(fan, &trees, group, &written)?;
         left = left.or(written.left);
     }
     left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
@@ -129,7 +161,12 @@ fn write(fan: &Fan<'_>, places: &[Place<'_>]) -> Result<()> {
 /// Writes the index of each place, with the stat data of the written files. Also writes cached
 /// trees into the index. So neither git nor a capture has to write the trees of unchanged
 /// directories.
-fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Result<()> {
+fn write_indexes(
+    fan: &Fan<'_>,
+    trees: &Tree,
+    places: &[Place<'_>],
+    written: &Written,
+) -> Result<()> {
     let all: Vec<usize> = (0..places.len()).collect();
     parallel::map_with(
         &all,
@@ -141,8 +178,7 @@ fn write_indexes(fan: &Fan<'_>, places: &[Place<'_>], written: &Written) -> Resu
                 entries[*entry].stat = stats[*at];
             }
             let file = &places[*at].index;
-            fs::write(file, encoded_with_checksum(index, Some(&fan.trees))?)
-                .could_not("write", file)
+            fs::write(file, encoded_with_checksum(index, Some(trees))?).could_not("write", file)
         },
     )?;
     Ok(())

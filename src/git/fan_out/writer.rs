@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::{Mode as EntryMode, Stat as EntryStat};
-use gix::index::extension::Tree;
 use gix::objs::Kind;
 use gix::prelude::FindExt;
 use rustix::fs::{AtFlags, Mode, OFlags, Timestamps};
@@ -44,10 +43,8 @@ pub struct Fan<'a> {
     pub repo: &'a Repo,
     /// The same repository, with the configuration for the new files.
     pub gix: gix::ThreadSafeRepository,
-    /// The commit's files.
+    /// The files to write.
     pub index: Arc<gix::index::File>,
-    /// The commit's trees, for the new indexes.
-    pub trees: Tree,
     /// The conversion of each entry; empty if all are verbatim.
     pub conversions: Vec<Conversion>,
     /// The times that the files get; `None` if they keep the times at which they are written.

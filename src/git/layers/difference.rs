@@ -11,6 +11,7 @@ use gix::index::entry::{Flags, Mode, Stat};
 use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
+use crate::git::fan_out;
 use crate::git::index::{encoded_with_checksum, read_index};
 use crate::git::layers::base::BaseLayer;
 use crate::git::mode::EntryMode;
@@ -43,7 +44,12 @@ pub fn write(
     let own = index_of(&layer.index(), &differences)?;
     fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", index)?;
     fs::create_dir_all(into).could_not("write", into)?;
-    check_out_files(repo, layer, &differences, into, index)?;
+    let mut some = gix::index::State::new(own.object_hash());
+    add(&mut some, &differences);
+    let some = gix::index::File::from_state(some, index.to_owned());
+    if !fan_out::check_out_some(repo, base, &own, some, into) {
+        check_out_by_git(repo, layer, &differences, into, index)?;
+    }
     let deleted = differences.iter().filter(|d| d.new.is_none()).map(|d| &d.path);
     for place in paths_to_mark(deleted, &own, seeds) {
         mark_as_deleted(into, &place).could_not("write", into)?;
@@ -53,7 +59,7 @@ pub fn write(
 
 /// Lets git write the files. All attributes files are the same, so the attributes of the base's
 /// checkout hold for the other tree, too.
-fn check_out_files(
+fn check_out_by_git(
     repo: &Repo,
     layer: &BaseLayer,
     differences: &[TreeDifference],
@@ -78,6 +84,12 @@ fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::F
     let mut index = read_index(base)?;
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
     index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
+    add(&mut index, differences);
+    Ok(index)
+}
+
+/// Adds the new and changed files to an index, without stat data.
+fn add(index: &mut gix::index::State, differences: &[TreeDifference]) {
     for TreeDifference { path, new, .. } in differences {
         let Some((mode, id)) = *new else { continue };
         let mode = match mode {
@@ -89,7 +101,6 @@ fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::F
         index.dangerously_push_entry(Stat::default(), id, Flags::empty(), mode, path);
     }
     index.sort_entries();
-    Ok(index)
 }
 
 /// True if this difference can change how other paths are checked out, or if it is a submodule.
