@@ -15,8 +15,8 @@ use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_commands, names_end_of,
-    search_for_loads, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
+    names_end_of, search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
@@ -26,8 +26,8 @@ use crate::ecosystems::native;
 use crate::ecosystems::nested::{self, RootProject};
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
-    names_kind, place_of_word, words_of_kind,
+    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name,
+    have_same_extension, inside, names_kind, place_of_word, words_of_kind,
 };
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
@@ -461,7 +461,8 @@ impl<'t> BaseProject<'t> {
     }
 
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a
-    /// recipe, by a setting, or by a command that gets the check's directory as an argument.
+    /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a
+    /// test that lists this directory.
     /// `lines` are the lines of the base that contain the file name of one of the files. They also
     /// include the lines with a module name of one of the files, beside a word that loads modules.
     fn checks_among<'p>(
@@ -481,6 +482,7 @@ impl<'t> BaseProject<'t> {
                 // The name of a module may be that of a task: `mix verify`.
                 || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
                 || self.runs_directory_of(file)?
+                || self.is_listed_by_tests(file)?
                 || self.is_plugin(file)?
             {
                 found.insert(file.path);
@@ -595,11 +597,47 @@ impl<'t> BaseProject<'t> {
         if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
             return Ok(false);
         }
-        let others = self.code()?.files_beside(file.path);
-        let others: Vec<LoadedName<'_>> =
-            others.filter_map(LoadedName::of).take(MOST_NAMES).collect();
-        let number = others.len();
-        Ok(number == 0 || self.unloaded(others, &[])?.0.len() == number)
+        self.loads_none(self.code()?.files_beside(file.path))
+    }
+
+    /// True if tests list the directory of `file` in order to load or run each file in it. False if
+    /// any other code names the directory, or if any code of the base loads another source file in
+    /// the same outermost directory.
+    ///
+    /// A test that lists files often has the directory in a constant, so any line of the test
+    /// counts.
+    fn is_listed_by_tests(&self, file: &LoadedName<'_>) -> Result<bool> {
+        let name = file_name(directory_of(file.path));
+        let Some((outermost, _)) = file.path.split_once('/') else { return Ok(false) };
+        let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
+        let (tests, others): (Vec<_>, Vec<_>) =
+            lines.iter().partition(|(other, _)| is_test_path(other));
+        let is_listed = tests.iter().any(|(test, line)| {
+            file.is_directory_quoted_in(test, line) && lists_files(&self.text(test))
+        });
+        let is_named = others.iter().any(|(other, line)| {
+            file.is_directory_named_in(line)
+                && !self.runs(other)
+                && !names_commands(other)
+                && !documents::is_only_read(other)
+                && !is_hidden_or_installed(other)
+        });
+        // A test may load the package itself, in order to list its modules.
+        let files = self.code()?.files.iter().map(String::as_str);
+        let others = files.filter(|other| {
+            *other != file.path
+                && below(other, outermost).is_some()
+                && !FOR_DIRECTORIES.contains(&bare_name(other))
+        });
+        Ok(is_listed && !is_named && self.loads_none(others)?)
+    }
+
+    /// True if no code of the base loads any of these files.
+    fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
+        let files: Vec<LoadedName<'_>> =
+            files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
+        let number = files.len();
+        Ok(number == 0 || self.unloaded(files, &[])?.0.len() == number)
     }
 
     /// True if the commands run this file of the base, and the file is not a test.
@@ -619,6 +657,8 @@ impl<'t> BaseProject<'t> {
                 !lines.iter().any(|(other, line)| {
                     file.is_loaded_in(other, line, self.runs(other))
                         && !self.is_for_tests(other, line)
+                        // A test that lists a directory does not show that its files are source.
+                        && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
                 })
             });
         };
@@ -864,10 +904,18 @@ impl<'t> BaseProject<'t> {
                 .is_none_or(|file| is_test_path(file) || !is_code(file) && line.contains("test"));
             let runs = if is_manifest { tests } else { file.is_none_or(is_code) };
             let checks = file.is_none() && only_checks(line);
-            let lists = documents::lists(line, path) || !checks && names_kind(line, path);
+            let names_directory = documents::lists(line, path);
+            let lists = if tests {
+                names_directory || !checks && names_kind(line, path)
+            } else {
+                // The directory may be in a constant, so any line of the code counts.
+                !is_manifest
+                    && names_directory
+                    && file.is_some_and(|file| is_code(file) && lists_files(&self.text(file)))
+            };
             words.iter().any(|word| line.contains(word.as_str()))
                 && !(is_manifest && dependencies::are_installed_in(line))
-                && (documents::is_use(line, &words, runs) || tests && lists)
+                && (documents::is_use(line, &words, runs) || lists)
         })
     }
 

@@ -23,6 +23,20 @@ use crate::model::pattern::matches;
 pub const BESIDE_MODULES: [&str; 7] =
     ["alias", "from", "import", "load", DECLARING, "require", "use"];
 
+/// Code that lists the files of a directory contains one of these texts.
+const LISTING: [&str; 10] = [
+    "children",
+    "dir(",
+    "dirSync(",
+    "entries",
+    "glob",
+    "iter_modules",
+    "iterdir",
+    "read_dir",
+    "scandir",
+    "walk",
+];
+
 /// Words before the name of a plugin in the settings of tests.
 const PLUGINS: [&str; 2] = ["-p", "pytest_plugins"];
 
@@ -169,6 +183,28 @@ impl<'p> LoadedName<'p> {
                 || is_same && (self.is_module_in(line) || self.is_constant_in(line)))
     }
 
+    /// True if a line of a test may load each file of the directory, because it builds the file's
+    /// name: `import_module('scenarios.' + name)`.
+    pub fn is_one_of_all_in(&self, test: &str, line: &str) -> bool {
+        is_test_path(test)
+            && self.is_directory_in(line)
+            && !self.words().any(|word| place_of_word(line, word).is_some())
+            && place_of_word(line, self.module).is_none()
+    }
+
+    /// True if a line of code in a related language names the file's directory as a text.
+    pub fn is_directory_quoted_in(&self, other: &str, line: &str) -> bool {
+        let directory = file_name(directory_of(self.path));
+        language_of(other).is_some_and(|language| language.is_related_to(self.language))
+            && !is_comment(line)
+            && quoted_words(line).any(|text| text.split(['/', '.', ':']).any(|w| w == directory))
+    }
+
+    /// True if a line that is no comment names the file's directory.
+    pub fn is_directory_named_in(&self, line: &str) -> bool {
+        !is_comment(line) && place_of_word(line, file_name(directory_of(self.path))).is_some()
+    }
+
     /// The files of Rust that may declare this file as a module: `a.rs` and `a/mod.rs` for `a/b.rs`
     /// and `a/b/mod.rs`, and the root of a crate in the directory.
     pub fn declaring_files(&self) -> [String; 4] {
@@ -299,6 +335,12 @@ fn loads_part(part: &str, other: &str, line: &str) -> bool {
         || before == file_name(above)
         || matches!(before, "" | "crate" | "self" | "super")
             && (below(other, above).is_some() || place_of_word(line, file_name(above)).is_some())
+}
+
+/// True if a text of code lists the files of a directory.
+pub fn lists_files(text: &str) -> bool {
+    let lists = |line: &str| LISTING.iter().any(|listing| line.contains(listing));
+    text.lines().any(|line| !is_comment(line) && lists(line))
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.

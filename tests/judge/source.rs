@@ -708,6 +708,45 @@ fn package_that_settings_of_tests_name_as_a_plugin_is_no_source() {
 }
 
 #[test]
+fn file_of_a_directory_that_only_tests_list_is_no_source() {
+    let lists = "for name in os.listdir('scenarios'): run(name)\n";
+    let imports = "import_module('scenarios.' + name)\n";
+    let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
+    let constant = "DIR = here / 'scenarios'\nfor file in DIR.iterdir(): run(file)\n";
+    // Further files of the base, and whether scenarios/add.py is source.
+    let cases: [(&[(&str, &str)], bool); 10] = [
+        (&[("tests/all.py", &listed)], false),
+        (&[("tests/all.py", imports)], true),
+        (&[("tests/all.py", lists)], false),
+        (&[("tests/all.py", constant)], false),
+        (&[("tests/all.py", "open('scenarios')\n")], true),
+        (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
+        (&[("tests/all.py", lists), ("src/main.py", "PLUGINS = './x/scenarios'\n")], true),
+        (&[("tests/all.py", lists), ("settings.json", "[\"./scenarios\"]\n")], true),
+        (&[("tests/all.py", lists), ("Makefile", "lint:\n\tlint ./scenarios\n")], false),
+        (
+            &[
+                ("tests/all.py", lists),
+                ("scenarios/other.py", ""),
+                ("src/main.py", "from scenarios import other\n"),
+            ],
+            true,
+        ),
+    ];
+    for (files, is_source) in cases {
+        let world = World::unborn();
+        world.write("pyproject.toml", "");
+        world.write("src/app.py", "bad\n");
+        world.write("scenarios/add.py", "x\n");
+        files.iter().for_each(|(path, text)| world.write(path, text));
+        world.commit("base");
+        world.attempts(&["echo good > src/app.py; echo y > scenarios/add.py"]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good src/app.py"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{files:?}: {json:#}");
+    }
+}
+
+#[test]
 fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source() {
     let quick = "grep -rq quick src || grep -q good src/app.*";
     let searching = format!("NODE_PATH=src:lib true && {{ {quick}; }}");
@@ -759,8 +798,6 @@ fn file_that_code_or_a_manifest_names_is_source() {
         ("src/tool.py", "tests/t.py", "from src import tool\n"),
         ("src/tool.rb", "lib/a.rb", "Tool.new\n"),
         ("src/tool.sh", "tests/t.sh", ". src/tool.sh\n"),
-        // A framework finds these files by their place.
-        ("src/dags/load.py", "tests/t.py", "for file in glob.glob('src/dags/*.py'): run(file)\n"),
     ];
     for (source, other, text) in cases {
         let world = World::unborn();
@@ -786,7 +823,9 @@ fn document_among_those_that_a_test_lists_is_no_document() {
         ("pytest.ini", "[pytest]\naddopts = --doctest-glob=*uide*\n", true),
         ("tests/t.py", "from documents import docs_of\n", false),
         ("a.py", "# os.listdir('docs')\n", false),
-        ("a.py", "for name in os.listdir('docs'): show(name)\n", false),
+        ("a.py", "for name in os.listdir('docs'): show(name)\n", true),
+        ("a.py", "D = here / 'docs'\nfor file in D.iterdir(): show(file)\n", true),
+        ("a.py", "D = here / 'docs'\n", false),
     ];
     for (file, text, is_listed) in cases {
         let world = World::unborn();
