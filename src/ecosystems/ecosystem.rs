@@ -141,7 +141,17 @@ pub struct TestParts {
     /// The parts, in their order. None is inside another one.
     pub parts: Vec<TestPart>,
     /// The imports that only tests compile.
-    pub imports: Vec<Range<usize>>,
+    pub imports: Vec<TestImport>,
+}
+
+/// An import that only tests compile.
+pub struct TestImport {
+    /// The place in the text, with attributes.
+    pub range: Range<usize>,
+    /// The number of the scope, as for [`TestPart`].
+    pub scope: u64,
+    /// What is imported, each with its path and its new name: `a::b`, `a::c as d`.
+    pub items: Vec<String>,
 }
 
 /// A part of a source file that only tests compile.
@@ -217,7 +227,8 @@ impl Ecosystem {
         let Some(read) = self.inner_tests.and_then(|read| read(text)) else {
             return BTreeSet::new();
         };
-        let ranges = read.parts.into_iter().map(|part| part.range).chain(read.imports);
+        let ranges = read.parts.into_iter().map(|part| part.range);
+        let ranges = ranges.chain(read.imports.into_iter().map(|import| import.range));
         ranges.flat_map(|range| text[range].lines()).map(str::trim).collect()
     }
 

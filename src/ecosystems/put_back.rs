@@ -268,7 +268,12 @@ fn inner_tests(
     if lost.clone().any(|(_, is_test, _)| *is_test) || gained.any(|(_, is_test, _)| *is_test) {
         return PutBack::Inseparable(MIXED);
     }
-    if lost.next().is_some() {
+    // An import that is gone may leave its name to other code, which tests would then use.
+    let imported = |read: &TestParts| -> HashSet<(u64, String)> {
+        let each = read.imports.iter();
+        each.flat_map(|of| of.items.iter().map(|item| (of.scope, item.clone()))).collect()
+    };
+    if lost.next().is_some() || !imported(&old).is_subset(&imported(&new)) {
         return PutBack::Inseparable("it changes or drops code that only tests compile");
     }
     let mut own: BTreeMap<(u64, &str), VecDeque<&TestPart>> = BTreeMap::new();

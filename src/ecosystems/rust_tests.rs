@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree, extra};
 
-use crate::ecosystems::ecosystem::{TestPart, TestParts};
+use crate::ecosystems::ecosystem::{TestImport, TestPart, TestParts};
 use crate::ecosystems::test_names::names_tests;
 
 /// The maximum number of brackets around a token. The tokens are read by recursion.
@@ -21,6 +21,9 @@ pub fn parts(text: &str) -> Option<TestParts> {
     let root = Scope { id: id_of(0, &conditions.texts), is_module: true };
     let mut found = TestParts { root: root.id, ..TestParts::default() };
     read_items(tokens, root, &mut found)?;
+    for import in &mut found.imports {
+        import.items = imported_items(text.get(import.range.clone())?);
+    }
     if conditions.need_test {
         found.parts = vec![TestPart {
             range: 0..text.len(),
@@ -335,7 +338,8 @@ impl Item {
             || self.is_for_tests && has_body && self.name.starts_with("mod ")
             || ["proptest!", "quickcheck!"].contains(&self.name.as_str());
         if self.is_for_tests && self.is_import {
-            found.imports.push(self.range.clone());
+            let range = self.range.clone();
+            found.imports.push(TestImport { range, scope: scope.id, items: Vec::new() });
         }
         if is_test || self.is_for_tests && !self.is_import {
             found.parts.truncate(self.found_before);
@@ -348,6 +352,39 @@ impl Item {
             });
         }
         *self = Item { found_before: found.parts.len(), ..Item::default() };
+    }
+}
+
+/// The items that an import names, each with its path and its new name: `a::b` and `a::c as d` for
+/// `use a::{b, c as d};`.
+fn imported_items(text: &str) -> Vec<String> {
+    let Ok(tokens) = text.parse::<TokenStream>() else { return Vec::new() };
+    let mut tokens = tokens.into_iter();
+    let mut found = Vec::new();
+    if tokens.any(|token| matches!(token, TokenTree::Ident(word) if word == "use")) {
+        let tree = tokens.take_while(|token| !is_punct(token, ';')).collect();
+        add_imported_items(tree, "", &mut found);
+    }
+    found
+}
+
+/// Adds the items that a tree of an import names below the path `above`.
+fn add_imported_items(tree: TokenStream, above: &str, found: &mut Vec<String>) {
+    for part in split_at_commas(tree) {
+        let mut path = above.to_owned();
+        let mut inside = None;
+        for token in part {
+            match token {
+                TokenTree::Group(group) => inside = Some(group.stream()),
+                TokenTree::Ident(word) if word == "as" => path.push_str(" as "),
+                other => path.push_str(&other.to_string()),
+            }
+        }
+        match inside {
+            Some(tree) => add_imported_items(tree, &path, found),
+            None if path != above => found.push(path),
+            None => {}
+        }
     }
 }
 
@@ -440,7 +477,10 @@ mod tests {
         }
         let read = parts("#[cfg(test)]\nuse a::{\n    b,\n};\nuse c::d;\n").expect("Rust");
         assert!(read.parts.is_empty());
-        assert_eq!(read.imports.first(), Some(&(0..31)));
+        let import = read.imports.first().expect("an import for tests");
+        assert_eq!((import.range.clone(), &import.items), (0..31, &vec!["a::b".to_owned()]));
+        let read = parts("#[cfg(test)] pub(crate) use a::{b::{self, c as d}, e::*};").expect("Rust");
+        assert_eq!(read.imports[0].items, ["a::b::self", "a::b::c as d", "a::e::*"]);
     }
 
     #[test]

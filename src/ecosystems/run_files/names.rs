@@ -81,7 +81,8 @@ impl Search<'_> {
         let possible = self.possible(word, context);
         for path in &possible {
             if path.contains('*') {
-                if meaning.is_whole && (is_run_by_name(path) || meaning.is_program) {
+                let is_whole = meaning.is_whole || meaning.collects;
+                if is_whole && (is_run_by_name(path) || meaning.is_program) {
                     self.like(path, meaning, context)?;
                     missing.push(path.clone());
                 }

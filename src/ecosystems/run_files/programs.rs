@@ -128,7 +128,6 @@ impl Search<'_> {
     ) -> Result<Vec<Word>> {
         self.program_with_files_of_its_own(words, is_read, context)?;
         let mut meaning = WordMeaning::default();
-        let mut collects = false;
         for (at, word) in words.iter().enumerate() {
             let name = word.text.as_str();
             let next = words.get(at + 1).map_or("", |word| word.text.as_str());
@@ -141,11 +140,11 @@ impl Search<'_> {
             if let Some((_, file)) = BY_DEFAULT.iter().find(|(program, _)| *program == name) {
                 self.at(file, WordMeaning { is_program: true, ..WordMeaning::default() }, context)?;
             }
-            collects |= collects_tests(name, next);
+            meaning.collects |= collects_tests(name, next);
             let before = at.checked_sub(1).map_or("", |at| words[at].text.as_str());
             let follows_m = is_option_m(before) && !meaning.by_shell;
             if at > 0 && !BEFORE_MEASURED.contains(&before) {
-                let least = if collects || follows_m { 1 } else { 2 };
+                let least = if meaning.collects || follows_m { 1 } else { 2 };
                 if self.module(word, least, context)? || follows_m {
                     continue;
                 }
@@ -167,7 +166,7 @@ impl Search<'_> {
             meaning.is_program = at == 0 && name.contains('/')
                 || matches!(before, "." | "source")
                 || meaning.by_shell && !before.starts_with('-') && at == 1;
-            meaning.is_whole = at > 0 && !collects || meaning.is_program;
+            meaning.is_whole = at > 0 && !meaning.collects || meaning.is_program;
             meaning.takes_missing = meaning.is_program
                 || at > 0 && name.contains(['/', '.'])
                 || at == 1 && !name.starts_with(|c: char| c.is_ascii_digit() || c == '{');

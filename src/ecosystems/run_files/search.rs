@@ -119,6 +119,8 @@ pub(super) struct WordMeaning {
     /// True if the word as a whole may be a path. If it is the path of a directory, it means the
     /// directory's main file.
     pub(super) is_whole: bool,
+    /// True if the program runs the tests in a directory that it is given, not its main file.
+    pub(super) collects: bool,
     /// True if the file counts even if it is missing.
     pub(super) takes_missing: bool,
     /// True if a shell runs the file.
