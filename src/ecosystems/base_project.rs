@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 
+use crate::ecosystems::ALL;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
@@ -15,8 +16,8 @@ use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
-    names_end_of, search_for_loads, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, joined_texts, lists_files, loads_test,
+    names_commands, names_end_of, search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
@@ -27,10 +28,12 @@ use crate::ecosystems::nested::{self, RootProject};
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
     FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name,
-    have_same_extension, inside, names_kind, place_of_word, words_of_kind,
+    have_same_extension, inside, names_kind, place_of_word, resolved, words_of_kind,
 };
+use crate::ecosystems::python;
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
+use crate::ecosystems::settings_code::loaded_by_settings;
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{is_named, is_test_path, source_of};
 use crate::error::Result;
@@ -42,6 +45,7 @@ use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
 use crate::model::path::TreePath;
+use crate::model::pattern::matches;
 use crate::model::shell::commands_of;
 
 /// The maximum number of files for which one search looks, because a search takes longer the more
@@ -69,6 +73,10 @@ pub struct BaseProject<'t> {
     /// The names in the oracle's commands, and in the files that the commands run.
     markers: OnceLock<Markers>,
     code: OnceLock<KnownCode>,
+    /// The patterns of test files in settings of the tests.
+    tests: OnceLock<Vec<String>>,
+    /// The files that only settings of tools load, in code.
+    settings: OnceLock<BTreeSet<String>>,
     links: OnceLock<Vec<(String, String)>>,
     /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they
     /// have been found.
@@ -103,6 +111,8 @@ impl<'t> BaseProject<'t> {
             only_tested: nested::only_tested(oracle),
             markers: OnceLock::new(),
             code: OnceLock::new(),
+            tests: OnceLock::new(),
+            settings: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),
@@ -156,6 +166,12 @@ impl<'t> BaseProject<'t> {
         Ok((!is_named).then(|| manifest.to_owned()))
     }
 
+    /// True if settings of the tests say that a source file is a test.
+    fn is_test_by_settings(&self, path: &str) -> bool {
+        let patterns = self.tests.get_or_init(|| python::patterns_of_tests(|file| self.text(file)));
+        python::ECOSYSTEM.has_source(path) && patterns.iter().any(|pattern| matches(pattern, path))
+    }
+
     /// True if the key `oracle.source` says that a path is not source. Such a path counts neither
     /// as a document nor as a list of dependencies.
     pub fn excludes(&self, path: &str) -> bool {
@@ -171,6 +187,7 @@ impl<'t> BaseProject<'t> {
         let language = language_of(path);
         if is_hidden_or_installed(path)
             || self.code()?.is_among_tests(path)
+            || self.is_test_by_settings(path)
             || (language.is_some() || self.is_of_shell()?) && is_named(path, &self.compared)
         {
             return Ok(false);
@@ -411,10 +428,12 @@ impl<'t> BaseProject<'t> {
                 beside: BESIDE_MODULES.to_vec(),
                 ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
-            let checks = self.checks_among(files, &lines)?;
+            let settings = self.files_of_settings(paths)?;
+            let checks = self.checks_among(files, &lines, settings)?;
             let modules = self.modules_of_checks(paths)?;
             for path in paths {
                 let is_product = !checks.contains(path)
+                    && !settings.contains(*path)
                     && !modules.contains(*path)
                     && !self.is_of_package_for_checks(path)?
                     && !self.is_test_data(path, &lines)?;
@@ -469,15 +488,17 @@ impl<'t> BaseProject<'t> {
         &self,
         files: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
+        settings: &BTreeSet<String>,
     ) -> Result<BTreeSet<&'p str>> {
-        let (sought, more_lines) = self.unloaded(files, lines)?;
+        let (sought, more_lines) = self.unloaded(files, lines, settings)?;
         let mut found = BTreeSet::new();
         for file in &sought {
             let mut lines = lines.iter().chain(&more_lines);
-            let is_run = lines.any(|(other, line)| {
-                file.is_run_in(other, line, self.runs(other))
-                    || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
-            });
+            let is_run = settings.contains(file.path)
+                || lines.any(|(other, line)| {
+                    file.is_run_in(other, line, self.runs(other))
+                        || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
+                });
             if is_run
                 // The name of a module may be that of a task: `mix verify`.
                 || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
@@ -496,9 +517,7 @@ impl<'t> BaseProject<'t> {
     fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        let files = self.code()?.files.iter();
-        let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
-        let tasks: Vec<String> = tasks.map(|file| self.text(file)).collect();
+        let tasks = self.texts_of_tasks()?;
         for _ in 0..MOST_LEVELS {
             next.retain(|path| self.may_be_of_check(path, &tasks));
             if next.is_empty() || next.len() > MOST_NAMES {
@@ -509,7 +528,10 @@ impl<'t> BaseProject<'t> {
                 lines.extend(self.lines.find(search)?);
             }
             lines.retain(|(other, line)| !self.is_for_tests(other, line));
-            next = loaders.add(&next, &lines, |path| self.runs(path));
+            let loads = |file: &LoadedName<'_>, other: &str, line: &str| {
+                self.loads(file, other, line, false)
+            };
+            next = loaders.add(&next, &lines, loads, |path| self.runs(path));
         }
         let mut tops = loaders.directories();
         let found = loaders.parts_of_checks(&tops);
@@ -522,6 +544,13 @@ impl<'t> BaseProject<'t> {
             }
         }
         Ok(loaders.parts_of_checks(&tops).into_iter().map(str::to_owned).collect())
+    }
+
+    /// The texts of the files of tasks in the root.
+    fn texts_of_tasks(&self) -> Result<Vec<String>> {
+        let files = self.code()?.files.iter();
+        let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
+        Ok(tasks.map(|file| self.text(file)).collect())
     }
 
     /// True if a source file may be a module of a check, as far as can be told without a search:
@@ -590,11 +619,15 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts
-    /// that they run, get it as an argument. False if any code of the base loads another source
-    /// file in that directory.
+    /// that they run, get it as an argument, or a file of tasks names it. False if any code of the
+    /// base loads another source file in that directory.
     fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
         let mut lines = self.markers()?.lines.iter();
-        if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line)) {
+        if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line))
+            && !self.texts_of_tasks()?.iter().flat_map(|text| text.lines()).any(|line| {
+                file.has_directory_in(line) || file.has_directory_in(&joined_texts(line))
+            })
+        {
             return Ok(false);
         }
         self.loads_none(self.code()?.files_beside(file.path))
@@ -637,7 +670,37 @@ impl<'t> BaseProject<'t> {
         let files: Vec<LoadedName<'_>> =
             files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
         let number = files.len();
-        Ok(number == 0 || self.unloaded(files, &[])?.0.len() == number)
+        Ok(number == 0 || self.unloaded(files, &[], &BTreeSet::new())?.0.len() == number)
+    }
+
+    /// True if a line of another file of the base loads `file`, or names it as a part of the
+    /// product. A line that is compiled only for tests does not count.
+    fn loads(&self, file: &LoadedName<'_>, other: &str, line: &str, is_run: bool) -> bool {
+        file.is_loaded_in(other, line, is_run)
+            && !self.is_for_tests(other, line)
+            && self.entry_points_in(other).is_none_or(|mut texts| {
+                // A text with the path of another file does not mean this one, whose name it has.
+                let is_other = |text: &String| {
+                    let path = resolved(directory_of(other), text).unwrap_or_default();
+                    path != file.path && self.code().is_ok_and(|code| code.files.contains(&path))
+                };
+                texts.retain(|text| !is_other(text));
+                file.is_in_texts(&texts)
+            })
+    }
+
+    /// The texts of a manifest that name parts of the product. `None` for other files, and for
+    /// manifests in which any value may name such a part.
+    fn entry_points_in(&self, manifest: &str) -> Option<Vec<String>> {
+        let name = file_name(manifest);
+        let find = ALL.iter().find_map(|ecosystem| ecosystem.entry_points_of(name))?;
+        let lines = &self.markers().ok()?.lines;
+        let is_task = |name: &str| {
+            let words = |line: &str| line.split_whitespace().any(|word| word == name);
+            self.commands.iter().any(|line| words(line))
+                || lines.iter().any(|(_, line)| words(line))
+        };
+        find(&self.text(manifest), &is_task)
     }
 
     /// True if the commands run this file of the base, and the file is not a test.
@@ -645,18 +708,57 @@ impl<'t> BaseProject<'t> {
         !is_test_path(path) && is_named(path, &self.scripts)
     }
 
+    /// The files of the base that only settings of tools load, in code. Empty if none of `paths` may
+    /// be such a file.
+    fn files_of_settings(&self, paths: &[&str]) -> Result<&BTreeSet<String>> {
+        static NONE: BTreeSet<String> = BTreeSet::new();
+        if !paths.iter().any(|path| javascript::ECOSYSTEM.has_source(path)) {
+            return Ok(&NONE);
+        }
+        once(&self.settings, || {
+            let mut found = loaded_by_settings(&self.code()?.files, |path| self.text(path));
+            // If other code loads one of them, it is not a part of the settings, and neither are the
+            // files that it loads.
+            loop {
+                let number = found.len();
+                let names: Vec<LoadedName<'_>> =
+                    found.iter().filter_map(|path| LoadedName::of(path)).collect();
+                let (unloaded, _) = self.unloaded(names, &[], &found)?;
+                let mut kept: BTreeSet<String> =
+                    unloaded.iter().map(|file| file.path.to_owned()).collect();
+                for path in found.iter().filter(|path| !path.contains('/')) {
+                    let name = bare_name(path);
+                    let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
+                    let is_loaded = lines.iter().any(|(other, line)| {
+                        language_of(other).is_some()
+                            && !found.contains(other)
+                            && !names_commands(other)
+                            && place_of_word(line, name).is_some()
+                    });
+                    kept.extend((!is_loaded).then(|| path.clone()));
+                }
+                found = kept;
+                if found.len() == number {
+                    return Ok(found);
+                }
+            }
+        })
+    }
+
     /// Returns the files of `sought` that no code of the base loads, and further lines that contain
-    /// their names.
+    /// their names. `settings` are files whose code does not count, because it is a part of
+    /// settings.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
+        settings: &BTreeSet<String>,
     ) -> Result<(Vec<LoadedName<'p>>, FoundLines)> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
-                    file.is_loaded_in(other, line, self.runs(other))
-                        && !self.is_for_tests(other, line)
+                    self.loads(file, other, line, self.runs(other))
+                        && !settings.contains(other)
                         // A test that lists a directory does not show that its files are source.
                         && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
                 })

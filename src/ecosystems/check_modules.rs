@@ -20,11 +20,13 @@ pub struct Loaders {
 
 impl Loaders {
     /// Adds what these lines say about the files at `paths`. Returns the loaders about which
-    /// nothing is known yet. `runs` is true for a file that the oracle's commands run.
+    /// nothing is known yet. `loads` is true if a line of another file loads a file. `runs` is true
+    /// for a file that the oracle's commands run.
     pub fn add(
         &mut self,
         paths: &BTreeSet<String>,
         lines: &[(String, String)],
+        loads: impl Fn(&LoadedName<'_>, &str, &str) -> bool,
         runs: impl Fn(&str) -> bool,
     ) -> BTreeSet<String> {
         let mut loaders = BTreeSet::new();
@@ -34,7 +36,7 @@ impl Loaders {
             for (other, line) in lines.iter().filter(|(other, _)| other != path) {
                 let is_named = name.as_ref().is_some_and(|name| name.is_run_in(other, line, false));
                 let is_loaded = match &name {
-                    Some(name) => name.is_loaded_in(other, line, false),
+                    Some(name) => loads(name, other, line),
                     None => imports_package(other, line, path),
                 };
                 if is_named && names_commands(other) && (is_of_tasks(other) || runs(other)) {
@@ -137,7 +139,10 @@ mod tests {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while !next.is_empty() {
-            next = loaders.add(&next, &lines, |path| run.contains(&path));
+            let loads = |file: &LoadedName<'_>, other: &str, line: &str| {
+                file.is_loaded_in(other, line, false)
+            };
+            next = loaders.add(&next, &lines, loads, |path| run.contains(&path));
         }
         let found = loaders.parts_of_checks(&loaders.directories());
         paths.iter().filter(|path| found.contains(**path)).map(|path| (*path).to_owned()).collect()

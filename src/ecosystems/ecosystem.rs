@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::ecosystems::manifest::PutBackPart;
+use crate::ecosystems::manifest::{EntryPoints, PutBackPart};
 use crate::ecosystems::new_file::NewFile;
 use crate::ecosystems::paths::file_name;
 use crate::ecosystems::project::Detector;
@@ -92,6 +92,10 @@ pub struct Ecosystem {
     /// Patterns for the names of its manifests, with the function that restores the deciding part
     /// of such a manifest: settings, scripts, code.
     pub manifests: &'static [(&'static [&'static str], PutBackPart)],
+    /// The names of manifests, and the function that finds the parts of the product that such a
+    /// manifest names. Its other settings belong to tools. In other manifests, each value may name
+    /// a part of the product.
+    pub entry_points: &'static [(&'static str, EntryPoints)],
     /// True if a file at this path runs in place of the tool that a command names.
     pub shadows_tool: fn(&str) -> bool,
     /// True if a file that is added at this path with this text is loaded in place of a module that
@@ -200,6 +204,7 @@ impl Ecosystem {
         test_directories: &[],
         decisive_files: "",
         manifests: &[],
+        entry_points: &[],
         shadows_tool: |_| false,
         shadows_library: |_, _| false,
         installed: &[],
@@ -252,6 +257,11 @@ impl Ecosystem {
     pub fn manifest(&self, name: &str) -> Option<PutBackPart> {
         let has_name = |patterns: &[&str]| patterns.iter().any(|pattern| matches(pattern, name));
         self.manifests.iter().find(|(names, _)| has_name(names)).map(|(_, part)| *part)
+    }
+
+    /// The function that finds the parts of the product in a manifest of this name.
+    pub fn entry_points_of(&self, name: &str) -> Option<EntryPoints> {
+        self.entry_points.iter().find(|(own, _)| *own == name).map(|(_, find)| *find)
     }
 
     /// True if any change of a file at this path may change what is run.

@@ -3,7 +3,7 @@ use globset::{GlobBuilder, GlobSetBuilder};
 use serde_json::Value;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory, PackagesFound};
-use crate::ecosystems::manifest::{json_members, words};
+use crate::ecosystems::manifest::{entry_points, json, json_members, words};
 use crate::ecosystems::paths::{file_name, plain};
 use crate::ecosystems::project::{
     Evidence, FoundCommands, RootFiles, command, repairs, unreadable,
@@ -50,14 +50,41 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     decisive_files: "*.conf.* *.config.* *.setup.* *.workspace.* .babelrc* .eslintignore
         .eslintrc* .husky/ node_modules/.bin/ .mocharc* .npmrc .pnpmfile.cjs .prettierrc*
         .stylelintrc* .yarnrc* biome.json* bunfig.toml Gruntfile.* __mocks__/ gulpfile.*
+        gulpfile.babel.js/ gulpfile.js/
         jest-setup.* lerna.json nx.json pnpm-workspace.yaml setup-jest.* setupTests.* tsconfig.*
         tslint.json turbo.json",
     manifests: &[(&["package.json"], package_json_part)],
+    entry_points: &[("package.json", |text, is_task| {
+        Some(entry_points(&json(text)?, &ENTRY_POINTS, is_task))
+    })],
     recipe_files: &["package.json"],
     recipe_runners: &["npm", "yarn", "pnpm", "bun", "turbo"],
     recipes: package_recipes,
     ..Ecosystem::NOTHING
 };
+
+/// The members of a package.json that name the package's own files. Tools read all others.
+const ENTRY_POINTS: [&str; 19] = [
+    "bin",
+    "browser",
+    "directories",
+    "exports",
+    "files",
+    "imports",
+    "jsdelivr",
+    "jsnext:main",
+    "main",
+    "man",
+    "module",
+    "react-native",
+    "source",
+    "style",
+    "svelte",
+    "types",
+    "typings",
+    "unpkg",
+    "workspaces",
+];
 
 /// The scripts of a package.json.
 fn package_recipes(text: &str) -> Vec<Recipe> {

@@ -94,7 +94,13 @@ impl<'p> LoadedName<'p> {
 
     /// Search texts: every line that names the file contains at least one of them.
     pub fn searched(&self) -> impl Iterator<Item = String> {
-        self.words().map(str::to_owned).chain([format!(" {},", self.module)])
+        let directory = directory_of(self.path);
+        let above = file_name(directory_of(directory));
+        let quoted = ["'", "\""].map(|quote| format!("{quote}{}{quote}", self.module));
+        let words = self.words().map(str::to_owned);
+        words
+            .chain(quoted)
+            .chain([format!(" {},", self.module), format!("{above}/{}", file_name(directory))])
     }
 
     /// The texts that name the file in a line, whatever else the line contains.
@@ -133,7 +139,28 @@ impl<'p> LoadedName<'p> {
             && !is_test_path(other)
             && !is_comment(line)
             && (is_run || is_setting)
-            && self.words().any(|word| place_of_word(line, word).is_some())
+            && (self.words().any(|word| place_of_word(line, word).is_some())
+                || is_setting && self.is_named_by_setting(line))
+    }
+
+    /// True if a line of settings names the file in another way: as the value of an option
+    /// (`-pdevtools.hooks`), by the directory whose main file it is (`'<rootDir>/src/setup'`), or by
+    /// the parts of its path (`path.join(__dirname, 'src', 'setup')`).
+    fn is_named_by_setting(&self, line: &str) -> bool {
+        let path = match FOR_DIRECTORIES.contains(&bare_name(self.path)) {
+            true => directory_of(self.path),
+            false => stem_and_extension(self.path).0,
+        };
+        let names = |word: &str| {
+            let word = word.strip_prefix("-p").unwrap_or(word);
+            let word = if word.contains('/') { word.to_owned() } else { word.replace('.', "/") };
+            let end = word.trim_start_matches(['.', '/']).trim_end_matches('/');
+            word.contains('/') && end.strip_prefix("<rootDir>/").unwrap_or(end) == path
+        };
+        let is_between = |c: char| c.is_whitespace() || "\"'`=,()[]{};".contains(c);
+        line.split(is_between).any(names)
+            || joined_texts(line).split(is_between).any(names)
+            || imported_names(line).iter().any(|name| names(name))
     }
 
     /// The search for lines that name the package as a plugin of tests, if the file is the main
@@ -158,7 +185,7 @@ impl<'p> LoadedName<'p> {
         let directory = directory_of(self.path);
         let mut words = line.split(|c| !is_in_path(c));
         words.any(|word| {
-            let rest = word.trim_start_matches("./").strip_prefix(directory);
+            let rest = word.trim_start_matches(['.', '/']).strip_prefix(directory);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
@@ -203,6 +230,11 @@ impl<'p> LoadedName<'p> {
     /// True if a line that is no comment names the file's directory.
     pub fn is_directory_named_in(&self, line: &str) -> bool {
         !is_comment(line) && place_of_word(line, file_name(directory_of(self.path))).is_some()
+    }
+
+    /// True if one of these texts of a manifest names the file.
+    pub fn is_in_texts(&self, texts: &[String]) -> bool {
+        texts.iter().any(|text| self.words().any(|word| place_of_word(text, word).is_some()))
     }
 
     /// The files of Rust that may declare this file as a module: `a.rs` and `a/mod.rs` for `a/b.rs`
@@ -335,6 +367,28 @@ fn loads_part(part: &str, other: &str, line: &str) -> bool {
         || before == file_name(above)
         || matches!(before, "" | "crate" | "self" | "super")
             && (below(other, above).is_some() || place_of_word(line, file_name(above)).is_some())
+}
+
+/// A line of code with the parts of a path as one text: `'src/setup'` for `'src', 'setup'`.
+pub fn joined_texts(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(',') {
+        let next = after.trim_start();
+        let quote = before.chars().next_back().filter(|c| "\"'`".contains(*c));
+        match quote.filter(|quote| next.starts_with(*quote)) {
+            Some(_) => {
+                joined.push_str(&before[..before.len() - 1]);
+                joined.push('/');
+                rest = &next[1..];
+            }
+            None => {
+                joined.extend([before, ","]);
+                rest = after;
+            }
+        }
+    }
+    joined + rest
 }
 
 /// True if a text of code lists the files of a directory.

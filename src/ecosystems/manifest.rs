@@ -68,6 +68,55 @@ pub fn json(text: &str) -> Option<serde_json::Value> {
     parse_to_serde_value(text, &ParseOptions::default()).ok()
 }
 
+/// Returns the texts in a manifest that name parts of the product, such as its programs and its
+/// main module. Leaves out the programs that are tasks: those for whose names the function returns
+/// true. `None` if the manifest cannot be read.
+pub type EntryPoints = fn(text: &str, is_task: &dyn Fn(&str) -> bool) -> Option<Vec<String>>;
+
+/// The texts at these paths of a document, such as `tool.poetry.scripts`, for [`EntryPoints`].
+pub fn entry_points(
+    document: &serde_json::Value,
+    paths: &[&str],
+    is_task: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for path in paths {
+        let keys: Vec<&str> = path.split('.').collect();
+        if let Some(value) = keys.iter().try_fold(document, |value, key| value.get(key)) {
+            add_texts(value, keys.last().unwrap_or(&""), is_task, &mut found);
+        }
+    }
+    found
+}
+
+/// Adds the texts in the value of a key.
+fn add_texts(
+    value: &serde_json::Value,
+    key: &str,
+    is_task: &dyn Fn(&str) -> bool,
+    found: &mut Vec<String>,
+) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|one| add_texts(one, key, is_task, found)),
+        Value::Object(members) => {
+            let names_programs = matches!(key, "bin" | "scripts");
+            for (name, value) in members {
+                if !names_programs || !is_task(name) {
+                    add_texts(value, name, is_task, found);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A TOML document in the form of JSON; `None` if the text is no TOML.
+pub fn toml_as_json(text: &str) -> Option<serde_json::Value> {
+    serde_json::to_value(text.parse::<Table>().ok()?).ok()
+}
+
 /// The words of a list that is written as one string.
 pub fn words(list: &str) -> Vec<&str> {
     list.split_whitespace().collect()
@@ -236,6 +285,15 @@ pub fn ini_entries(base: Option<&str>, own: &str, keep: fn(&str, &str) -> bool) 
     }
     found.sort_by_key(|(section, key, _)| (places[section.as_str()], !key.is_empty()));
     Some(found.into_iter().map(|(.., text)| text.as_str()).collect())
+}
+
+/// The value of a key in a section of an INI file, with its lines; `None` if the file cannot be read
+/// for certain.
+pub fn ini_value(text: &str, section: &str, key: &str) -> Option<String> {
+    let entry = ini(text)?.into_iter().find(|(in_section, name, _)| {
+        in_section.trim().trim_matches(['[', ']']) == section && name == key
+    });
+    entry.and_then(|(.., lines)| Some(lines.split_once(['=', ':'])?.1.to_owned()))
 }
 
 /// An entry of an INI file: its section, its key, and its lines.

@@ -49,6 +49,7 @@ mod run_files;
 mod rust;
 mod rust_tests;
 pub mod scripts;
+mod settings_code;
 mod shell;
 mod swift;
 mod templates;

@@ -1,6 +1,6 @@
 //! PHP: the scripts of composer.json, and PHPUnit.
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{json_members, words};
+use crate::ecosystems::manifest::{entry_points, json, json_members, words};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, repairs};
 use crate::model::outcome::Stage;
 
@@ -12,6 +12,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     decisive_files: ".php-cs-fixer* ecs.php phpunit.dist.xml phpunit.xml phpunit.xml.dist
         rector.php",
     manifests: &[(&["composer.json"], composer_part)],
+    entry_points: &[("composer.json", |text, is_task| {
+        Some(entry_points(&json(text)?, &["autoload", "bin"], is_task))
+    })],
     installed: &VENDOR,
     ..Ecosystem::NOTHING
 };

@@ -4,7 +4,9 @@
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, InstalledDirectory};
-use crate::ecosystems::manifest::{ini_entries, line_hunks, toml_text, toml_values, words};
+use crate::ecosystems::manifest::{
+    entry_points, ini_entries, ini_value, line_hunks, toml_as_json, toml_text, toml_values, words,
+};
 use crate::ecosystems::paths::{directory_of, file_name};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::error::Result;
@@ -47,6 +49,12 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         (&["pyproject.toml"], pyproject_part),
         (&["setup.cfg"], setup_cfg_part),
         (&["requirements*.txt"], list_part),
+    ],
+    entry_points: &[
+        ("pyproject.toml", |text, is_task| {
+            Some(entry_points(&toml_as_json(text)?, &ENTRY_POINTS, is_task))
+        }),
+        ("setup.cfg", setup_cfg_entry_points),
     ],
     shadows_tool: |path| is_module_in_root(path, "pytest _pytest unittest ruff"),
     shadows_library: |path, _| is_module_in_root(path, STANDARD_LIBRARY),
@@ -456,6 +464,80 @@ fn list_part(base: Option<&str>, own: &str) -> Option<String> {
 
 /// Restores the base's setup.cfg, but keeps the attempt's description of the package and its
 /// dependencies.
+/// The value of a key in pytest's settings; empty if there is none. `text` reads a file of the root.
+fn pytest_value(text: impl Fn(&str) -> String, key: &str) -> Vec<String> {
+    const IN_INI: [(&str, &str); 4] = [
+        ("pytest.ini", "pytest"),
+        (".pytest.ini", "pytest"),
+        ("tox.ini", "pytest"),
+        ("setup.cfg", "tool:pytest"),
+    ];
+    let pyproject = toml_as_json(&text("pyproject.toml")).unwrap_or_default();
+    let in_ini = IN_INI.iter().filter_map(|(file, section)| ini_value(&text(file), section, key));
+    let values = match &pyproject["tool"]["pytest"]["ini_options"][key] {
+        serde_json::Value::Array(values) => {
+            values.iter().filter_map(|value| value.as_str()).map(str::to_owned).collect()
+        }
+        value => value.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
+    };
+    let values = values.into_iter().chain(in_ini);
+    values
+        .flat_map(|value| words(&value).into_iter().map(str::to_owned).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The patterns of test files that pytest's settings (`python_files`) add to the usual ones. `text`
+/// reads a file of the root. A pattern for all files counts in the directories of tests alone
+/// (`testpaths`).
+pub fn patterns_of_tests(text: impl Fn(&str) -> String) -> Vec<String> {
+    let mut found = Vec::new();
+    for pattern in pytest_value(&text, "python_files") {
+        if pattern.trim_end_matches(".py") != "*" {
+            found.push(format!("*/{pattern}"));
+            found.push(pattern);
+        } else {
+            let directories = pytest_value(&text, "testpaths").into_iter();
+            found.extend(
+                directories.map(|directory| format!("{}/*.py", directory.trim_end_matches('/'))),
+            );
+        }
+    }
+    found
+}
+
+/// The tables of a pyproject.toml that name the package's own files, for installers and builders.
+const ENTRY_POINTS: [&str; 11] = [
+    "project",
+    "tool.flit",
+    "tool.hatch.build",
+    "tool.hatch.version",
+    "tool.maturin",
+    "tool.pdm.build",
+    "tool.poetry.include",
+    "tool.poetry.packages",
+    "tool.poetry.plugins",
+    "tool.poetry.scripts",
+    "tool.setuptools",
+];
+
+/// The lines of the sections of a setup.cfg that are about the package.
+fn setup_cfg_entry_points(text: &str, is_task: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
+    let mut is_of_package = false;
+    let mut names_programs = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            is_of_package = ["metadata", "options"].iter().any(|own| section.starts_with(own));
+            names_programs = section.starts_with("options.entry_points");
+        } else if is_of_package
+            && !(names_programs && line.split('=').next().is_some_and(|key| is_task(key.trim())))
+        {
+            found.push(line.to_owned());
+        }
+    }
+    Some(found)
+}
+
 fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
     const NEEDED: [&str; 4] = ["", "install_requires", "setup_requires", "tests_require"];
     ini_entries(base, own, |section, key| match section {
@@ -463,4 +545,27 @@ fn setup_cfg_part(base: Option<&str>, own: &str) -> Option<String> {
         "options" => NEEDED.contains(&key),
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_pytest_say_which_files_are_tests() {
+        let in_toml = |value: &str| format!("[tool.pytest.ini_options]\npython_files = {value}\n");
+        let cases = [
+            ("pytest.ini", "[pytest]\npython_files = check_*.py\n    x.py\n".into(), "check_*.py"),
+            ("setup.cfg", "[tool:pytest]\npython_files = check_*.py\n".into(), "check_*.py"),
+            ("pyproject.toml", in_toml("'check_*.py'"), "check_*.py"),
+            ("pyproject.toml", in_toml("['x.py', 'check_*.py']"), "*/check_*.py"),
+            ("tox.ini", "[pytest]\npython_files = *.py\ntestpaths = a it/\n".into(), "it/*.py"),
+        ];
+        for (file, settings, pattern) in cases {
+            let text = |name: &str| if name == file { settings.clone() } else { String::new() };
+            assert!(patterns_of_tests(text).contains(&pattern.to_owned()), "{file}: {settings}");
+        }
+        let all = |_: &str| "[pytest]\npython_files = *.py\n".to_owned();
+        assert!(patterns_of_tests(all).is_empty());
+    }
 }

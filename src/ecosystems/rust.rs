@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use toml::Table;
 
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound};
-use crate::ecosystems::manifest::{toml_lost_items, toml_text, toml_values, words};
+use crate::ecosystems::manifest::{
+    entry_points, toml_as_json, toml_lost_items, toml_text, toml_values, words,
+};
 use crate::ecosystems::paths::{directory_of, plain, resolved};
 use crate::ecosystems::project::{Evidence, FoundCommands, RootFiles, command, shell_command};
 use crate::ecosystems::rust_tests;
@@ -30,6 +32,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         build.rs .cargo/",
     download: Some(("Cargo.lock", &["cargo", "fetch", "--locked"])),
     manifests: &[(&["Cargo.toml"], cargo_part)],
+    entry_points: &[("Cargo.toml", |text, is_task| {
+        Some(entry_points(&toml_as_json(text)?, &["bin", "example", "lib"], is_task))
+    })],
     ..Ecosystem::NOTHING
 };
 

@@ -479,7 +479,8 @@ mod tests {
         assert!(read.parts.is_empty());
         let import = read.imports.first().expect("an import for tests");
         assert_eq!((import.range.clone(), &import.items), (0..31, &vec!["a::b".to_owned()]));
-        let read = parts("#[cfg(test)] pub(crate) use a::{b::{self, c as d}, e::*};").expect("Rust");
+        let read =
+            parts("#[cfg(test)] pub(crate) use a::{b::{self, c as d}, e::*};").expect("Rust");
         assert_eq!(read.imports[0].items, ["a::b::self", "a::b::c as d", "a::e::*"]);
     }
 

@@ -708,6 +708,62 @@ fn package_that_settings_of_tests_name_as_a_plugin_is_no_source() {
 }
 
 #[test]
+fn file_that_only_settings_of_tools_name_is_no_source() {
+    // A file of the base that names the changed file, its text, the changed file, and whether that
+    // is source.
+    let cases = [
+        ("package.json", "{\"jest\": {\"setupFiles\": [\"./tools/a.js\"]}}", "tools/a.js", false),
+        ("package.json", "{\"mocha\": {\"require\": \"tools/a\"}}", "tools/a.js", false),
+        ("package.json", "{\"main\": \"./tools/a.js\"}", "tools/a.js", true),
+        ("package.json", "{\"bin\": {\"calc\": \"./tools/a.js\"}}", "tools/a.js", true),
+        // The command names this program as a task.
+        ("package.json", "{\"bin\": {\"grep\": \"./tools/a.js\"}}", "tools/a.js", false),
+        ("pyproject.toml", "[tool.x]\nDJANGO_SETTINGS_MODULE = \"tools.a\"\n", "tools/a.py", false),
+        ("pyproject.toml", "[tool.x]\naddopts = [\n'-p',\n'tools.a',\n]\n", "tools/a.py", false),
+        ("pyproject.toml", "[project.scripts]\nx = \"tools.a:main\"\n", "tools/a.py", true),
+        ("setup.cfg", "[tool:pytest]\nDJANGO_SETTINGS_MODULE = tools.a\n", "tools/a.py", false),
+        ("setup.cfg", "[options.entry_points]\nx =\n  x = tools.a:main\n", "tools/a.py", true),
+        ("pytest.ini", "[pytest]\naddopts = -ptools.a\n", "tools/a.py", false),
+        ("Cargo.toml", "[[test]]\nname = \"a\"\npath = \"tools/a.rs\"\n", "tools/a.rs", false),
+        ("Cargo.toml", "[[bin]]\nname = \"a\"\npath = \"tools/a.rs\"\n", "tools/a.rs", true),
+        ("jest.config.js", "setupFiles: ['<rootDir>/tools/a']\n", "tools/a/index.js", false),
+        ("jest.config.js", "setupFiles: [join(__dirname, 'tools', 'a')]\n", "tools/a.js", false),
+        ("Gruntfile.js", "grunt.loadTasks('tools')\n", "tools/a.js", false),
+        ("app.js", "load('tools')\n", "tools/a.js", true),
+    ];
+    for (file, text, changed, is_source) in cases {
+        let world = World::unborn();
+        world.write("src/app.py", "bad\n");
+        world.write("src/app.js", "bad\n");
+        world.write(changed, "x\n");
+        world.write(file, text);
+        world.commit("base");
+        world.attempts(&[&format!("echo good > src/app.py; echo y > {changed}")]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good src/app.py"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{file}, {text}: {json:#}");
+    }
+}
+
+#[test]
+fn file_that_settings_load_through_other_files_is_no_source() {
+    for (other, is_source) in [("src/other.js", false), ("test/t.js", true), ("src/app.js", true)] {
+        let world = World::unborn();
+        world.write("package.json", "{}\n");
+        world.write("src/app.js", "bad\n");
+        world.write("jest.config.js", "module.exports = require('./config/jest')\n");
+        world.write("config/jest.js", "module.exports = {...require('./base'), a: 1}\n");
+        world.write("config/base.js", "setupFiles: ['<rootDir>/tools/a.js']\n");
+        world.write("tools/a.js", "x\n");
+        let text = if is_source { "bad\nrequire('../tools/a')\n" } else { "x\n" };
+        world.write(other, text);
+        world.commit("base");
+        world.attempts(&["echo good > src/app.js; echo y > tools/a.js"]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good src/app.js"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{other}: {json:#}");
+    }
+}
+
+#[test]
 fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let lists = "for name in os.listdir('scenarios'): run(name)\n";
     let imports = "import_module('scenarios.' + name)\n";

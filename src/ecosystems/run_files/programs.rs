@@ -152,6 +152,14 @@ impl Search<'_> {
             if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
                 self.module(&word.with(module), 1, context)?;
             }
+            // Code (`-c 'import x'`) may load what is under test.
+            let option = name.split('=').next().unwrap_or_default();
+            if name.contains(['=', '-'])
+                && !name.contains(char::is_whitespace)
+                && !BEFORE_MEASURED.contains(&option)
+            {
+                self.modules_in(word, context)?;
+            }
             // `-rall` loads a file from a directory that `-I` names.
             if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
                 && !module.is_empty()
@@ -192,6 +200,7 @@ impl Search<'_> {
                     let variable = Word::expanded(format!("${}", variable.text));
                     for value in self.with_values(&variable, context) {
                         self.word(&value, WordMeaning::default(), context)?;
+                        self.modules_in(&value, context)?;
                     }
                 }
             }
@@ -316,6 +325,18 @@ impl Search<'_> {
     fn assigned(&mut self, words: &[Word], context: &TextContext) -> Result<()> {
         for (_, value) in words.iter().filter_map(assignment) {
             self.word(&value, WordMeaning::default(), context)?;
+            self.modules_in(&value, context)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the modules of Python that a part of a word names: `--settings=proj.ci`,
+    /// `-pdevtools.hooks`, or `-p devtools.hooks` as the value of a variable.
+    fn modules_in(&mut self, word: &Word, context: &TextContext) -> Result<()> {
+        for part in word.text.split(|c: char| c.is_whitespace() || "=,".contains(c)) {
+            let is_option = part.starts_with('-') && !part.starts_with("--");
+            let part = if is_option { part.get(2..).unwrap_or_default() } else { part };
+            self.module(&word.with(part), 2, context)?;
         }
         Ok(())
     }
