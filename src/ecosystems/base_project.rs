@@ -528,10 +528,12 @@ impl<'t> BaseProject<'t> {
                 lines.extend(self.lines.find(search)?);
             }
             lines.retain(|(other, line)| !self.is_for_tests(other, line));
-            let loads = |file: &LoadedName<'_>, other: &str, line: &str| {
-                self.loads(file, other, line, false)
-            };
-            next = loaders.add(&next, &lines, loads, |path| self.runs(path));
+            next = loaders.add(
+                &next,
+                &lines,
+                |file, other, line| self.loads(file, other, line, false),
+                |path| self.runs(path),
+            );
         }
         let mut tops = loaders.directories();
         let found = loaders.parts_of_checks(&tops);
@@ -679,12 +681,11 @@ impl<'t> BaseProject<'t> {
         file.is_loaded_in(other, line, is_run)
             && !self.is_for_tests(other, line)
             && self.entry_points_in(other).is_none_or(|mut texts| {
-                // A text with the path of another file does not mean this one, whose name it has.
-                let is_other = |text: &String| {
+                // A text with the path of another file does not mean this one.
+                texts.retain(|text| {
                     let path = resolved(directory_of(other), text).unwrap_or_default();
-                    path != file.path && self.code().is_ok_and(|code| code.files.contains(&path))
-                };
-                texts.retain(|text| !is_other(text));
+                    path == file.path || self.code().is_ok_and(|code| !code.files.contains(&path))
+                });
                 file.is_in_texts(&texts)
             })
     }

@@ -139,10 +139,12 @@ mod tests {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while !next.is_empty() {
-            let loads = |file: &LoadedName<'_>, other: &str, line: &str| {
-                file.is_loaded_in(other, line, false)
-            };
-            next = loaders.add(&next, &lines, loads, |path| run.contains(&path));
+            next = loaders.add(
+                &next,
+                &lines,
+                |file, other, line| file.is_loaded_in(other, line, false),
+                |path| run.contains(&path),
+            );
         }
         let found = loaders.parts_of_checks(&loaders.directories());
         paths.iter().filter(|path| found.contains(**path)).map(|path| (*path).to_owned()).collect()

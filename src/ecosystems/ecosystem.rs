@@ -154,7 +154,7 @@ pub struct TestImport {
     pub range: Range<usize>,
     /// The number of the scope, as for [`TestPart`].
     pub scope: u64,
-    /// What is imported, each with its path and its new name: `a::b`, `a::c as d`.
+    /// The imported items, each with its path and its new name: `a::b`, `a::c as d`.
     pub items: Vec<String>,
 }
 

@@ -393,8 +393,8 @@ pub fn joined_texts(line: &str) -> String {
 
 /// True if a text of code lists the files of a directory.
 pub fn lists_files(text: &str) -> bool {
-    let lists = |line: &str| LISTING.iter().any(|listing| line.contains(listing));
-    text.lines().any(|line| !is_comment(line) && lists(line))
+    text.lines()
+        .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.

@@ -205,7 +205,7 @@ impl Repo {
     /// The refs in `packed-refs`; `None` if the file does not exist. The file is read again if it
     /// may have changed.
     fn packed_refs(&self) -> std::result::Result<Option<Arc<Buffer>>, gix::Error> {
-        let stat = rustix::fs::stat(&self.common_dir().join("packed-refs")).ok();
+        let stat = rustix::fs::stat(self.common_dir().join("packed-refs")).ok();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         // A younger file could be replaced by one with the same stat data.
         let settled = stat

@@ -97,18 +97,27 @@ pub fn check_out_some(
     some: gix::index::File,
     into: &Path,
 ) -> bool {
-    let write = || {
-        if repo.overrides().has_other_rules() {
-            return Err(Error::internal("its attributes were changed while commands run"));
-        }
-        let gix = usable(repo, repo.gix())?;
-        let conversions = Conversion::of_some(&repo.git(), &gix, all, &some, commit)?;
-        let (gix, index) = (gix.into_sync(), Arc::new(some));
-        let fan = Fan { repo, gix, index, conversions, times: None, sharing: Sharing::default() };
-        let written = fan.write(&[Place { path: into, index: PathBuf::new() }])?;
-        written.left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
-    };
-    is_written(write())
+    is_written(write_some(repo, commit, all, some, into))
+}
+
+/// Does the work of [`check_out_some`]. If git must write a file, fails with the reason.
+fn write_some(
+    repo: &Repo,
+    commit: &Oid,
+    all: &State,
+    some: gix::index::File,
+    into: &Path,
+) -> Result<()> {
+    if repo.overrides().has_other_rules() {
+        return Err(Error::internal("its attributes were changed while commands run"));
+    }
+    let gix = usable(repo, repo.gix())?;
+    let conversions = Conversion::of_some(&repo.git(), &gix, all, &some, commit)?;
+    let index = Arc::new(some);
+    let gix = gix.into_sync();
+    let fan = Fan { repo, gix, index, conversions, times: None, sharing: Sharing::default() };
+    let written = fan.write(&[Place { path: into, index: PathBuf::new() }])?;
+    written.left.map_or(Ok(()), |reason| Err(Error::internal(reason)))
 }
 
 /// True if all files were written. False if git must write files, because this writer left a file
