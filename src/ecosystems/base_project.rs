@@ -12,6 +12,7 @@ use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
+use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
@@ -51,6 +52,9 @@ use crate::model::shell::commands_of;
 /// The maximum number of files for which one search looks, because a search takes longer the more
 /// names it looks for.
 const MOST_NAMES: usize = 100;
+
+/// Fewer files than this are read to compare their lengths.
+const MOST_MEASURED: usize = 20;
 
 /// The maximum number of files in a chain in which each loads the next one, from a check to its
 /// module.
@@ -164,6 +168,26 @@ impl<'t> BaseProject<'t> {
                 && below(file, directory).is_none()
         });
         Ok((!is_named).then(|| manifest.to_owned()))
+    }
+
+    /// True if tests of the base in C call a function by one of these names. A macro of this name
+    /// would take the place of the function. The names of constants do not count: tests may have
+    /// been written before them.
+    pub fn tests_call_one_of(&self, source: &Ecosystem, names: &BTreeSet<String>) -> Result<bool> {
+        let names = names.iter().filter(|name| name.contains(char::is_lowercase));
+        let names: Vec<String> = names.cloned().collect();
+        if names.is_empty() || !source.assertions.0.starts_with("define") {
+            return Ok(false);
+        }
+        let lines = self.lines.find(LineSearch::of(names.iter().cloned()))?;
+        Ok(lines.iter().any(|(file, line)| {
+            is_test_path(file)
+                && source.has_source(file)
+                && names.iter().any(|name| {
+                    place_of_word(line, name)
+                        .is_some_and(|at| line[at + name.len()..].trim_start().starts_with('('))
+                })
+        }))
     }
 
     /// True if settings of the tests say that a source file is a test.
@@ -600,9 +624,12 @@ impl<'t> BaseProject<'t> {
             ..LineSearch::of(some.clone().map(|file| file_name(file).to_owned()))
         };
         let mut lines = self.lines.find(search)?;
+        // A few files are compared by their length.
+        let length = |files: &[&str]| files.iter().map(|file| self.text(file).len()).sum::<usize>();
+        let is_smaller = inside.len() <= outside.len()
+            || inside.len() < MOST_MEASURED && length(&inside) <= length(&outside);
         lines.retain(|(other, _)| {
-            is_test_path(other)
-                || below(other, directory).is_some() && inside.len() <= outside.len()
+            is_test_path(other) || below(other, directory).is_some() && is_smaller
         });
         Ok(outside.iter().any(|file| LoadedName::of(file).is_none() && file.contains('/'))
             || lines.iter().any(|(other, line)| {

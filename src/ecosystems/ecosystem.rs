@@ -72,8 +72,8 @@ pub struct Ecosystem {
     /// the file has one of these texts or a test mark, because code of the product may have methods
     /// that are named like skip marks. Empty if skip marks occur only in tests.
     pub beside_skip_marks: &'static str,
-    /// Two lists: the words that define the word after them as a macro (`define`), and the names of
-    /// the macros with which tests assert (`assert`).
+    /// Two lists: the words that define the word after them (`define`), and names of the language or
+    /// its library with which tests assert (`assert`).
     pub assertions: (&'static str, &'static str),
     /// Finds the parts for tests in a source file that may have them beside the code under test.
     /// Returns `None` for a text that cannot be read.

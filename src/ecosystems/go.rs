@@ -23,6 +23,8 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     // A package's own TestMain decides whether the package's tests run at all.
     skip_marks: ".Skip(|.SkipNow(|.Skipf(|//go:build ignore|func TestMain(",
     beside_skip_marks: "\"testing\"",
+    // A package can give these names of the language another meaning.
+    assertions: ("const func type var", "append bool error false iota len nil panic recover true"),
     decisive_files: "go.work .golangci.* magefile.go",
     manifests: &[(&["go.mod"], go_mod_part)],
     download: Some(("go.sum", &["go", "mod", "download"])),

@@ -13,11 +13,14 @@ use crate::error::Result;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::Stage;
 
+/// The manifest of a package.
+pub const MANIFEST: &str = "package.json";
+
 pub const ECOSYSTEM: Ecosystem = Ecosystem {
     detectors: &[(Evidence::Settings, package_json)],
     installed: &[InstalledDirectory {
         directory: "node_modules",
-        manifests: &["package.json"],
+        manifests: &[MANIFEST],
         is_tied_to_its_place: false,
     }],
     extensions: &["js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"],
@@ -53,11 +56,11 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
         gulpfile.babel.js/ gulpfile.js/
         jest-setup.* lerna.json nx.json pnpm-workspace.yaml setup-jest.* setupTests.* tsconfig.*
         tslint.json turbo.json",
-    manifests: &[(&["package.json"], package_json_part)],
-    entry_points: &[("package.json", |text, is_task| {
+    manifests: &[(&[MANIFEST], package_json_part)],
+    entry_points: &[(MANIFEST, |text, is_task| {
         Some(entry_points(&json(text)?, &ENTRY_POINTS, is_task))
     })],
-    recipe_files: &["package.json"],
+    recipe_files: &[MANIFEST],
     recipe_runners: &["npm", "yarn", "pnpm", "bun", "turbo"],
     recipes: package_recipes,
     ..Ecosystem::NOTHING
@@ -85,6 +88,19 @@ const ENTRY_POINTS: [&str; 19] = [
     "unpkg",
     "workspaces",
 ];
+
+/// The members of a package.json that neither name the package's own files nor belong to tools.
+const OTHERS: [&str; 5] =
+    ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts"];
+
+/// The texts in a package.json that only tools read, each in quotes on its own line.
+pub fn texts_for_tools(text: &str) -> String {
+    let Some(Value::Object(members)) = json(text) else { return String::new() };
+    let mut keys: Vec<&str> = members.keys().map(String::as_str).collect();
+    keys.retain(|key| !ENTRY_POINTS.contains(key) && !OTHERS.contains(key));
+    let texts = entry_points(&Value::Object(members.clone()), &keys, &|_| false);
+    texts.iter().map(|text| format!("\"{text}\"\n")).collect()
+}
 
 /// The scripts of a package.json.
 fn package_recipes(text: &str) -> Vec<Recipe> {
@@ -122,9 +138,9 @@ fn manager_of(lock: &'static str) -> &'static str {
 /// the locked packages. A workspace always gets a setup, because its members may have dependencies
 /// even if the project has none.
 fn package_json(files: &RootFiles<'_>) -> FoundCommands {
-    let Some(text) = files.text("package.json")? else { return Ok(Vec::new()) };
+    let Some(text) = files.text(MANIFEST)? else { return Ok(Vec::new()) };
     let package: Value =
-        serde_json::from_str(&text).map_err(|e| unreadable("package.json", &e.to_string()))?;
+        serde_json::from_str(&text).map_err(|e| unreadable(MANIFEST, &e.to_string()))?;
     let declared = package["packageManager"].as_str().and_then(|p| p.split('@').next());
     let mut locks = LOCK_FILES.into_iter().filter(|lock| files.has(lock));
     let locked = locks.find(|lock| declared.is_none_or(|declared| declared == manager_of(lock)));
@@ -133,7 +149,7 @@ fn package_json(files: &RootFiles<'_>) -> FoundCommands {
             (manager, " (packageManager)".to_owned())
         }
         (Some(other), _) => {
-            return Err(unreadable("package.json", &format!("unknown packageManager '{other}'")));
+            return Err(unreadable(MANIFEST, &format!("unknown packageManager '{other}'")));
         }
         (None, Some(lock)) => (manager_of(lock), format!(" ({} by {lock})", manager_of(lock))),
         (None, None) => {
@@ -243,7 +259,7 @@ pub fn uses_package(file: &str, line: &str, name: &str) -> bool {
         let is_loaded = is_quoted
             && (ECOSYSTEM.has_source(file)
                 || ["extends", "preset"].iter().any(|word| before.contains(word)));
-        let is_word = after.starts_with([' ', '"', '/']) && file_name(file) == "package.json";
+        let is_word = after.starts_with([' ', '"', '/']) && file_name(file) == MANIFEST;
         let is_program = [":\"", ": \"", "&& ", "; "].iter().any(|start| before.ends_with(start))
             && after.starts_with(' ');
         let word_before = before.trim_end_matches([' ', '=']).rsplit([' ', '"']).next();

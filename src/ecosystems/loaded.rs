@@ -163,17 +163,17 @@ impl<'p> LoadedName<'p> {
             || imported_names(line).iter().any(|name| names(name))
     }
 
-    /// The search for lines that name the package as a plugin of tests, if the file is the main
-    /// file of a Python package.
+    /// The search for lines that name the module or package as a plugin of tests, if the file is one
+    /// of Python.
     pub fn search_for_plugin(&self) -> Option<LineSearch> {
-        (file_name(self.path) == "__init__.py").then(|| LineSearch {
+        self.path.ends_with(".py").then(|| LineSearch {
             pairs: BTreeSet::from([self.module.to_owned()]),
             beside: PLUGINS.to_vec(),
             ..LineSearch::default()
         })
     }
 
-    /// True if a line of settings names the package as a plugin of tests.
+    /// True if a line of settings names the module or package as a plugin of tests.
     pub fn is_plugin_in(&self, other: &str, line: &str) -> bool {
         names_commands(other)
             && PLUGINS.iter().any(|word| place_of_word(line, word).is_some())

@@ -32,7 +32,7 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     joins_lines: true,
     test_marks: "TEST(|TEST_F(|TEST_P(|TEST_CASE(|SCENARIO(",
     skip_marks: "GTEST_SKIP*|DISABLED_*|SKIP(",
-    assertions: ("define", "assert NDEBUG"),
+    assertions: ("define undef", "assert EOF EXIT_FAILURE EXIT_SUCCESS NDEBUG NULL"),
     test_words: TEST_WORDS,
     decisive_files: ".bazelrc .bazelversion CMakePresets.json CMakeUserPresets.json
         CTestConfig.cmake CTestCustom.cmake",

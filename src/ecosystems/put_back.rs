@@ -67,11 +67,21 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
     let (before, after) = (file.before.text(), file.after.text());
     let (before, after) = (before.as_deref(), after.as_deref());
     let code = base.code()?;
+    // The commands never read this file, because submodules are copied from the user's checkout.
+    if path == MODULES && !code.submodules.is_empty() {
+        return Ok(PutBack::Inseparable("no command reads it where a tree is judged"));
+    }
     let mut known = put_back_by_name(path, before, after, &base.scripts);
     for name in base.names_by_links(path)? {
         if known == PutBack::Keep {
             known = put_back_by_name(&name, before, after, &base.scripts);
         }
+    }
+    if let PutBack::Keep = known
+        && let Some(source) = source_of(path)
+        && base.tests_call_one_of(source, &new_names(source, before, after))?
+    {
+        return Ok(PutBack::Inseparable("it defines a macro with a name that tests call"));
     }
     match known {
         // A submodule has no text, so `before` is empty.
@@ -189,8 +199,9 @@ fn put_back_by_name(
     if skip_mark.is_some_and(|mark| mark.starts_with("def ")) {
         return PutBack::Inseparable("it has a hook with which it chooses the tests that run");
     }
-    if redefinitions(source, after) > redefinitions(source, before) {
-        return PutBack::Inseparable("it defines a macro by which tests assert");
+    let of_library = words(source.assertions.1);
+    if new_names(source, before, after).iter().any(|name| of_library.contains(&name.as_str())) {
+        return PutBack::Inseparable("it gives another meaning to a name by which tests assert");
     }
     match (before, after, source.inner_tests) {
         (before, Some(after), _) if before == Some(after) => PutBack::Keep,
@@ -328,17 +339,32 @@ fn with_space(text: &str, part: &Range<usize>) -> Range<usize> {
     }
 }
 
-/// The number of places in the code that define a macro with which tests assert.
-fn redefinitions(source: &Ecosystem, text: Option<&str>) -> usize {
+/// The names that the new code defines in more places than the old code. In C and Rust, only macros
+/// count.
+fn new_names(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> BTreeSet<String> {
     if source.assertions.0.is_empty() {
-        return 0;
+        return BTreeSet::new();
     }
-    let code = code_or_text(source, text.unwrap_or_default());
-    let [defining, macros] = [source.assertions.0, source.assertions.1].map(words);
-    let found: Vec<&str> = code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
-    let pairs = found.windows(2);
-    pairs.filter(|pair| defining.contains(&pair[0]) && macros.contains(&pair[1])).count()
+    let defining = words(source.assertions.0);
+    let defined = |text: Option<&str>| -> BTreeMap<String, usize> {
+        let code = code_or_text(source, text.unwrap_or_default());
+        let found: Vec<&str> =
+            code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
+        let mut places = BTreeMap::new();
+        for pair in found.windows(2).filter(|pair| defining.contains(&pair[0])) {
+            *places.entry(pair[1].to_owned()).or_default() += 1;
+        }
+        places
+    };
+    let known = defined(before);
+    let new = defined(after).into_iter();
+    new.filter(|(name, places)| known.get(name).is_none_or(|before| places > before))
+        .map(|(name, _)| name)
+        .collect()
 }
+
+/// The file that says where submodules come from.
+const MODULES: &str = ".gitmodules";
 
 /// The reason why the tests in a source file cannot be put back alone.
 const MIXED: &str = "its tests cannot be told from its code";

@@ -1,4 +1,5 @@
-//! Source files of JavaScript that settings of tools load: `config/base.js` for `jest.config.js`.
+//! Source files of JavaScript that settings of tools load: `config/base.js` for `jest.config.js`,
+//! `setup.js` for the key `jest` of a package.json.
 use std::collections::BTreeSet;
 
 use crate::ecosystems::javascript;
@@ -24,10 +25,15 @@ pub fn loaded_by_settings(
         is_code(path) && javascript::ECOSYSTEM.is_decisive(path) && !is_hidden_or_installed(path)
     });
     let mut next: Vec<String> = settings.take(MOST_FILES).cloned().collect();
+    next.extend(files.get(javascript::MANIFEST).cloned());
     let mut found = BTreeSet::new();
     while let Some(loader) = next.pop() {
         let directory = directory_of(&loader);
-        for line in text(&loader).lines() {
+        let text = match loader == javascript::MANIFEST {
+            true => javascript::texts_for_tools(&text(&loader)),
+            false => text(&loader),
+        };
+        for line in text.lines() {
             let joined = joined_texts(line);
             for word in quoted_words(line).chain(quoted_words(&joined)) {
                 let Some(path) = path_in(directory, word) else { continue };
@@ -74,10 +80,16 @@ mod tests {
             ("src/setup/index.js", ""),
             ("src/calc.js", "require('./other')"),
             ("src/other.js", ""),
+            ("setup.js", ""),
+            ("main.js", ""),
+            ("package.json", r#"{"jest": {"a": ["./setup.js"]}, "main": "./main.js"}"#),
         ]);
         let files: BTreeSet<String> = texts.keys().map(|path| (*path).to_owned()).collect();
         let found = loaded_by_settings(&files, |path| texts[path].to_owned());
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        assert_eq!(found, ["config/jest.js", "config/more/unit.js", "src/setup/index.js"]);
+        assert_eq!(
+            found,
+            ["config/jest.js", "config/more/unit.js", "setup.js", "src/setup/index.js"]
+        );
     }
 }

@@ -745,6 +745,46 @@ fn file_that_only_settings_of_tools_name_is_no_source() {
 }
 
 #[test]
+fn new_meaning_of_a_name_that_tests_use_cannot_be_put_back() {
+    // The test of the base, the source, the line that the attempt adds, and whether it is believed.
+    let cases = [
+        ("tests/t.c", "src/calc.c", "#define exit(x) (void)0", false),
+        ("tests/t.c", "src/calc.c", "#define other(x) (void)0", true),
+        ("tests/t.c", "src/calc.c", "#define LIMIT 3", true),
+        ("calc_test.go", "calc.go", "func panic(v any) {}", false),
+        ("calc_test.go", "calc.go", "func exit(v any) {}", true),
+        ("tests/t.rs", "src/lib.rs", "macro_rules! unreachable { () => {} }", false),
+        ("tests/t.rs", "src/lib.rs", "#[macro_use] extern crate mac;", false),
+        ("tests/t.rs", "src/lib.rs", "macro_rules! sum { () => {} }", true),
+    ];
+    for (test, source, line, is_source) in cases {
+        let world = World::unborn();
+        world.write(source, "bad\n");
+        world.write(test, "if (sum(1, 2) != LIMIT) exit(1);\n");
+        world.commit("base");
+        world.attempts(&[&format!("echo good > {source}; echo '{line}' >> {source}")]);
+        let json = world.frites(["judge", "--json", "--test", &format!("grep good {source}")]);
+        let decision = if is_source { "single" } else { "own-tests" };
+        assert_eq!(json.json()["decision"], decision, "{line}");
+    }
+}
+
+#[test]
+fn changed_list_of_submodules_is_not_verified() {
+    for (edit, decision) in [("echo x >> .gitmodules", "own-tests"), ("true", "single")] {
+        let world = World::unborn();
+        world.write("src/app.py", "bad\n");
+        world.write(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ../sub\n");
+        let make = "git init -q sub && git -C sub commit -q --allow-empty -m sub && git add .";
+        world.sh(&world.repo, make).expect(0);
+        world.commit("base");
+        world.attempts(&[&format!("echo good > src/app.py; {edit}")]);
+        let json = world.frites(["judge", "--json", "--test", "grep -q good src/app.py"]).json();
+        assert_eq!(json["decision"], decision, "{edit}: {json:#}");
+    }
+}
+
+#[test]
 fn file_that_settings_load_through_other_files_is_no_source() {
     for (other, is_source) in [("src/other.js", false), ("test/t.js", true), ("src/app.js", true)] {
         let world = World::unborn();

@@ -287,6 +287,27 @@ fn iteration_lands_by_its_number() {
 }
 
 #[test]
+fn apply_deletes_no_file_of_a_submodule() {
+    for (new, merge) in [("echo x > sub", false), ("ln -s src sub", true)] {
+        let world = World::new();
+        world
+            .sh(&world.repo, "git init -q sub && git -C sub commit -q --allow-empty -m sub")
+            .expect(0);
+        world.sh(&world.repo, "git add sub && git commit -qm submodule").expect(0);
+        world.attempts(&[&format!("git rm -q --cached sub; rm -rf sub; {new}; git add -A")]);
+        world.frites(["judge", "-q", "--test", "true"]).expect(0);
+        world.write("sub/mine", "mine\n");
+        let args = ["apply", "--allow-unverified", if merge { "--merge" } else { "-q" }];
+        let refusal = "landing would overwrite files that git does not track: sub";
+        world.frites(args).refuses(1, refusal);
+        assert!(world.repo.join("sub/mine").exists());
+        world.sh(&world.repo, "mv sub ../elsewhere; mkdir sub").expect(0);
+        world.frites(args).expect(0);
+        assert!(!world.repo.join("sub").is_dir() || merge, "{new}");
+    }
+}
+
+#[test]
 fn apply_overwrites_no_untracked_or_ignored_file() {
     // The user's file, the attempt's command, and the path that the refusal names.
     let cases = [

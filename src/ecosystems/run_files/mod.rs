@@ -63,6 +63,7 @@ pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFi
         values: BTreeMap::new(),
         used: BTreeSet::new(),
         recipes: BTreeSet::new(),
+        scripts: BTreeSet::new(),
         directories: BTreeMap::new(),
         entered: BTreeMap::new(),
         changes_anywhere: BTreeSet::new(),

@@ -11,13 +11,18 @@ use crate::error::Result;
 use crate::model::shell::{Word, WordRole, is_assignment};
 
 /// Programs that run a file of the root that no word names.
-const BY_DEFAULT: [(&str, &str); 8] = [
+const BY_DEFAULT: [(&str, &str); 13] = [
     ("cucumber-js", "cucumber.js"),
     ("doit", "dodo.py"),
+    ("duty", "duties.py"),
     ("fab", "fabfile.py"),
+    ("fab", "fabfile/__init__.py"),
     ("inv", "tasks.py"),
+    ("inv", "tasks/__init__.py"),
     ("invoke", "tasks.py"),
+    ("invoke", "tasks/__init__.py"),
     ("jake", "Jakefile.js"),
+    ("nps", "package-scripts.js"),
     ("paver", "pavement.py"),
     ("testem", "testem.js"),
 ];
@@ -137,7 +142,11 @@ impl Search<'_> {
             if is_read {
                 continue;
             }
-            if let Some((_, file)) = BY_DEFAULT.iter().find(|(program, _)| *program == name) {
+            // In a Makefile, `.PHONY: test` is no command.
+            if at == 0 && !name.ends_with(':') {
+                self.run_scripts_named(&words[1..], context)?;
+            }
+            for (_, file) in BY_DEFAULT.iter().filter(|(program, _)| *program == name) {
                 self.at(file, WordMeaning { is_program: true, ..WordMeaning::default() }, context)?;
             }
             meaning.collects |= collects_tests(name, next);

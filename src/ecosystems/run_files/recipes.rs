@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use crate::ecosystems::ALL;
 use crate::ecosystems::ecosystem::Ecosystem;
-use crate::ecosystems::javascript::is_workspace;
+use crate::ecosystems::javascript::{self, is_workspace};
 use crate::ecosystems::paths::{directory_of, inside};
 use crate::ecosystems::run_files::search::{Search, Text, TextContext, lines_of};
 use crate::ecosystems::run_files::values::variables_in;
@@ -59,6 +59,39 @@ impl Search<'_> {
             self.recipe_file(tool, &file)?;
         }
         Ok(())
+    }
+
+    /// Runs the scripts of a package.json that these words name, whatever program gets them:
+    /// `run-s lint unit`, `concurrently npm:unit 'npm run lint'`, `run-p test:*`.
+    pub(super) fn run_scripts_named(
+        &mut self,
+        words: &[Word],
+        context: &TextContext,
+    ) -> Result<()> {
+        if !self.files.has("package.json") {
+            return Ok(());
+        }
+        if self.scripts.is_empty() {
+            let text = (self.files.text)("package.json")?.unwrap_or_default();
+            let names =
+                (javascript::ECOSYSTEM.recipes)(&text).into_iter().map(|script| script.name);
+            self.scripts = names.collect();
+            self.scripts.insert(String::new());
+        }
+        let mut found = Vec::new();
+        for piece in words.iter().flat_map(|word| word.text.split_whitespace()) {
+            let name = piece.strip_prefix("npm:").unwrap_or(piece);
+            let names = self
+                .scripts
+                .iter()
+                .filter(|script| *script == name || name.contains(":*") && matches(name, script));
+            found.extend(names.map(|name| Word::plain(name.clone())));
+        }
+        found.retain(|word| !word.text.is_empty());
+        if found.is_empty() {
+            return Ok(());
+        }
+        self.run_recipes(&javascript::ECOSYSTEM, &found, context)
     }
 
     /// True if the project is a workspace of JavaScript packages: a command in the root may run the

@@ -12,6 +12,7 @@ use crate::fs::{regular, tree};
 use crate::git::cli::Git;
 use crate::git::diff::{self, ChangeStatus};
 use crate::git::index::ScratchIndex;
+use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 use crate::model::path::TreePath;
@@ -20,12 +21,22 @@ use crate::model::path::TreePath;
 /// another. `root` is the checkout's directory.
 ///
 /// git overwrites an ignored file such as `.env` without a warning. So this checks every path that
-/// the landing creates, and every directory above such a path.
+/// the landing creates, and every directory above such a path. git also deletes the directory of a
+/// submodule, with all its files, to put a file in its place.
 pub fn overwritten_files(repo: &Repo, root: &Path, from: &Oid, to: &Oid) -> Result<Vec<TreePath>> {
     let changes = diff::since(repo, from, to).changes()?;
     let deleted: BTreeSet<&TreePath> =
         changes.iter().filter(|c| c.status == ChangeStatus::Deleted).map(|c| &c.path).collect();
     let mut found = BTreeSet::new();
+    let replaced = changes.iter().filter(|change| {
+        change.status == ChangeStatus::TypeChanged && change.old_mode == EntryMode::Submodule
+    });
+    for submodule in replaced {
+        let directory = submodule.path.on_disk(root);
+        if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
+            found.insert(submodule.path.clone());
+        }
+    }
     for change in changes.iter().filter(|c| c.status == ChangeStatus::Added) {
         // A file or a link may be where the landing needs a directory.
         let above = change.path.parents().filter(|above| is_no_directory(root, above));
