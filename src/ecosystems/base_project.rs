@@ -644,7 +644,7 @@ impl<'t> BaseProject<'t> {
     fn is_plugin(&self, file: &LoadedName<'_>) -> Result<bool> {
         let Some(search) = file.search_for_plugin() else { return Ok(false) };
         let lines = self.lines.find(search)?;
-        Ok(lines.iter().any(|(other, line)| file.is_plugin_in(other, line)))
+        Ok(lines.iter().any(|(other, line)| file.is_plugin_in(other, line, &self.text(other))))
     }
 
     /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts

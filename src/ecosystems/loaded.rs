@@ -169,15 +169,18 @@ impl<'p> LoadedName<'p> {
         self.path.ends_with(".py").then(|| LineSearch {
             pairs: BTreeSet::from([self.module.to_owned()]),
             beside: PLUGINS.to_vec(),
-            ..LineSearch::default()
+            ..LineSearch::of(["'", "\""].map(|quote| format!("{quote}{}{quote}", self.module)))
         })
     }
 
-    /// True if a line of settings names the module or package as a plugin of tests.
-    pub fn is_plugin_in(&self, other: &str, line: &str) -> bool {
+    /// True if a line of settings names the module or package as a plugin of tests. The list of
+    /// plugins may have several lines. `text` is the whole text of the settings.
+    pub fn is_plugin_in(&self, other: &str, line: &str, text: &str) -> bool {
         names_commands(other)
-            && PLUGINS.iter().any(|word| place_of_word(line, word).is_some())
-            && place_of_word(line, self.module).is_some()
+            && (PLUGINS.iter().any(|word| place_of_word(line, word).is_some())
+                && place_of_word(line, self.module).is_some()
+                || text.contains("pytest_plugins")
+                    && quoted_words(line).any(|word| word == self.module))
     }
 
     /// True if a word of a line is the file's directory or a path below that directory.

@@ -691,6 +691,7 @@ fn package_of_a_workspace_that_only_settings_and_scripts_use_is_no_source() {
 fn package_that_settings_of_tests_name_as_a_plugin_is_no_source() {
     let cases = [
         ("conftest.py", "pytest_plugins = ['devtools']\n", false),
+        ("conftest.py", "pytest_plugins = [\n    'devtools',\n]\n", false),
         ("pytest.ini", "[pytest]\naddopts = -ra\n    -p devtools\n", false),
         ("setup.cfg", "[options]\npackages = devtools\n", true),
     ];
