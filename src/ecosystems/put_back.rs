@@ -348,11 +348,19 @@ fn new_names(source: &Ecosystem, before: Option<&str>, after: Option<&str>) -> B
     let defining = words(source.assertions.0);
     let defined = |text: Option<&str>| -> BTreeMap<String, usize> {
         let code = code_or_text(source, text.unwrap_or_default());
-        let found: Vec<&str> =
-            code.split(|c| !is_in_name(c)).filter(|word| !word.is_empty()).collect();
         let mut places = BTreeMap::new();
-        for pair in found.windows(2).filter(|pair| defining.contains(&pair[0])) {
-            *places.entry(pair[1].to_owned()).or_default() += 1;
+        let mut before = "";
+        let mut is_near = false;
+        for part in code.split_inclusive(|c| !is_in_name(c)) {
+            let word = part.trim_end_matches(|c| !is_in_name(c));
+            if !word.is_empty() {
+                if is_near && defining.contains(&before) {
+                    *places.entry(word.to_owned()).or_default() += 1;
+                }
+                (before, is_near) = (word, true);
+            }
+            // In Go, `func() error` defines nothing.
+            is_near &= !part.ends_with('(');
         }
         places
     };

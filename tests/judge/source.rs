@@ -754,6 +754,7 @@ fn new_meaning_of_a_name_that_tests_use_cannot_be_put_back() {
         ("tests/t.c", "src/calc.c", "#define LIMIT 3", true),
         ("calc_test.go", "calc.go", "func panic(v any) {}", false),
         ("calc_test.go", "calc.go", "func exit(v any) {}", true),
+        ("calc_test.go", "calc.go", "var f = func() error { return nil }", true),
         ("tests/t.rs", "src/lib.rs", "macro_rules! unreachable { () => {} }", false),
         ("tests/t.rs", "src/lib.rs", "#[macro_use] extern crate mac;", false),
         ("tests/t.rs", "src/lib.rs", "macro_rules! sum { () => {} }", true),
