@@ -684,11 +684,11 @@ impl<'t> BaseProject<'t> {
                 && !documents::is_only_read(other)
                 && !is_hidden_or_installed(other)
         });
-        // A test may load the package itself, in order to list its modules.
         let files = self.code()?.files.iter().map(String::as_str);
         let others = files.filter(|other| {
             *other != file.path
                 && below(other, outermost).is_some()
+                // A test may load the package itself, in order to list its modules.
                 && !FOR_DIRECTORIES.contains(&bare_name(other))
         });
         Ok(is_listed && !is_named && self.loads_none(others)?)
@@ -755,15 +755,9 @@ impl<'t> BaseProject<'t> {
                 let mut kept: BTreeSet<String> =
                     unloaded.iter().map(|file| file.path.to_owned()).collect();
                 for path in found.iter().filter(|path| !path.contains('/')) {
-                    let name = bare_name(path);
-                    let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
-                    let is_loaded = lines.iter().any(|(other, line)| {
-                        language_of(other).is_some()
-                            && !found.contains(other)
-                            && !names_commands(other)
-                            && place_of_word(line, name).is_some()
-                    });
-                    kept.extend((!is_loaded).then(|| path.clone()));
+                    if !self.loads_from_root(path, &found)? {
+                        kept.insert(path.clone());
+                    }
                 }
                 found = kept;
                 if found.len() == number {
@@ -771,6 +765,24 @@ impl<'t> BaseProject<'t> {
                 }
             }
         })
+    }
+
+    /// True if code outside of `settings` loads this file of JavaScript in the root, or if the manifest
+    /// names it as a part of the product.
+    fn loads_from_root(&self, path: &str, settings: &BTreeSet<String>) -> Result<bool> {
+        let name = bare_name(path);
+        let texts = self.entry_points_in(javascript::MANIFEST).unwrap_or_default();
+        // Without a key for it, the main file of a package is `index.js`.
+        if name == "index" || texts.iter().any(|text| bare_name(text) == name) {
+            return Ok(true);
+        }
+        let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
+        Ok(lines.iter().any(|(other, line)| {
+            language_of(other).is_some()
+                && !settings.contains(other)
+                && !names_commands(other)
+                && place_of_word(line, name).is_some()
+        }))
     }
 
     /// Returns the files of `sought` that no code of the base loads, and further lines that contain

@@ -715,6 +715,9 @@ fn file_that_only_settings_of_tools_name_is_no_source() {
     let cases = [
         ("package.json", "{\"jest\": {\"setupFiles\": [\"./tools/a.js\"]}}", "tools/a.js", false),
         ("package.json", "{\"mocha\": {\"require\": \"tools/a\"}}", "tools/a.js", false),
+        ("package.json", "{\"jest\": {\"setupFiles\": [\"./a.js\"]}}", "a.js", false),
+        ("package.json", "{\"x\": {\"path\": \"./a.js\"}, \"main\": \"a.js\"}", "a.js", true),
+        ("package.json", "{\"x\": {\"path\": \"./index.js\"}}", "index.js", true),
         ("package.json", "{\"main\": \"./tools/a.js\"}", "tools/a.js", true),
         ("package.json", "{\"bin\": {\"calc\": \"./tools/a.js\"}}", "tools/a.js", true),
         // The command names this program as a task.

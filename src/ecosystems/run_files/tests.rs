@@ -495,7 +495,7 @@ fn recipes_and_shell_scripts_are_followed() {
     assert_eq!(of(&files, "npm test"), with(&["a.js"]));
     assert_eq!(of(&files, "npm ci"), [""; 0]);
     assert_eq!(of(&files, "run-s a"), with(&["a.js"]));
-    assert_eq!(of(&files, "npx concurrently npm:a"), with(&["a.js"]));
+    assert_eq!(of(&files, "concurrently npm:a"), with(&["a.js"]));
     assert_eq!(of(&files, "just lint"), with(&["prepare"]));
 }
 
