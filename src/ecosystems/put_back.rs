@@ -67,22 +67,7 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
     let (before, after) = (file.before.text(), file.after.text());
     let (before, after) = (before.as_deref(), after.as_deref());
     let code = base.code()?;
-    // The commands never read this file, because submodules are copied from the user's checkout.
-    if path == MODULES && !code.submodules.is_empty() {
-        return Ok(PutBack::Inseparable("no command reads it where a tree is judged"));
-    }
-    let mut known = put_back_by_name(path, before, after, &base.scripts);
-    for name in base.names_by_links(path)? {
-        if known == PutBack::Keep {
-            known = put_back_by_name(&name, before, after, &base.scripts);
-        }
-    }
-    if let PutBack::Keep = known
-        && let Some(source) = source_of(path)
-        && base.tests_call_one_of(source, &new_names(source, before, after))?
-    {
-        return Ok(PutBack::Inseparable("it defines a macro with a name that tests call"));
-    }
+    let known = put_back_by_names(path, [before, after], base)?;
     match known {
         // A submodule has no text, so `before` is empty.
         PutBack::Keep if before.is_none_or(str::is_empty) && is_named(path, &code.submodules) => {
@@ -135,6 +120,33 @@ pub fn put_back(file: &ChangedFile, path: &str, base: &BaseProject<'_>) -> Resul
         PutBack::Test if base.is_test_by_name_alone(path)? => Ok(PutBack::Other),
         known => Ok(known),
     }
+}
+
+/// Decides by a changed path's names and texts alone: its own name, and those that links of the base
+/// give to it. `texts` are the file's texts before and after the change.
+fn put_back_by_names(
+    path: &str,
+    texts: [Option<&str>; 2],
+    base: &BaseProject<'_>,
+) -> Result<PutBack> {
+    let [before, after] = texts;
+    // The commands never read this file, because submodules are copied from the user's checkout.
+    if path == MODULES && !base.code()?.submodules.is_empty() {
+        return Ok(PutBack::Inseparable("no command reads it where a tree is judged"));
+    }
+    let mut known = put_back_by_name(path, before, after, &base.scripts);
+    for name in base.names_by_links(path)? {
+        if known == PutBack::Keep {
+            known = put_back_by_name(&name, before, after, &base.scripts);
+        }
+    }
+    if let PutBack::Keep = known
+        && let Some(source) = source_of(path)
+        && base.tests_call_one_of(source, &new_names(source, before, after))?
+    {
+        return Ok(PutBack::Inseparable("it defines a macro with a name that tests call"));
+    }
+    Ok(known)
 }
 
 /// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed

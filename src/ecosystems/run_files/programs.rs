@@ -158,28 +158,7 @@ impl Search<'_> {
                     continue;
                 }
             }
-            if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
-                self.module(&word.with(module), 1, context)?;
-            }
-            // Code (`-c 'import x'`) may load what is under test.
-            let option = name.split('=').next().unwrap_or_default();
-            if name.contains(['=', '-'])
-                && !name.contains(char::is_whitespace)
-                && !BEFORE_MEASURED.contains(&option)
-            {
-                self.modules_in(word, context)?;
-            }
-            // `-rall` loads a file from a directory that `-I` names.
-            if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
-                && !module.is_empty()
-            {
-                let module = Word::plain(module.replace("::", "/"));
-                self.name(
-                    &module,
-                    WordMeaning { is_whole: true, ..WordMeaning::default() },
-                    context,
-                )?;
-            }
+            self.modules_in_option(word, context)?;
             meaning.is_program = at == 0 && name.contains('/')
                 || matches!(before, "." | "source")
                 || meaning.by_shell && !before.starts_with('-') && at == 1;
@@ -193,6 +172,31 @@ impl Search<'_> {
             meaning.by_shell |= reads_shell(name);
         }
         Ok(Vec::new())
+    }
+
+    /// Adds the modules and files that the value of an option names: `-mcalc`, `--settings=a.b`.
+    fn modules_in_option(&mut self, word: &Word, context: &TextContext) -> Result<()> {
+        let name = word.text.as_str();
+        if let Some(module) = name.strip_prefix("-m").filter(|module| !module.is_empty()) {
+            self.module(&word.with(module), 1, context)?;
+        }
+        // Code (`-c 'import x'`) may load what is under test.
+        let option = name.split('=').next().unwrap_or_default();
+        if name.contains(['=', '-'])
+            && !name.contains(char::is_whitespace)
+            && !BEFORE_MEASURED.contains(&option)
+        {
+            self.modules_in(word, context)?;
+        }
+        // `-rall` loads a file from a directory that `-I` names.
+        if let Some(module) = name.strip_prefix("-r").or(name.strip_prefix("-M"))
+            && !module.is_empty()
+        {
+            let module = Word::plain(module.replace("::", "/"));
+            let meaning = WordMeaning { is_whole: true, ..WordMeaning::default() };
+            self.name(&module, meaning, context)?;
+        }
+        Ok(())
     }
 
     /// Searches the files that `export`, `run-parts` or `cargo` uses without naming them one by
