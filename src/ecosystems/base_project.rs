@@ -12,7 +12,6 @@ use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
-use crate::ecosystems::ecosystem::Ecosystem;
 use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
@@ -79,6 +78,8 @@ pub struct BaseProject<'t> {
     code: OnceLock<KnownCode>,
     /// The patterns of test files in settings of the tests.
     tests: OnceLock<Vec<String>>,
+    /// The texts of the files of tasks in the root.
+    tasks: OnceLock<Vec<String>>,
     /// The files that only settings of tools load, in code.
     settings: OnceLock<BTreeSet<String>>,
     links: OnceLock<Vec<(String, String)>>,
@@ -116,6 +117,7 @@ impl<'t> BaseProject<'t> {
             markers: OnceLock::new(),
             code: OnceLock::new(),
             tests: OnceLock::new(),
+            tasks: OnceLock::new(),
             settings: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
@@ -170,13 +172,14 @@ impl<'t> BaseProject<'t> {
         Ok((!is_named).then(|| manifest.to_owned()))
     }
 
-    /// True if tests of the base in C call a function by one of these names. A macro of this name
-    /// would take the place of the function. The names of constants do not count: tests may have
-    /// been written before them.
-    pub fn tests_call_one_of(&self, source: &Ecosystem, names: &BTreeSet<String>) -> Result<bool> {
+    /// True if the source file at `path` is in C, and tests of the base in C call a function by one of
+    /// these names. A macro of this name would take the place of the function. The names of constants
+    /// do not count: tests may have been written before them.
+    pub fn tests_call_one_of(&self, path: &str, names: &BTreeSet<String>) -> Result<bool> {
+        let source = &native::ECOSYSTEM;
         let names = names.iter().filter(|name| name.contains(char::is_lowercase));
         let names: Vec<String> = names.cloned().collect();
-        if names.is_empty() || !source.assertions.0.starts_with("define") {
+        if names.is_empty() || !source.has_source(path) {
             return Ok(false);
         }
         let lines = self.lines.find(LineSearch::of(names.iter().cloned()))?;
@@ -506,8 +509,10 @@ impl<'t> BaseProject<'t> {
     /// Returns the checks among these files. No code of the base loads a check. A check is run by a
     /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a
     /// test that lists this directory.
+    ///
     /// `lines` are the lines of the base that contain the file name of one of the files. They also
     /// include the lines with a module name of one of the files, beside a word that loads modules.
+    /// `settings` are the files that only settings load: their code loads nothing for the product.
     fn checks_among<'p>(
         &self,
         files: Vec<LoadedName<'p>>,
@@ -518,11 +523,10 @@ impl<'t> BaseProject<'t> {
         let mut found = BTreeSet::new();
         for file in &sought {
             let mut lines = lines.iter().chain(&more_lines);
-            let is_run = settings.contains(file.path)
-                || lines.any(|(other, line)| {
-                    file.is_run_in(other, line, self.runs(other))
-                        || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
-                });
+            let is_run = lines.any(|(other, line)| {
+                file.is_run_in(other, line, self.runs(other))
+                    || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
+            });
             if is_run
                 // The name of a module may be that of a task: `mix verify`.
                 || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
@@ -543,7 +547,7 @@ impl<'t> BaseProject<'t> {
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         let tasks = self.texts_of_tasks()?;
         for _ in 0..MOST_LEVELS {
-            next.retain(|path| self.may_be_of_check(path, &tasks));
+            next.retain(|path| self.may_be_of_check(path, tasks));
             if next.is_empty() || next.len() > MOST_NAMES {
                 break;
             }
@@ -573,10 +577,13 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The texts of the files of tasks in the root.
-    fn texts_of_tasks(&self) -> Result<Vec<String>> {
-        let files = self.code()?.files.iter();
-        let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
-        Ok(tasks.map(|file| self.text(file)).collect())
+    fn texts_of_tasks(&self) -> Result<&[String]> {
+        let texts = once(&self.tasks, || {
+            let files = self.code()?.files.iter();
+            let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
+            Ok(tasks.map(|file| self.text(file)).collect())
+        })?;
+        Ok(texts)
     }
 
     /// True if a source file may be a module of a check, as far as can be told without a search:
@@ -640,7 +647,8 @@ impl<'t> BaseProject<'t> {
             }))
     }
 
-    /// True if settings of the base name the package of this main file as a plugin of tests.
+    /// True if settings of the base name this module of Python as a plugin of tests, or the package
+    /// whose main file it is.
     fn is_plugin(&self, file: &LoadedName<'_>) -> Result<bool> {
         let Some(search) = file.search_for_plugin() else { return Ok(false) };
         let lines = self.lines.find(search)?;

@@ -142,7 +142,7 @@ fn put_back_by_names(
     }
     if let PutBack::Keep = known
         && let Some(source) = source_of(path)
-        && base.tests_call_one_of(source, &new_names(source, before, after))?
+        && base.tests_call_one_of(path, &new_names(source, before, after))?
     {
         return Ok(PutBack::Inseparable("it defines a macro with a name that tests call"));
     }

@@ -22,13 +22,13 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     code: Some(rust_tests::code),
     test_marks: "#[test]|::test]|::test(|#[rstest*|proptest!",
     skip_marks: "#[ignore*|cfg(any())|cfg(FALSE)|cfg(false)|#![cfg(",
-    // `use fake as assert_eq` also replaces the library's macro. These are macros of the library.
+    // `use fake as assert_eq` also replaces the library's macro. `#[macro_use] extern crate` defines
+    // macros whose names are in another crate. All other names are macros of the library.
     assertions: (
-        // `#[macro_use] extern crate` defines macros whose names are in another crate.
         "macro_rules macro macro_use as",
-        "assert assert_eq assert_ne extern concat dbg debug_assert debug_assert_eq debug_assert_ne eprintln
-        format format_args matches panic println stringify todo unimplemented unreachable vec write
-        writeln",
+        "assert assert_eq assert_ne concat dbg debug_assert debug_assert_eq debug_assert_ne
+        eprintln extern format format_args matches panic println stringify todo unimplemented
+        unreachable vec write writeln",
     ),
     inner_tests: Some(rust_tests::parts),
     decisive_files: "clippy.toml .clippy.toml rust-toolchain rust-toolchain.toml nextest.toml

@@ -63,7 +63,7 @@ pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFi
         values: BTreeMap::new(),
         used: BTreeSet::new(),
         recipes: BTreeSet::new(),
-        scripts: BTreeSet::new(),
+        scripts: None,
         directories: BTreeMap::new(),
         entered: BTreeMap::new(),
         changes_anywhere: BTreeSet::new(),

@@ -68,26 +68,20 @@ impl Search<'_> {
         words: &[Word],
         context: &TextContext,
     ) -> Result<()> {
-        if !self.files.has("package.json") {
-            return Ok(());
+        if self.scripts.is_none() {
+            let text = (self.files.text)(javascript::MANIFEST)?.unwrap_or_default();
+            let recipes = (javascript::ECOSYSTEM.recipes)(&text).into_iter();
+            self.scripts = Some(recipes.map(|script| script.name).collect());
         }
-        if self.scripts.is_empty() {
-            let text = (self.files.text)("package.json")?.unwrap_or_default();
-            let names =
-                (javascript::ECOSYSTEM.recipes)(&text).into_iter().map(|script| script.name);
-            self.scripts = names.collect();
-            self.scripts.insert(String::new());
-        }
+        let scripts = self.scripts.iter().flatten();
         let mut found = Vec::new();
         for piece in words.iter().flat_map(|word| word.text.split_whitespace()) {
             let name = piece.strip_prefix("npm:").unwrap_or(piece);
-            let names = self
-                .scripts
-                .iter()
+            let named = scripts
+                .clone()
                 .filter(|script| *script == name || name.contains(":*") && matches(name, script));
-            found.extend(names.map(|name| Word::plain(name.clone())));
+            found.extend(named.map(|name| Word::plain(name.clone())));
         }
-        found.retain(|word| !word.text.is_empty());
         if found.is_empty() {
             return Ok(());
         }

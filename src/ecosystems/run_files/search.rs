@@ -138,8 +138,8 @@ pub(super) struct Search<'a> {
     pub(super) used: BTreeSet<String>,
     /// The recipes that run, with their runner.
     pub(super) recipes: BTreeSet<(&'static str, String)>,
-    /// The names of the scripts in the root's package.json; empty before they are needed.
-    pub(super) scripts: BTreeSet<String>,
+    /// The names of the scripts in the root's package.json; `None` before they are needed.
+    pub(super) scripts: Option<BTreeSet<String>>,
     /// The directories at which paths in a text may begin, by the index of the text.
     pub(super) directories: BTreeMap<usize, BTreeSet<String>>,
     /// The directories to which commands of a text change, by the index of the text: `.` may mean
