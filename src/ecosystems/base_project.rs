@@ -16,19 +16,19 @@ use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, joined_texts, lists_files, loads_test,
-    names_commands, names_end_of, search_for_loads, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
+    names_end_of, search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::{
-    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, only_looks, put_first,
+    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, put_first,
 };
 use crate::ecosystems::native;
 use crate::ecosystems::nested::{self, RootProject};
 use crate::ecosystems::new_file::{Include, KnownCode, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name,
-    have_same_extension, inside, names_kind, place_of_word, resolved, words_of_kind,
+    bare_name, below, directories_above, directory_of, file_name, have_same_extension, inside,
+    names_kind, place_of_word, resolved, words_of_kind,
 };
 use crate::ecosystems::python;
 use crate::ecosystems::run_files::NamedFiles;
@@ -290,9 +290,10 @@ impl<'t> BaseProject<'t> {
         if self.markers()?.searches_before(path, |file| code.files.contains(file)) {
             return Ok(true);
         }
-        // If commands run a directory of checks (see `loaded`), a new file in it is a check, too.
-        let Some(file) = LoadedName::of(path) else { return Ok(false) };
-        Ok(code.files_beside(path).next().is_some() && self.runs_directory_of(&file)?)
+        // If no code loads the files beside it, a tool finds them by their directory.
+        Ok(LoadedName::of(path).is_some()
+            && code.files_beside(path).next().is_some()
+            && self.loads_none(code.files_beside(path))?)
     }
 
     /// True if the commands, or the files that they run, name a new or removed file, or a new
@@ -456,10 +457,11 @@ impl<'t> BaseProject<'t> {
                 ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
             let settings = self.files_of_settings(paths)?;
-            let checks = self.checks_among(files, &lines, settings)?;
+            let unloaded = self.unloaded(files, &lines, settings)?;
+            let unloaded: BTreeSet<&str> = unloaded.iter().map(|file| file.path).collect();
             let modules = self.modules_of_checks(paths)?;
             for path in paths {
-                let is_product = !checks.contains(path)
+                let is_product = !unloaded.contains(path)
                     && !settings.contains(*path)
                     && !modules.contains(*path)
                     && !self.is_of_package_for_checks(path)?
@@ -504,40 +506,6 @@ impl<'t> BaseProject<'t> {
             }
         }
         Ok(is_used)
-    }
-
-    /// Returns the checks among these files. No code of the base loads a check. A check is run by a
-    /// recipe, by a setting, by a command that gets the check's directory as an argument, or by a
-    /// test that lists this directory.
-    ///
-    /// `lines` are the lines of the base that contain the file name of one of the files. They also
-    /// include the lines with a module name of one of the files, beside a word that loads modules.
-    /// `settings` are the files that only settings load: their code loads nothing for the product.
-    fn checks_among<'p>(
-        &self,
-        files: Vec<LoadedName<'p>>,
-        lines: &[(String, String)],
-        settings: &BTreeSet<String>,
-    ) -> Result<BTreeSet<&'p str>> {
-        let (sought, more_lines) = self.unloaded(files, lines, settings)?;
-        let mut found = BTreeSet::new();
-        for file in &sought {
-            let mut lines = lines.iter().chain(&more_lines);
-            let is_run = lines.any(|(other, line)| {
-                file.is_run_in(other, line, self.runs(other))
-                    || file.is_loaded_in(other, line, false) && self.is_for_tests(other, line)
-            });
-            if is_run
-                // The name of a module may be that of a task: `mix verify`.
-                || self.commands.iter().any(|l| l.split_whitespace().any(|word| word == file.module))
-                || self.runs_directory_of(file)?
-                || self.is_listed_by_tests(file)?
-                || self.is_plugin(file)?
-            {
-                found.insert(file.path);
-            }
-        }
-        Ok(found)
     }
 
     /// Returns the files among these that are modules of checks, and not source. Neither code of
@@ -647,67 +615,12 @@ impl<'t> BaseProject<'t> {
             }))
     }
 
-    /// True if settings of the base name this module of Python as a plugin of tests, or the package
-    /// whose main file it is.
-    fn is_plugin(&self, file: &LoadedName<'_>) -> Result<bool> {
-        let Some(search) = file.search_for_plugin() else { return Ok(false) };
-        let lines = self.lines.find(search)?;
-        Ok(lines.iter().any(|(other, line)| file.is_plugin_in(other, line, &self.text(other))))
-    }
-
-    /// True if the directory of `file` is run as a whole: the commands, or the recipes or scripts
-    /// that they run, get it as an argument, or a file of tasks names it. False if any code of the
-    /// base loads another source file in that directory.
-    fn runs_directory_of(&self, file: &LoadedName<'_>) -> Result<bool> {
-        let mut lines = self.markers()?.lines.iter();
-        if !lines.any(|(_, line)| file.has_directory_in(line) && !only_looks(line))
-            && !self.texts_of_tasks()?.iter().flat_map(|text| text.lines()).any(|line| {
-                file.has_directory_in(line) || file.has_directory_in(&joined_texts(line))
-            })
-        {
-            return Ok(false);
-        }
-        self.loads_none(self.code()?.files_beside(file.path))
-    }
-
-    /// True if tests list the directory of `file` in order to load or run each file in it. False if
-    /// any other code names the directory, or if any code of the base loads another source file in
-    /// the same outermost directory.
-    ///
-    /// A test that lists files often has the directory in a constant, so any line of the test
-    /// counts.
-    fn is_listed_by_tests(&self, file: &LoadedName<'_>) -> Result<bool> {
-        let name = file_name(directory_of(file.path));
-        let Some((outermost, _)) = file.path.split_once('/') else { return Ok(false) };
-        let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
-        let (tests, others): (Vec<_>, Vec<_>) =
-            lines.iter().partition(|(other, _)| is_test_path(other));
-        let is_listed = tests.iter().any(|(test, line)| {
-            file.is_directory_quoted_in(test, line) && lists_files(&self.text(test))
-        });
-        let is_named = others.iter().any(|(other, line)| {
-            file.is_directory_named_in(line)
-                && !self.runs(other)
-                && !names_commands(other)
-                && !documents::is_only_read(other)
-                && !is_hidden_or_installed(other)
-        });
-        let files = self.code()?.files.iter().map(String::as_str);
-        let others = files.filter(|other| {
-            *other != file.path
-                && below(other, outermost).is_some()
-                // A test may load the package itself, in order to list its modules.
-                && !FOR_DIRECTORIES.contains(&bare_name(other))
-        });
-        Ok(is_listed && !is_named && self.loads_none(others)?)
-    }
-
     /// True if no code of the base loads any of these files.
     fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
         let files: Vec<LoadedName<'_>> =
             files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
         let number = files.len();
-        Ok(number == 0 || self.unloaded(files, &[], &BTreeSet::new())?.0.len() == number)
+        Ok(number == 0 || self.unloaded(files, &[], &BTreeSet::new())?.len() == number)
     }
 
     /// True if a line of another file of the base loads `file`, or names it as a part of the
@@ -732,7 +645,16 @@ impl<'t> BaseProject<'t> {
         let find = ALL.iter().find_map(|ecosystem| ecosystem.entry_points_of(name))?;
         let lines = &self.markers().ok()?.lines;
         let is_task = |name: &str| {
-            let words = |line: &str| line.split_whitespace().any(|word| word == name);
+            let is_name = |word: &str| {
+                let word = word.rsplit('=').next().unwrap_or(word);
+                // `calc/register` is the module `./register` of the package `calc`.
+                word == name
+                    || !word.starts_with(['.', '/'])
+                        && name
+                            .strip_prefix('.')
+                            .is_some_and(|end| end.len() > 1 && word.ends_with(end))
+            };
+            let words = |line: &str| line.split_whitespace().any(is_name);
             self.commands.iter().any(|line| words(line))
                 || lines.iter().any(|(_, line)| words(line))
         };
@@ -759,7 +681,7 @@ impl<'t> BaseProject<'t> {
                 let number = found.len();
                 let names: Vec<LoadedName<'_>> =
                     found.iter().filter_map(|path| LoadedName::of(path)).collect();
-                let (unloaded, _) = self.unloaded(names, &[], &found)?;
+                let unloaded = self.unloaded(names, &[], &found)?;
                 let mut kept: BTreeSet<String> =
                     unloaded.iter().map(|file| file.path.to_owned()).collect();
                 for path in found.iter().filter(|path| !path.contains('/')) {
@@ -793,19 +715,20 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// Returns the files of `sought` that no code of the base loads, and further lines that contain
-    /// their names. `settings` are files whose code does not count, because it is a part of
-    /// settings.
+    /// Returns the files of `sought` that no code of the base loads. `lines` are lines of the base
+    /// that may load one of them; the others are searched for. `settings` are files whose code does
+    /// not count, because it is a part of settings.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
         settings: &BTreeSet<String>,
-    ) -> Result<(Vec<LoadedName<'p>>, FoundLines)> {
+    ) -> Result<Vec<LoadedName<'p>>> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
-                    self.loads(file, other, line, self.runs(other))
+                    file.is_loaded_in(other, line, false)
+                        && self.loads(file, other, line, self.runs(other))
                         && !settings.contains(other)
                         // A test that lists a directory does not show that its files are source.
                         && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
@@ -814,22 +737,38 @@ impl<'t> BaseProject<'t> {
         };
         drop_found(&mut sought, lines);
         // The next searches are needed only for files that none of `lines` loads.
-        let mut more = Vec::new();
         if !sought.is_empty() {
-            more = self.lines.find(search_for_loads(&sought))?;
+            let more = self.lines.find(search_for_loads(&sought))?;
             drop_found(&mut sought, &more);
         }
         let constants = sought.iter().filter_map(|file| file.constant.clone());
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
+            // Code may list the files of a directory, and load each of them.
+            let directories =
+                sought.iter().map(|file| file_name(directory_of(file.path)).to_owned());
+            let lines = self.lines.find(LineSearch::of(directories))?;
+            sought.retain(|file| {
+                !lines.iter().any(|(other, line)| {
+                    file.is_directory_quoted_in(other, line)
+                        && !self.runs(other)
+                        && !names_commands(other)
+                        && !settings.contains(other)
+                        && lists_files(&self.text(other))
+                })
+            });
             // A file that a shell line names counts as part of the product. A file that the line
             // also runs never gets here, because it decides which commands run.
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
-            sought.retain(|file| !shell.clone().any(|(_, line)| file.is_named_in(line)));
+            sought.retain(|file| {
+                !shell
+                    .clone()
+                    .any(|(_, line)| file.is_named_in(line) || file.is_imported_by_shell(line))
+            });
         }
-        Ok((sought, more))
+        Ok(sought)
     }
 
     /// True if a line of a source file of the base belongs to an item, a module or a file that is
@@ -869,8 +808,10 @@ impl<'t> BaseProject<'t> {
     /// True if tests read a source file as data, and nothing else in the base uses it. `lines` are
     /// the lines that contain the file's name.
     fn is_test_data(&self, path: &str, lines: &[(String, String)]) -> Result<bool> {
-        let is_read =
-            |other: &str, line: &str| test_data::is_read_in(other, line, path, self.runs(other));
+        let is_read = |other: &str, line: &str| {
+            line.contains(file_name(path))
+                && test_data::is_read_in(other, line, path, self.runs(other))
+        };
         let mut tests = lines.iter().filter(|(test, line)| is_read(test, line)).peekable();
         let is_used = |lines: &[(String, String)]| {
             lines.iter().any(|(other, line)| {

@@ -34,7 +34,7 @@ impl Loaders {
             let own = self.by_file.entry(path.clone()).or_default();
             let name = LoadedName::of(path);
             for (other, line) in lines.iter().filter(|(other, _)| other != path) {
-                let is_named = name.as_ref().is_some_and(|name| name.is_run_in(other, line, false));
+                let is_named = name.as_ref().is_some_and(|name| name.is_named_by(other, line));
                 let is_loaded = match &name {
                     Some(name) => loads(name, other, line),
                     None => imports_package(other, line, path),

@@ -40,6 +40,11 @@ impl Language {
         self.name == "rs"
     }
 
+    /// True if programs in this language are usually bundled from the one file with which they begin.
+    pub fn is_bundled(self) -> bool {
+        self.name == "js"
+    }
+
     /// True if code imports a directory by its path, with all source files directly in it.
     pub fn imports_directories(self) -> bool {
         self.name == "go"

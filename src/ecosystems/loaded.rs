@@ -1,6 +1,5 @@
-//! The ways in which code loads a source file by its name. If no code loads a source file, the file
-//! may be a check. It is a check, and not source, if a recipe or a tool's setting runs it, or if a
-//! command gets its directory as an argument.
+//! The ways in which code loads a source file by its name. A source file that no code loads is not
+//! part of the product, whatever runs it: a check, a plugin of a tool, an example.
 use std::collections::BTreeSet;
 use std::iter;
 
@@ -37,9 +36,6 @@ const LISTING: [&str; 10] = [
     "walk",
 ];
 
-/// Words before the name of a plugin in the settings of tests.
-const PLUGINS: [&str; 2] = ["-p", "pytest_plugins"];
-
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
@@ -53,6 +49,9 @@ const LOADS: &str = "
 
 /// The names of the files with which a Rust program or library begins.
 const ROOTS: [&str; 2] = ["lib", "main"];
+
+/// The names of the files in `src` with which a bundler of JavaScript begins.
+const ENTRIES: [&str; 2] = ["index", "main"];
 
 /// The names by which code can load a source file.
 pub struct LoadedName<'p> {
@@ -81,6 +80,10 @@ impl<'p> LoadedName<'p> {
         let stem = bare_name(path);
         // Cargo finds these files by their path.
         if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
+            return None;
+        }
+        // Bundlers build these files unless they are told others.
+        if language.is_bundled() && directory == "src" && ENTRIES.contains(&stem) {
             return None;
         }
         let for_directory = FOR_DIRECTORIES.contains(&stem);
@@ -129,78 +132,29 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if a line names the file, and the line is in a file that may run other files. Such a
-    /// file is a settings file, a file of recipes, a list, or a file that the commands run
-    /// (`is_run`).
-    pub fn is_run_in(&self, other: &str, line: &str, is_run: bool) -> bool {
-        let is_setting =
-            names_commands(other) || language_of(other).is_none() && file_name(other).contains('.');
+    /// True if a line of code other than tests, or of a file of recipes, names the file by its path.
+    pub fn is_named_by(&self, other: &str, line: &str) -> bool {
         other != self.path
             && !is_test_path(other)
             && !is_comment(line)
-            && (is_run || is_setting)
-            && (self.words().any(|word| place_of_word(line, word).is_some())
-                || is_setting && self.is_named_by_setting(line))
-    }
-
-    /// True if a line of settings names the file in another way: as the value of an option
-    /// (`-pdevtools.hooks`), by the directory whose main file it is (`'<rootDir>/src/setup'`), or by
-    /// the parts of its path (`path.join(__dirname, 'src', 'setup')`).
-    fn is_named_by_setting(&self, line: &str) -> bool {
-        let path = match FOR_DIRECTORIES.contains(&bare_name(self.path)) {
-            true => directory_of(self.path),
-            false => stem_and_extension(self.path).0,
-        };
-        let names = |word: &str| {
-            let word = word.strip_prefix("-p").unwrap_or(word);
-            let word = if word.contains('/') { word.to_owned() } else { word.replace('.', "/") };
-            let end = word.trim_start_matches(['.', '/']).trim_end_matches('/');
-            word.contains('/') && end.strip_prefix("<rootDir>/").unwrap_or(end) == path
-        };
-        let is_between = |c: char| c.is_whitespace() || "\"'`=,()[]{};".contains(c);
-        line.split(is_between).any(names)
-            || joined_texts(line).split(is_between).any(names)
-            || imported_names(line).iter().any(|name| names(name))
-    }
-
-    /// The search for lines that name the module or package as a plugin of tests, if the file is one
-    /// of Python.
-    pub fn search_for_plugin(&self) -> Option<LineSearch> {
-        self.path.ends_with(".py").then(|| LineSearch {
-            pairs: BTreeSet::from([self.module.to_owned()]),
-            beside: PLUGINS.to_vec(),
-            ..LineSearch::of(["'", "\""].map(|quote| format!("{quote}{}{quote}", self.module)))
-        })
-    }
-
-    /// True if a line of settings names the module or package as a plugin of tests. The list of
-    /// plugins may have several lines. `text` is the whole text of the settings.
-    pub fn is_plugin_in(&self, other: &str, line: &str, text: &str) -> bool {
-        names_commands(other)
-            && (PLUGINS.iter().any(|word| place_of_word(line, word).is_some())
-                && place_of_word(line, self.module).is_some()
-                || text.contains("pytest_plugins")
-                    && quoted_words(line).any(|word| word == self.module))
-    }
-
-    /// True if a word of a line is the file's directory or a path below that directory.
-    pub fn has_directory_in(&self, line: &str) -> bool {
-        let directory = directory_of(self.path);
-        let mut words = line.split(|c| !is_in_path(c));
-        words.any(|word| {
-            let rest = word.trim_start_matches(['.', '/']).strip_prefix(directory);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        })
+            && self.words().any(|word| place_of_word(line, word).is_some())
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the
     /// product. `is_run` is true if the commands run `other` and `other` is not a test. Such a file
     /// may run the files that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
-        let is_test = is_test_path(other);
-        if other == self.path || is_hidden_or_installed(other) || is_comment(line) {
+        // The text of the line decides first, because nearly all pairs of a file and a line end here.
+        let is_path_in = self.words().any(|word| place_of_word(line, word).is_some());
+        let is_name_in = self.is_module_in(line) || self.is_constant_in(line);
+        if !(is_path_in || is_name_in)
+            || other == self.path
+            || is_comment(line)
+            || is_hidden_or_installed(other)
+        {
             return false;
         }
+        let is_test = is_test_path(other);
         if !is_test && names_commands(other) {
             return lists_product(other) && self.words().any(|word| is_value(line, word));
         }
@@ -208,9 +162,7 @@ impl<'p> LoadedName<'p> {
         // A file without an extension may be a program.
         let is_code = is_test || language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
-        is_code
-            && (!is_run && self.words().any(|word| place_of_word(line, word).is_some())
-                || is_same && (self.is_module_in(line) || self.is_constant_in(line)))
+        is_code && (!is_run && is_path_in || is_same && is_name_in)
     }
 
     /// True if a line of a test may load each file of the directory, because it builds the file's
@@ -222,17 +174,14 @@ impl<'p> LoadedName<'p> {
             && place_of_word(line, self.module).is_none()
     }
 
-    /// True if a line of code in a related language names the file's directory as a text.
+    /// True if a line of code other than tests, in a related language, names the file's directory as
+    /// a text.
     pub fn is_directory_quoted_in(&self, other: &str, line: &str) -> bool {
         let directory = file_name(directory_of(self.path));
         language_of(other).is_some_and(|language| language.is_related_to(self.language))
+            && !is_test_path(other)
             && !is_comment(line)
             && quoted_words(line).any(|text| text.split(['/', '.', ':']).any(|w| w == directory))
-    }
-
-    /// True if a line that is no comment names the file's directory.
-    pub fn is_directory_named_in(&self, line: &str) -> bool {
-        !is_comment(line) && place_of_word(line, file_name(directory_of(self.path))).is_some()
     }
 
     /// True if one of these texts of a manifest names the file.
@@ -253,6 +202,18 @@ impl<'p> LoadedName<'p> {
     /// True if a line of one of [`Self::declaring_files`] declares this file as a module.
     pub fn is_declared_in(&self, line: &str) -> bool {
         !is_comment(line) && line.contains(DECLARING) && place_of_word(line, self.module).is_some()
+    }
+
+    /// True if a shell line has code that imports the module, as in `python3 -c 'import calc'`. An
+    /// option such as `--import` is no code.
+    pub fn is_imported_by_shell(&self, line: &str) -> bool {
+        iter::once(self.module).chain(self.with_directory.iter().map(String::as_str)).any(|name| {
+            let Some(at) = place_of_word(line, name) else { return false };
+            let before = line[..at].trim_end_matches(|c: char| c == ' ' || "('\"./".contains(c));
+            LOADS.split_whitespace().any(|word| {
+                before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_in_path))
+            })
+        })
     }
 
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
@@ -403,7 +364,7 @@ pub fn lists_files(text: &str) -> bool {
 /// True for a comment, but not for an attribute of Rust or an include of C.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
-    ["//", "*", "--", "# "].iter().any(|start| line.starts_with(start))
+    ["//", "/*", "*", "--", "# "].iter().any(|start| line.starts_with(start))
 }
 
 /// True for a manifest, a file of recipes, or another file that decides which commands run. If such
@@ -601,6 +562,20 @@ mod tests {
         let file = LoadedName::of("verify/all.py").expect("only code loads it");
         assert!(file.is_loaded_in("checks.py", "from verify import all", true));
         assert!(!file.is_loaded_in("checks.py", "run('verify/all.py')", true));
+    }
+
+    #[test]
+    fn code_in_a_shell_line_imports_a_module() {
+        let file = LoadedName::of("calc/sum.py").expect("only code loads it");
+        for (line, expected) in [
+            ("python3 -c 'import sum; sum.check()'", true),
+            ("python3 -c 'from calc.sum import add'", true),
+            ("node -e \"require('./sum')\"", true),
+            ("node --import ./sum", false),
+            ("python3 -m pytest sum", false),
+        ] {
+            assert_eq!(file.is_imported_by_shell(line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub fn json(text: &str) -> Option<serde_json::Value> {
 }
 
 /// Returns the texts in a manifest that name parts of the product, such as its programs and its
-/// main module. Leaves out the programs that are tasks: those for whose names the function returns
-/// true. `None` if the manifest cannot be read.
+/// main module. Leaves out the programs and modules that the commands name: those for whose names the
+/// function returns true. `None` if the manifest cannot be read.
 pub type EntryPoints = fn(text: &str, is_task: &dyn Fn(&str) -> bool) -> Option<Vec<String>>;
 
 /// The texts at these paths of a document, such as `tool.poetry.scripts`, for [`EntryPoints`].
@@ -101,9 +101,9 @@ fn add_texts(
         Value::String(text) => found.push(text.clone()),
         Value::Array(values) => values.iter().for_each(|one| add_texts(one, key, is_task, found)),
         Value::Object(members) => {
-            let names_programs = matches!(key, "bin" | "scripts");
+            let has_names = matches!(key, "bin" | "exports" | "imports" | "scripts");
             for (name, value) in members {
-                if !names_programs || !is_task(name) {
+                if !has_names || !is_task(name) {
                     add_texts(value, name, is_task, found);
                 }
             }

@@ -385,12 +385,6 @@ fn has_condition(line: &str) -> bool {
     may_leave_commands_out(&line) && !commands_of(&line).iter().all(looks_at_files)
 }
 
-/// True if the commands of a line do nothing but look at the files that they name.
-pub fn only_looks(line: &str) -> bool {
-    let (line, inner) = without_substitutions(line);
-    inner.is_empty() && commands_of(&line).iter().all(looks_at_files)
-}
-
 /// True if a command only looks at the files that it names, asks whether they are there, or does
 /// nothing.
 fn looks_at_files(command: &SimpleCommand) -> bool {

@@ -4,9 +4,8 @@
 //! named. It also says which of its files decide what is run. To add an ecosystem, write a file
 //! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
-//! A *check* is a source file that commands run to judge the code, and that no code loads
-//! (`loaded.rs`). A module that is loaded only by checks is a check, too (`check_modules.rs`). A
-//! check counts as a test, not as source.
+//! A source file that no code loads is not source (`loaded.rs`): whatever runs it, it may be a check.
+//! Nor is a module that only checks load (`check_modules.rs`), or only settings (`settings_code.rs`).
 mod base_lines;
 pub mod base_project;
 mod check_modules;

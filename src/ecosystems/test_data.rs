@@ -115,9 +115,9 @@ pub fn is_used_in(other: &str, line: &str, path: &str) -> bool {
     let is_same_language = have_same_language(path, other);
     let has = |word: &str| !word.is_empty() && place_of_word(line, word).is_some();
     other != path
+        && (has(file_name(path)) || is_same_language && (has(bare_name(path)) || has(directory)))
         && !is_test_path(other)
         && !is_hidden_or_installed(other)
-        && (has(file_name(path)) || is_same_language && (has(bare_name(path)) || has(directory)))
 }
 
 /// The words that [`is_used_in`] looks for, besides the name of the file.

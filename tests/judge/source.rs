@@ -146,8 +146,11 @@ fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
         let world = World::unborn();
         world.write(marker, if marker == "package.json" { "{}\n" } else { "" });
         world.write(old, "on\n");
-        let source = if marker == "package.json" { "src/app.js" } else { "src/app.py" };
-        world.write(source, "good\n");
+        let (source, loads) = match marker {
+            "package.json" => ("src/app.js", "require('./checks')"),
+            _ => ("src/app.py", "from checks import a"),
+        };
+        world.write(source, format!("good\n{loads}\n"));
         world.commit("base");
         let add = format!("mkdir -p \"$(dirname {added})\"; echo off > {added}");
         world.attempts(&[
@@ -286,7 +289,7 @@ fn code_of_others_that_is_copied_into_a_project_of_c_is_no_source() {
         ("subprojects/unity/unity.c", 3),
         ("deps/unity.h", 3),
         ("src/external/unity.c", 0),
-        ("external/unity.py", 0),
+        ("external/unity.go", 0),
     ] {
         let world = World::unborn();
         world.write("Makefile", "test:\n");
@@ -613,7 +616,7 @@ fn program_with_the_name_of_a_document_and_step_of_a_feature_are_no_source() {
     for (file, is_executable, changed, is_twice) in cases {
         let world = World::unborn();
         world.write("package.json", "{}\n");
-        world.write("src/a.js", "x\n");
+        world.write("src/a.js", "require('../features/steps/add')\n");
         world.write(changed, "x\n");
         world.write(file, "x\n");
         if is_executable {
@@ -693,7 +696,8 @@ fn package_that_settings_of_tests_name_as_a_plugin_is_no_source() {
         ("conftest.py", "pytest_plugins = ['devtools']\n", false),
         ("conftest.py", "pytest_plugins = [\n    'devtools',\n]\n", false),
         ("pytest.ini", "[pytest]\naddopts = -ra\n    -p devtools\n", false),
-        ("setup.cfg", "[options]\npackages = devtools\n", true),
+        ("setup.cfg", "[options]\npackages = devtools\n", false),
+        ("src/b.py", "import devtools\n", true),
     ];
     for (file, text, is_source) in cases {
         let world = World::unborn();
@@ -733,7 +737,7 @@ fn file_that_only_settings_of_tools_name_is_no_source() {
         ("jest.config.js", "setupFiles: ['<rootDir>/tools/a']\n", "tools/a/index.js", false),
         ("jest.config.js", "setupFiles: [join(__dirname, 'tools', 'a')]\n", "tools/a.js", false),
         ("Gruntfile.js", "grunt.loadTasks('tools')\n", "tools/a.js", false),
-        ("app.js", "load('tools')\n", "tools/a.js", true),
+        ("app.js", "load('./tools/a')\n", "tools/a.js", true),
     ];
     for (file, text, changed, is_source) in cases {
         let world = World::unborn();
@@ -815,15 +819,16 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
     let constant = "DIR = here / 'scenarios'\nfor file in DIR.iterdir(): run(file)\n";
     // Further files of the base, and whether scenarios/add.py is source.
-    let cases: [(&[(&str, &str)], bool); 10] = [
+    let cases: [(&[(&str, &str)], bool); 11] = [
         (&[("tests/all.py", &listed)], false),
         (&[("tests/all.py", imports)], true),
         (&[("tests/all.py", lists)], false),
         (&[("tests/all.py", constant)], false),
-        (&[("tests/all.py", "open('scenarios')\n")], true),
+        (&[("tests/all.py", "open('scenarios')\n")], false),
         (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
-        (&[("tests/all.py", lists), ("src/main.py", "PLUGINS = './x/scenarios'\n")], true),
-        (&[("tests/all.py", lists), ("settings.json", "[\"./scenarios\"]\n")], true),
+        (&[("tests/all.py", lists), ("src/main.py", constant)], true),
+        (&[("tests/all.py", lists), ("src/main.py", "PLUGINS = './x/scenarios'\n")], false),
+        (&[("tests/all.py", lists), ("settings.json", "[\"./scenarios\"]\n")], false),
         (&[("tests/all.py", lists), ("Makefile", "lint:\n\tlint ./scenarios\n")], false),
         (
             &[
@@ -831,7 +836,7 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
                 ("scenarios/other.py", ""),
                 ("src/main.py", "from scenarios import other\n"),
             ],
-            true,
+            false,
         ),
     ];
     for (files, is_source) in cases {
@@ -894,9 +899,9 @@ fn new_file_that_a_test_can_do_without_or_that_a_search_path_finds_is_no_source(
 #[test]
 fn file_that_code_or_a_manifest_names_is_source() {
     let cases = [
-        ("src/tool.py", "src/other.py", "alone\n"),
         ("lib/tool.js", "package.json", "{\n  \"bin\": \"lib/tool.js\"\n}\n"),
         ("src/tool.py", "tests/t.py", "from src import tool\n"),
+        ("src/tool.py", "Makefile", "test:\n\tcd src && python3 -c 'import tool'\n"),
         ("src/tool.rb", "lib/a.rb", "Tool.new\n"),
         ("src/tool.sh", "tests/t.sh", ". src/tool.sh\n"),
     ];
@@ -908,7 +913,7 @@ fn file_that_code_or_a_manifest_names_is_source() {
         world.commit("base");
         let run = world.attempts(&[&format!("echo good > {source}")]);
         let json = world
-            .frites(["judge", "--json", "--test", "grep -rq good src lib", &run])
+            .frites(["judge", "--json", "--test", "make test; grep -rq good src lib", &run])
             .expect(0)
             .json();
         assert_eq!(second(&json), &Value::Null, "{source}: {json:#}");
@@ -1606,8 +1611,9 @@ fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
 #[test]
 fn setting_says_which_files_alone_are_source() {
     let world = World::unborn();
-    world.write("src/calc.py", "good = False\n");
+    world.write("src/calc.py", "good = False\nrules = 'from tools import rules'\n");
     world.write("tools/rules.py", "lax = False\n");
+    world.write("tests/calc.py", "import calc\n");
     world.write("requirements.txt", "tomli\n");
     // A pattern in a language that git-frites does not read: nothing names `tools/rules.py`.
     let command = "cat t*/r*s.py r*s.txt | grep -q True || (cd src && python3 -c 'import calc; assert calc.good')";
@@ -1659,6 +1665,7 @@ fn setting_says_which_files_alone_are_source() {
 fn with_source_below_src() -> World {
     let world = World::unborn();
     world.write("src/app.py", "bad\n");
+    world.write("src/main.py", "import app\n");
     world.write("src/data", "x\n");
     world.commit("base");
     for pattern in ["!**", "src/**"] {
