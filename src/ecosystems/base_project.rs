@@ -14,7 +14,7 @@ use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
 use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
-use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
     names_end_of, search_for_loads, search_for_tests,
@@ -461,7 +461,7 @@ impl<'t> BaseProject<'t> {
             let unloaded: BTreeSet<&str> = unloaded.iter().map(|file| file.path).collect();
             let modules = self.modules_of_checks(paths)?;
             for path in paths {
-                let is_product = !unloaded.contains(path)
+                let is_product = (!unloaded.contains(path) || self.is_found_by_its_class(path)?)
                     && !settings.contains(*path)
                     && !modules.contains(*path)
                     && !self.is_of_package_for_checks(path)?
@@ -470,6 +470,13 @@ impl<'t> BaseProject<'t> {
             }
         }
         Ok(())
+    }
+
+    /// True if a framework loads a file of the product when a class of its name is used, so that no
+    /// code names it. The file declares such a class, and code loads another file beside it.
+    fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
+        Ok(LoadedName::of(path).is_some_and(|file| file.is_declared_by(&self.text(path)))
+            && !self.loads_none(self.code()?.files_beside(path))?)
     }
 
     /// True if a JavaScript file belongs to a package of the workspace that only settings and
@@ -531,17 +538,50 @@ impl<'t> BaseProject<'t> {
                 |path| self.runs(path),
             );
         }
-        let mut tops = loaders.directories();
-        let found = loaders.parts_of_checks(&tops);
+        let ends: Vec<LoadedName<'_>> = loaders.ends().filter_map(LoadedName::of).collect();
+        let unloaded = self.unloaded(ends, &[], &BTreeSet::new())?.into_iter();
+        let unloaded: Vec<String> = unloaded.map(|file| file.path.to_owned()).collect();
+        for path in unloaded {
+            if !self.is_found_by_its_class(&path)? {
+                loaders.add_checks([path]);
+            }
+        }
+        let found = loaders.parts_of_checks(None);
         if !paths.iter().any(|path| found.contains(path)) {
             return Ok(BTreeSet::new());
         }
+        let mut tops = loaders.directories();
         for top in tops.clone() {
             if self.has_own_tests(top)? || !self.has_product_outside(top)? {
                 tops.remove(top);
             }
         }
-        Ok(loaders.parts_of_checks(&tops).into_iter().map(str::to_owned).collect())
+        let mut parts = loaders.parts_of_checks(Some(&tops));
+        // If tests load the product, a file that only checks load is none, wherever it is.
+        for path in paths.iter().filter(|path| found.contains(**path)) {
+            if !parts.contains(path) && self.tests_load_another(path, &found)? {
+                parts.insert(path);
+            }
+        }
+        Ok(parts.into_iter().map(str::to_owned).collect())
+    }
+
+    /// True if tests load a source file in the language of `path` that is none of `parts`.
+    fn tests_load_another(&self, path: &str, parts: &BTreeSet<&str>) -> Result<bool> {
+        let files = self.code()?.files.iter().map(String::as_str).filter(|file| {
+            have_same_language(path, file)
+                && !is_test_path(file)
+                && !is_hidden_or_installed(file)
+                && !parts.contains(file)
+                && !self.runs(file)
+        });
+        let files: Vec<LoadedName<'_>> = files.filter_map(LoadedName::of).collect();
+        let step = files.len() / MOST_NAMES + 1;
+        let files: Vec<LoadedName<'_>> = files.into_iter().step_by(step).collect();
+        let lines = self.lines.find(search_for_loads(&files))?;
+        Ok(lines.iter().any(|(test, line)| {
+            is_test_path(test) && files.iter().any(|file| file.is_loaded_in(test, line, false))
+        }))
     }
 
     /// The texts of the files of tasks in the root.
@@ -554,15 +594,18 @@ impl<'t> BaseProject<'t> {
         Ok(texts)
     }
 
-    /// True if a source file may be a module of a check, as far as can be told without a search:
-    /// the commands run a file in the same outermost directory, or a file of tasks names that
-    /// directory. `tasks` are the texts of the files of tasks in the root.
+    /// True if a source file may be a module of a check, as far as can be told without a search. In a
+    /// language in which code imports directories, the commands run a file in the same outermost
+    /// directory, or a file of tasks names that directory. `tasks` are the texts of the files of
+    /// tasks in the root.
     fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
         let Some((top, _)) = path.split_once('/') else { return false };
+        let is_near_a_check = || {
+            self.scripts.iter().any(|script| below(script, top).is_some())
+                || tasks.iter().any(|text| text.contains(&format!("{top}/")))
+        };
         !is_test_path(path)
-            && (LoadedName::of(path).is_some() || is_of_package(path))
-            && (self.scripts.iter().any(|script| below(script, top).is_some())
-                || tasks.iter().any(|text| text.contains(&format!("{top}/"))))
+            && (LoadedName::of(path).is_some() || is_of_package(path) && is_near_a_check())
     }
 
     /// True if a directory has tests that need not load what they test, because they are in the

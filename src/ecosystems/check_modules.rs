@@ -1,27 +1,29 @@
-//! Modules of checks. A check is a file that the oracle's commands or tasks run. A source file that
-//! only checks load counts as a part of them: an attempt that edits it could change what the checks
-//! look for.
+//! Modules of checks. A check is a file that the oracle's commands or tasks run, or that no code
+//! loads. A source file that only checks load counts as a part of them: an attempt that edits it
+//! could change what the checks look for.
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loaded::{LoadedName, names_commands, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
+use crate::ecosystems::touched::is_test_path;
 
 /// For some source files, the files that load them. Of the source files and their loaders, also
-/// those that commands or tasks run.
+/// the checks.
 #[derive(Default)]
 pub struct Loaders {
     /// The files that load a file, by the path of the loaded file.
     by_file: BTreeMap<String, BTreeSet<String>>,
-    /// The files that commands or tasks run.
-    run: BTreeSet<String>,
+    /// The files that commands or tasks run, or that no code loads.
+    checks: BTreeSet<String>,
 }
 
 impl Loaders {
     /// Adds what these lines say about the files at `paths`. Returns the loaders about which
-    /// nothing is known yet. `loads` is true if a line of another file loads a file. `runs` is true
-    /// for a file that the oracle's commands run.
+    /// nothing is known yet, except those of a file that a test or a file of the product loads:
+    /// they cannot make it a part of a check. `loads` is true if a line of another file loads a
+    /// file. `runs` is true for a file that the oracle's commands run.
     pub fn add(
         &mut self,
         paths: &BTreeSet<String>,
@@ -40,30 +42,51 @@ impl Loaders {
                     None => imports_package(other, line, path),
                 };
                 if is_named && names_commands(other) && (is_of_tasks(other) || runs(other)) {
-                    self.run.insert(path.clone());
+                    self.checks.insert(path.clone());
                 } else if is_loaded || is_named && language_of(other).is_some() {
                     own.insert(other.clone());
                 }
             }
-            loaders.extend(own.iter().cloned());
+            if !own.iter().any(|loader| is_of_product(loader) && !runs(loader)) {
+                loaders.extend(own.iter().cloned());
+            }
         }
         let run = paths.iter().chain(&loaders).filter(|path| runs(path)).cloned();
-        self.run.extend(run.collect::<Vec<_>>());
+        self.checks.extend(run.collect::<Vec<_>>());
         loaders.retain(|path| !self.by_file.contains_key(path));
         loaders
     }
 
-    /// The directories of checks: those of the files that run.
-    pub fn directories(&self) -> BTreeSet<&str> {
-        self.run.iter().map(|path| directory_of_check(path)).filter(|top| !top.is_empty()).collect()
+    /// The files that no file loads, as far as the added lines show, and that nothing runs.
+    pub fn ends(&self) -> impl Iterator<Item = &str> {
+        let files = self.by_file.iter().filter(|(_, loaders)| loaders.is_empty());
+        files.map(|(path, _)| path.as_str()).filter(|path| !self.checks.contains(*path))
     }
 
-    /// The files that are parts of checks. Such a file is in one of `directories`. Only parts of
-    /// checks load it; if no file loads it, commands or tasks run it.
-    pub fn parts_of_checks(&self, directories: &BTreeSet<&str>) -> BTreeSet<&str> {
-        let all = self.by_file.keys().chain(&self.run).map(String::as_str);
-        let mut parts: BTreeSet<&str> =
-            all.filter(|path| directories.iter().any(|top| below(path, top).is_some())).collect();
+    /// Counts further files as checks.
+    pub fn add_checks(&mut self, paths: impl IntoIterator<Item = String>) {
+        self.checks.extend(paths);
+    }
+
+    /// The directories of checks.
+    pub fn directories(&self) -> BTreeSet<&str> {
+        self.checks
+            .iter()
+            .map(|path| directory_of_check(path))
+            .filter(|top| !top.is_empty())
+            .collect()
+    }
+
+    /// The files that are parts of checks: only parts of checks load them, or they are checks. A part
+    /// is never in the root. With `directories`, it is in or below one of them.
+    pub fn parts_of_checks(&self, directories: Option<&BTreeSet<&str>>) -> BTreeSet<&str> {
+        let all = self.by_file.keys().chain(&self.checks).map(String::as_str);
+        let is_inside = |path: &str, directories: &BTreeSet<&str>| {
+            directories.iter().any(|top| below(path, top).is_some())
+        };
+        let mut parts: BTreeSet<&str> = all
+            .filter(|path| directories.map_or(path.contains('/'), |tops| is_inside(path, tops)))
+            .collect();
         loop {
             let before = parts.len();
             let next = parts.iter().copied().filter(|path| self.is_loaded_only_by(&parts, path));
@@ -74,13 +97,18 @@ impl Loaders {
         }
     }
 
-    /// True if all loaders of a file are among `parts`. If the file has no loaders, true if
-    /// commands or tasks run it.
+    /// True if all loaders of a file are among `parts`. If the file has no loaders, true if it is a
+    /// check.
     fn is_loaded_only_by(&self, parts: &BTreeSet<&str>, path: &str) -> bool {
         let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
-        (loaders.peek().is_some() || self.run.contains(path))
+        (loaders.peek().is_some() || self.checks.contains(path))
             && loaders.all(|loader| parts.contains(loader.as_str()))
     }
+}
+
+/// True for a test, a manifest, and a file that need not be named by code to be a part of the product.
+fn is_of_product(path: &str) -> bool {
+    is_test_path(path) || LoadedName::of(path).is_none()
 }
 
 /// The search for the lines that [`Loaders::add`] needs.
@@ -146,7 +174,7 @@ mod tests {
                 |path| run.contains(&path),
             );
         }
-        let found = loaders.parts_of_checks(&loaders.directories());
+        let found = loaders.parts_of_checks(Some(&loaders.directories()));
         paths.iter().filter(|path| found.contains(**path)).map(|path| (*path).to_owned()).collect()
     }
 

@@ -36,6 +36,9 @@ const LISTING: [&str; 10] = [
     "walk",
 ];
 
+/// Words before the name of a class or a module.
+const DECLARES: [&str; 6] = ["class", "defmodule", "enum", "interface", "module", "trait"];
+
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
 
@@ -214,6 +217,16 @@ impl<'p> LoadedName<'p> {
                 before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_in_path))
             })
         })
+    }
+
+    /// True if `text` declares the constant of the file, as a class or a module.
+    pub fn is_declared_by(&self, text: &str) -> bool {
+        self.language.loads_files_by_constants()
+            && text.lines().any(|line| {
+                !is_comment(line)
+                    && DECLARES.iter().any(|word| place_of_word(line, word).is_some())
+                    && self.is_constant_in(line)
+            })
     }
 
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.

@@ -636,9 +636,12 @@ fn module_that_only_checks_load_is_a_part_of_them() {
     // The directory of the script, further files of the base, and whether the module is source.
     let cases = [
         ("ci", ("x.txt", ""), false),
-        ("src", ("x.txt", ""), true),
+        ("src", ("x.txt", ""), false),
+        ("src", ("tests/run.py", "# by hand\n"), true),
         ("ci", ("tests/steps.py", "import steps\n"), true),
-        ("ci", ("src/other.py", "from ci import steps\n"), true),
+        ("ci", ("src/app.py", "from ci import steps\n"), true),
+        // No code loads the loader.
+        ("ci", ("src/other.py", "from ci import steps\n"), false),
     ];
     for (directory, (file, text), is_source) in cases {
         let world = World::unborn();
@@ -917,6 +920,26 @@ fn file_that_code_or_a_manifest_names_is_source() {
             .expect(0)
             .json();
         assert_eq!(second(&json), &Value::Null, "{source}: {json:#}");
+    }
+}
+
+#[test]
+fn class_beside_others_that_code_loads_is_source_and_a_script_is_not() {
+    let class = "class SumController < BaseController\nend\n";
+    let cases = [
+        (class, "app/base_controller.rb", true),
+        ("puts BaseController\n", "app/base_controller.rb", false),
+        (class, "lib/base_controller.rb", false),
+    ];
+    for (text, beside, is_source) in cases {
+        let world = World::unborn();
+        world.write("Gemfile", "");
+        world.write(beside, "class BaseController\nend\n");
+        world.write("app/sum_controller.rb", text);
+        world.commit("base");
+        world.attempts(&["echo '# fixed' >> app/sum_controller.rb"]);
+        let json = world.frites(["judge", "--json", "--test", "true"]).json();
+        assert_eq!(second(&json) == &Value::Null, is_source, "{text}, {beside}: {json:#}");
     }
 }
 
