@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use bstr::Finder;
+use aho_corasick::AhoCorasick;
 use parking_lot::Mutex;
 
 use crate::ecosystems::documents;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -48,22 +48,48 @@ impl LineSearch {
             && (other.pairs.is_empty() || self.beside == other.beside)
     }
 
+    /// Prepares the search for many lines.
+    fn matcher(&self) -> Result<Matcher> {
+        let folded = |text: &str| if self.any_case { text.to_lowercase() } else { text.to_owned() };
+        let of = |texts: &BTreeSet<String>| {
+            AhoCorasick::new(texts.iter().map(|text| folded(text)))
+                .map_err(|e| Error::fatal(format!("the names to search for are too long: {e}")))
+        };
+        Ok(Matcher {
+            words: of(&self.words)?,
+            pairs: of(&self.pairs)?,
+            beside: self.beside.iter().map(|text| folded(text)).collect(),
+            any_case: self.any_case,
+        })
+    }
+}
+
+/// Finds all words of a search in one pass over a text.
+struct Matcher {
+    words: AhoCorasick,
+    pairs: AhoCorasick,
+    beside: Vec<String>,
+    any_case: bool,
+}
+
+impl Matcher {
     /// Returns the text in lower case if the search ignores case, else unchanged.
     fn folded<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.any_case { text.to_lowercase().into() } else { text.into() }
     }
 
-    /// Returns the lines among `lines` that the search finds.
-    fn among(&self, lines: &FoundLines) -> FoundLines {
-        let words: Vec<_> = self.words.iter().map(|word| self.folded(word)).collect();
-        let pairs: Vec<_> = self.pairs.iter().map(|word| self.folded(word)).collect();
-        let beside: Vec<_> = self.beside.iter().map(|word| self.folded(word)).collect();
-        let found = lines.iter().filter(|(_, line)| {
-            let line = self.folded(line);
-            let has = |texts: &[Cow<'_, str>]| texts.iter().any(|text| line.contains(&**text));
-            has(&words) || has(&pairs) && has(&beside)
-        });
-        found.cloned().collect()
+    /// True if a text may have a line that the search finds.
+    fn may_be_in(&self, text: &str) -> bool {
+        let text = self.folded(text);
+        self.words.is_match(&*text) || self.pairs.is_match(&*text)
+    }
+
+    /// True if the search finds a line.
+    fn finds(&self, line: &str) -> bool {
+        let line = self.folded(line);
+        self.words.is_match(&*line)
+            || self.pairs.is_match(&*line)
+                && self.beside.iter().any(|text| line.contains(text.as_str()))
     }
 }
 
@@ -89,7 +115,8 @@ impl<'t> BaseLines<'t> {
         }
         let mut searched = self.searched.lock();
         if let Some((_, lines)) = searched.iter().find(|(earlier, _)| earlier.covers(&search)) {
-            return Ok(search.among(lines));
+            let matcher = search.matcher()?;
+            return Ok(lines.iter().filter(|(_, line)| matcher.finds(line)).cloned().collect());
         }
         tracing::debug!(commit = %self.commit, "the base is searched");
         let lines = self.search(&search)?;
@@ -109,19 +136,17 @@ impl<'t> BaseLines<'t> {
     }
 
     fn search_in_process(&self, search: &LineSearch) -> Result<FoundLines> {
-        let texts = search.words.iter().chain(&search.pairs);
-        let texts: Vec<_> = texts.map(|text| search.folded(text)).collect();
-        let finders: Vec<Finder<'_>> = texts.iter().map(|text| Finder::new(&**text)).collect();
+        let matcher = search.matcher()?;
         let found = self.repo.map_files(&self.commit, documents::is_searched, |path, bytes| {
             if bytes.iter().take(BEGINNING).any(|byte| *byte == 0) {
                 return FoundLines::new();
             }
             let text = String::from_utf8_lossy(bytes);
-            let folded = search.folded(&text);
-            if finders.iter().all(|finder| finder.find(&*folded).is_none()) {
+            if !matcher.may_be_in(&text) {
                 return FoundLines::new();
             }
-            search.among(&text.lines().map(|line| (path.to_owned(), line.to_owned())).collect())
+            let lines = text.lines().filter(|line| matcher.finds(line));
+            lines.map(|line| (path.to_owned(), line.to_owned())).collect()
         })?;
         Ok(found.concat())
     }
@@ -212,7 +237,9 @@ mod tests {
         let lines = ["open a.py", "open b.py", "import a", "say a", "IMPORT A"];
         let lines: FoundLines = lines.map(|line| ("x".to_owned(), line.to_owned())).into();
         let found = |search: &LineSearch| -> Vec<String> {
-            search.among(&lines).into_iter().map(|(_, line)| line).collect()
+            let matcher = search.matcher().expect("short names");
+            let found = lines.iter().filter(|(_, line)| matcher.finds(line));
+            found.map(|(_, line)| line.clone()).collect()
         };
         let narrow = of(&["a.py"], &["a"], &["import"], false);
         assert_eq!(found(&narrow), ["open a.py", "import a"]);

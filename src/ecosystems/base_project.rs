@@ -19,7 +19,7 @@ use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
     names_end_of, search_for_loads, search_for_tests,
 };
-use crate::ecosystems::looking::{looks_only, reads_content};
+use crate::ecosystems::looking::{looks_only, reads_content, searches};
 use crate::ecosystems::markers::{
     ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, put_first,
 };
@@ -557,17 +557,18 @@ impl<'t> BaseProject<'t> {
             }
         }
         let mut parts = loaders.parts_of_checks(Some(&tops));
-        // If tests load the product, a file that only checks load is none, wherever it is.
+        // If the product is elsewhere, a file that only checks load is none, in whatever directory.
         for path in paths.iter().filter(|path| found.contains(**path)) {
-            if !parts.contains(path) && self.tests_load_another(path, &found)? {
+            if !parts.contains(path) && self.has_product_besides(&found, path)? {
                 parts.insert(path);
             }
         }
         Ok(parts.into_iter().map(str::to_owned).collect())
     }
 
-    /// True if tests load a source file in the language of `path` that is none of `parts`.
-    fn tests_load_another(&self, path: &str, parts: &BTreeSet<&str>) -> Result<bool> {
+    /// True if tests load a source file in the language of `path` that is none of `parts`, or if an
+    /// entry point names one.
+    fn has_product_besides(&self, parts: &BTreeSet<&str>, path: &str) -> Result<bool> {
         let files = self.code()?.files.iter().map(String::as_str).filter(|file| {
             have_same_language(path, file)
                 && !is_test_path(file)
@@ -580,7 +581,8 @@ impl<'t> BaseProject<'t> {
         let files: Vec<LoadedName<'_>> = files.into_iter().step_by(step).collect();
         let lines = self.lines.find(search_for_loads(&files))?;
         Ok(lines.iter().any(|(test, line)| {
-            is_test_path(test) && files.iter().any(|file| file.is_loaded_in(test, line, false))
+            (is_test_path(test) || names_commands(test))
+                && files.iter().any(|file| self.loads(file, test, line, false))
         }))
     }
 
@@ -600,12 +602,11 @@ impl<'t> BaseProject<'t> {
     /// tasks in the root.
     fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
         let Some((top, _)) = path.split_once('/') else { return false };
-        let is_near_a_check = || {
-            self.scripts.iter().any(|script| below(script, top).is_some())
-                || tasks.iter().any(|text| text.contains(&format!("{top}/")))
-        };
         !is_test_path(path)
-            && (LoadedName::of(path).is_some() || is_of_package(path) && is_near_a_check())
+            && (LoadedName::of(path).is_some()
+                || is_of_package(path)
+                    && (self.scripts.iter().any(|script| below(script, top).is_some())
+                        || tasks.iter().any(|text| text.contains(&format!("{top}/")))))
     }
 
     /// True if a directory has tests that need not load what they test, because they are in the
@@ -671,6 +672,10 @@ impl<'t> BaseProject<'t> {
     fn loads(&self, file: &LoadedName<'_>, other: &str, line: &str, is_run: bool) -> bool {
         file.is_loaded_in(other, line, is_run)
             && !self.is_for_tests(other, line)
+            && (file_name(other).contains('.')
+                || is_test_path(other)
+                || names_commands(other)
+                || self.text(other).starts_with("#!"))
             && self.entry_points_in(other).is_none_or(|mut texts| {
                 // A text with the path of another file does not mean this one.
                 texts.retain(|text| {
@@ -688,16 +693,7 @@ impl<'t> BaseProject<'t> {
         let find = ALL.iter().find_map(|ecosystem| ecosystem.entry_points_of(name))?;
         let lines = &self.markers().ok()?.lines;
         let is_task = |name: &str| {
-            let is_name = |word: &str| {
-                let word = word.rsplit('=').next().unwrap_or(word);
-                // `calc/register` is the module `./register` of the package `calc`.
-                word == name
-                    || !word.starts_with(['.', '/'])
-                        && name
-                            .strip_prefix('.')
-                            .is_some_and(|end| end.len() > 1 && word.ends_with(end))
-            };
-            let words = |line: &str| line.split_whitespace().any(is_name);
+            let words = |line: &str| line.split_whitespace().any(|word| is_name_of(word, name));
             self.commands.iter().any(|line| words(line))
                 || lines.iter().any(|(_, line)| words(line))
         };
@@ -795,10 +791,17 @@ impl<'t> BaseProject<'t> {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
                     file.is_directory_quoted_in(other, line)
-                        && !self.runs(other)
-                        && !names_commands(other)
-                        && !settings.contains(other)
+                        && self.is_of_program(other, settings)
                         && lists_files(&self.text(other))
+                })
+            });
+            let code = self.code()?;
+            sought.retain(|file| {
+                !code.files_in_directory_of(file.path).any(|other| {
+                    other != file.path
+                        && !is_test_path(other)
+                        && self.is_of_program(other, settings)
+                        && file.is_listed_beside(other, &self.text(other))
                 })
             });
             // A file that a shell line names counts as part of the product. A file that the line
@@ -806,12 +809,18 @@ impl<'t> BaseProject<'t> {
             let lines = &self.markers()?.lines;
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| {
-                !shell
-                    .clone()
-                    .any(|(_, line)| file.is_named_in(line) || file.is_imported_by_shell(line))
+                !shell.clone().any(|(_, line)| {
+                    (!only_checks(line) || searches_files(line))
+                        && (file.is_named_in(line) || file.is_imported_by_shell(line))
+                })
             });
         }
         Ok(sought)
+    }
+
+    /// True if code that the commands do not run, and that is no setting, may load parts of the product.
+    fn is_of_program(&self, path: &str, settings: &BTreeSet<String>) -> bool {
+        !self.runs(path) && !names_commands(path) && !settings.contains(path)
     }
 
     /// True if a line of a source file of the base belongs to an item, a module or a file that is
@@ -1100,6 +1109,21 @@ fn only_checks(line: &str) -> bool {
         commands.iter().map(|command| command.words.first().map_or("", |word| &word.text));
     !commands.is_empty()
         && programs.all(|program| looks_only(program, "") && !reads_content(program))
+}
+
+/// True if a word of a command is the name of a program or of a part of a package, perhaps as the
+/// value of an option: `calc/register` is the part `./register` of the package `calc`.
+fn is_name_of(word: &str, name: &str) -> bool {
+    let word = word.rsplit('=').next().unwrap_or(word);
+    word == name
+        || !word.starts_with(['.', '/'])
+            && name.strip_prefix('.').is_some_and(|end| end.len() > 1 && word.ends_with(end))
+}
+
+/// True if a command of a line searches files for a text.
+fn searches_files(line: &str) -> bool {
+    let commands = commands_of(line);
+    commands.iter().filter_map(|command| command.words.first()).any(|word| searches(&word.text))
 }
 
 /// The value of a cell, which the first call sets by `find`.

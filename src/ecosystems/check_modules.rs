@@ -81,11 +81,11 @@ impl Loaders {
     /// is never in the root. With `directories`, it is in or below one of them.
     pub fn parts_of_checks(&self, directories: Option<&BTreeSet<&str>>) -> BTreeSet<&str> {
         let all = self.by_file.keys().chain(&self.checks).map(String::as_str);
-        let is_inside = |path: &str, directories: &BTreeSet<&str>| {
-            directories.iter().any(|top| below(path, top).is_some())
-        };
         let mut parts: BTreeSet<&str> = all
-            .filter(|path| directories.map_or(path.contains('/'), |tops| is_inside(path, tops)))
+            .filter(|path| match directories {
+                Some(directories) => directories.iter().any(|top| below(path, top).is_some()),
+                None => path.contains('/'),
+            })
             .collect();
         loop {
             let before = parts.len();

@@ -12,28 +12,48 @@ use crate::ecosystems::manifest::words;
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{
     FOR_DIRECTORIES, bare_name, below, directories_above, directory_of, file_name, inside,
-    is_in_name, is_in_path, is_of_word, place_of_word, stem_and_extension,
+    is_in_name, is_in_path, is_of_word, place_of_word, resolved, stem_and_extension,
 };
 use crate::ecosystems::test_names::is_in_test_directory;
 use crate::ecosystems::touched::is_test_path;
 use crate::model::pattern::matches;
 
 /// A line that loads a module by its name contains one of these words.
-pub const BESIDE_MODULES: [&str; 7] =
-    ["alias", "from", "import", "load", DECLARING, "require", "use"];
+pub const BESIDE_MODULES: [&str; 10] =
+    ["-m ", "\"-m\"", "'-m'", "alias", "from", "import", "load", DECLARING, "require", "use"];
 
 /// Code that lists the files of a directory contains one of these texts.
-const LISTING: [&str; 10] = [
-    "children",
+const LISTING: [&str; 12] = [
+    "Dir.children",
+    "Dir.entries",
+    "Dir.each_child",
+    "Dir[",
     "dir(",
     "dirSync(",
-    "entries",
     "glob",
     "iter_modules",
     "iterdir",
     "read_dir",
     "scandir",
     "walk",
+];
+
+/// In C, a line that begins with `#` and one of these words is no comment.
+const DIRECTIVES: [&str; 5] = ["define", "el", "if", "include", "pragma"];
+
+/// Characters after a part of a name to which code adds another part.
+const BUILDING: [char; 8] = ['"', '\'', '`', '$', '{', '#', '*', '%'];
+
+/// With these words, code names its own directory.
+const OWN_DIRECTORY: [&str; 8] = [
+    "BASH_SOURCE",
+    "FindBin",
+    "__DIR__",
+    "__FILE__",
+    "__dir__",
+    "__dirname",
+    "__file__",
+    "__path__",
 ];
 
 /// Words before the name of a class or a module.
@@ -86,7 +106,7 @@ impl<'p> LoadedName<'p> {
             return None;
         }
         // Bundlers build these files unless they are told others.
-        if language.is_bundled() && directory == "src" && ENTRIES.contains(&stem) {
+        if language.is_bundled() && directory_of(path) == "src" && ENTRIES.contains(&stem) {
             return None;
         }
         let for_directory = FOR_DIRECTORIES.contains(&stem);
@@ -104,9 +124,16 @@ impl<'p> LoadedName<'p> {
         let above = file_name(directory_of(directory));
         let quoted = ["'", "\""].map(|quote| format!("{quote}{}{quote}", self.module));
         let words = self.words().map(str::to_owned);
+        let own = OWN_DIRECTORY.map(str::to_owned);
+        let shell = self.language.is_shell().then(|| "$".to_owned());
+        let dots = self.language.is_bundled().then(|| ["'.", "\"."].map(str::to_owned));
         words
             .chain(quoted)
             .chain([format!(" {},", self.module), format!("{above}/{}", file_name(directory))])
+            .chain([format!(" {} as ", self.module)])
+            .chain(own)
+            .chain(shell)
+            .chain(dots.into_iter().flatten())
     }
 
     /// The texts that name the file in a line, whatever else the line contains.
@@ -148,8 +175,12 @@ impl<'p> LoadedName<'p> {
     /// may run the files that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
         // The text of the line decides first, because nearly all pairs of a file and a line end here.
-        let is_path_in = self.words().any(|word| place_of_word(line, word).is_some());
-        let is_name_in = self.is_module_in(line) || self.is_constant_in(line);
+        let is_path_in = self.is_path_in(other, line);
+        let is_name_in = self.is_module_in(line)
+            || self.is_constant_in(line)
+            || self.is_beside_in(other, line)
+            || self.is_command_in(other, line)
+            || self.is_built_in_shell(line);
         if !(is_path_in || is_name_in)
             || other == self.path
             || is_comment(line)
@@ -236,16 +267,114 @@ impl<'p> LoadedName<'p> {
         words.any(|word| word.starts_with(char::is_uppercase) && as_constant(word) == *constant)
     }
 
-    /// True if a line builds file names from the directory's name: `"./rules/" + name`.
+    /// True if a line names the file by its path: by its name, perhaps with the directory. In
+    /// JavaScript, a text in quotes has the path.
+    fn is_path_in(&self, other: &str, line: &str) -> bool {
+        if self.language.is_bundled() {
+            let joined = joined_texts(line);
+            return quoted_words(line)
+                .chain(quoted_words(&joined))
+                .any(|text| self.is_path_of_javascript(other, text));
+        }
+        self.words().any(|word| match word == file_name(self.path) {
+            true => self.is_named_here(line, word),
+            false => place_of_word(line, word).is_some(),
+        })
+    }
+
+    /// True if a line has this word, and not below another directory: `vendor/calc.py` and
+    /// `vendor.calc` are other files than `lib/calc.py`.
+    fn is_named_here(&self, line: &str, word: &str) -> bool {
+        let Some(at) = place_of_word(line, word) else { return false };
+        let Some(before) = line[..at].strip_suffix(['/', '.']) else { return true };
+        let above = before.rsplit(|c| !is_of_word(c)).next().unwrap_or_default();
+        let is_variable = before[..before.len() - above.len()].ends_with(['$', '{', '%']);
+        is_variable || above.is_empty() || above == self.directory()
+    }
+
+    /// The name of the file's directory, or of the one above for a file that stands for its directory.
+    fn directory(&self) -> &str {
+        let directory = directory_of(self.path);
+        match self.module == file_name(directory) {
+            true => file_name(directory_of(directory)),
+            false => file_name(directory),
+        }
+    }
+
+    /// True if a text in a line of `other` is the path of this file of JavaScript: from the directory
+    /// of `other`, from the root, or, without a dot at its start, from a directory that tools choose
+    /// (`@/calc/sum`).
+    fn is_path_of_javascript(&self, other: &str, text: &str) -> bool {
+        let own = stem_and_extension(self.path).0;
+        let own = if bare_name(own) == "index" { [own, directory_of(own)] } else { [own; 2] };
+        let (stem, extension) = stem_and_extension(text);
+        let is_code = language_of(text).is_some_and(|language| language.is_bundled());
+        let text = if is_code && !extension.is_empty() { stem } else { text };
+        if text.starts_with('.') {
+            let paths = [directory_of(other), ""].map(|from| resolved(from, text));
+            return paths.iter().flatten().any(|path| own.contains(&path.as_str()));
+        }
+        (is_code || text.contains('/'))
+            && own.iter().any(|own| !own.is_empty() && file_name(own) == file_name(text))
+    }
+
+    /// True if a line builds file names from the directory's name, and perhaps from the beginning of
+    /// the file's: `"./rules/" + name`, `f"app.commands.cmd_{name}"`.
     fn is_directory_in(&self, line: &str) -> bool {
         let directory = file_name(directory_of(self.path));
         line.match_indices(directory).any(|(at, _)| {
             let begins_word = !line[..at].ends_with(is_in_name);
-            let mut rest = line[at + directory.len()..].chars();
-            begins_word
-                && rest.next().is_some_and(|c| "/.".contains(c))
-                && rest.next().is_some_and(|c| "\"'`${#*".contains(c))
+            let rest = line[at + directory.len()..].strip_prefix(['/', '.']);
+            begins_word && rest.is_some_and(|rest| self.is_built_by(rest))
         })
+    }
+
+    /// True if a name is built by code, and may be that of the file: `cmd_{name}`, `" + name`.
+    fn is_built_by(&self, text: &str) -> bool {
+        let end = text.find(|c| !is_of_word(c)).unwrap_or(text.len());
+        let (begin, rest) = text.split_at(end);
+        bare_name(self.path).starts_with(begin) && rest.starts_with(BUILDING)
+    }
+
+    /// True if a line of `other` loads files of its own directory, or of one below it, by names that
+    /// the line builds or by those of the file: `__dirname + "/app-" + name`.
+    fn is_beside_in(&self, other: &str, line: &str) -> bool {
+        let is_own = OWN_DIRECTORY.iter().any(|word| line.contains(word));
+        is_own
+            && directory_of(self.path) == directory_of(other)
+            && (quoted_words(line).any(|text| text.trim_start_matches(['.', '/']) == self.module)
+                || line.match_indices('/').any(|(at, _)| self.is_built_by(&line[at + 1..])))
+    }
+
+    /// True if code lists the files of its own directory: the file's, or the one above it.
+    pub fn is_listed_beside(&self, other: &str, text: &str) -> bool {
+        language_of(other).is_some_and(|language| language.is_related_to(self.language))
+            && directory_of(self.path) == directory_of(other)
+            && lists_files(text)
+            && OWN_DIRECTORY.iter().any(|word| text.contains(word))
+    }
+
+    /// True if a line of a test names a file of a directory `commands` as a command, as in Django's
+    /// `call_command("total")`: programs find such files by the names of their commands.
+    fn is_command_in(&self, test: &str, line: &str) -> bool {
+        is_test_path(test)
+            && file_name(directory_of(self.path)) == "commands"
+            && quoted_words(line).any(|text| text == self.module)
+    }
+
+    /// True if a line of a shell script loads or runs each file of a directory, or files whose names
+    /// it builds: `. "$here/commands/$name.sh"`, `for f in "$LIB"/*.sh`.
+    fn is_built_in_shell(&self, line: &str) -> bool {
+        self.language.is_shell()
+            && (self.is_directory_in(line)
+                || line.match_indices('/').any(|(at, _)| {
+                    let before = line[..at].trim_end_matches('"');
+                    let of_variable = before.trim_end_matches(is_in_name);
+                    let name = &line[at + 1..];
+                    of_variable.ends_with(['$', '{'])
+                        && self.is_built_by(name)
+                        && name.contains(&format!(".{}", stem_and_extension(self.path).1))
+                }))
     }
 
     /// True if a line loads the module by its name.
@@ -253,10 +382,13 @@ impl<'p> LoadedName<'p> {
         let loads = if self.language.declares_modules() {
             line.contains(DECLARING)
         } else {
-            BESIDE_MODULES.iter().any(|word| line.contains(word))
-                || line.trim().trim_end_matches([',', ')', '}']) == self.module
+            has_loading_word(line)
+                || line.trim().trim_end_matches([',', ')', '}']).split(" as ").next()
+                    == Some(self.module)
         };
-        loads && (place_of_word(line, self.module).is_some() || self.is_directory_in(line))
+        loads
+            && (!self.language.is_bundled() && self.is_named_here(line, self.module)
+                || self.is_directory_in(line))
     }
 }
 
@@ -374,10 +506,26 @@ pub fn lists_files(text: &str) -> bool {
         .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
 }
 
+/// True if a line has a word with which code loads a module.
+fn has_loading_word(line: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = ["autoload", "import", "include", "load", "require"];
+    const WORDS: [&str; 6] = ["__import__", "alias", "from", "mod", "use", "using"];
+    BESIDE_MODULES.iter().any(|word| word.contains("-m") && line.contains(word))
+        || line.split(|c| !is_in_name(c)).any(|word| {
+            WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| word.starts_with(begin))
+        })
+}
+
 /// True for a comment, but not for an attribute of Rust or an include of C.
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
-    ["//", "/*", "*", "--", "# "].iter().any(|start| line.starts_with(start))
+    let rest = line.strip_prefix('#');
+    ["//", "/*", "*", "--"].iter().any(|start| line.starts_with(start))
+        || rest.is_some_and(|rest| {
+            let is_directive = rest.starts_with(['[', '!'])
+                || DIRECTIVES.iter().any(|word| rest.starts_with(word));
+            !is_directive
+        })
 }
 
 /// True for a manifest, a file of recipes, or another file that decides which commands run. If such
@@ -482,6 +630,26 @@ mod tests {
             ("lib/rules/calc.py", "lib/a.py", "import_module(f'lib.rules.{name}')", true),
             ("lib/rules/calc.py", "lib/a.py", "from lib.rules import b", false),
             ("lib/calc.ex", "test/t_test.exs", "assert Calc.add(1, 2) == 3", true),
+            ("app/__main__.py", "tests/t.py", "run([python, \"-m\", \"app\"])", true),
+            ("app/a.py", "tests/t.py", "    a as adding,", true),
+            ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.fix_' + name)", true),
+            ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.add_' + name)", false),
+            ("bin/app-add.js", "bin/app.js", "fork(__dirname + `/app-${name}.js`)", true),
+            ("lib/a/index.js", "lib/a/test/t.js", "require('..')", true),
+            ("lib/b/index.js", "lib/a/test/t.js", "require('..')", false),
+            ("app/commands/add.py", "tests/t.py", "call_command(\"add\")", true),
+            ("app/commands/add.py", "app/b.py", "call(\"add\")", false),
+            ("rules/add.sh", "bin/app.sh", ". \"$here/rules/$1.sh\"", true),
+            ("rules/add.sh", "bin/app.sh", "for f in \"$LIB\"/*.sh; do", true),
+            ("rules/add.sh", "bin/app.sh", "for f in \"$LIB\"/*.txt; do", false),
+            ("tools/env.js", "src/a.js", "require('./env')", false),
+            ("tools/env.js", "src/a.js", "require('../tools/env.js')", true),
+            ("tools/env.js", "src/a.js", "import '@/tools/env'", true),
+            ("tools/path.js", "src/a.js", "require('path')", false),
+            ("tools/env.js", "src/a.js", "if (tools.env === 'x') use(tools)", false),
+            ("tools/setup.py", "app/a.py", "the setup of the user", false),
+            ("tools/setup.py", "app/a.py", "#from tools import setup", false),
+            ("build/calc.php", "tests/t.php", "require 'vendor/calc.php'", false),
             ("src/calc.rs", "src/lib.rs", "pub mod calc;", true),
             ("src/calc.rs", "src/a.rs", "use crate::calc;", false),
             ("src/calc.rs", "Cargo.toml", "path = \"src/calc.rs\"", true),

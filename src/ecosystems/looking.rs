@@ -56,13 +56,19 @@ pub fn reads_content(program: &str) -> bool {
     is_among(program, "", READING, "")
 }
 
+/// True if a program searches the files that it names for a text.
+pub fn searches(program: &str) -> bool {
+    let name = file_name(program);
+    matches!(name, "rg" | "ag") || name.ends_with("grep")
+}
+
 /// True if a program of this name, which only looks at files, compares the files that it names. For
 /// some programs, options decide that.
 pub fn compares(program: &str, options: &[Word]) -> bool {
     let name = file_name(program);
     let (letter, long) = match name {
         "comm" => return true,
-        _ if matches!(name, "rg" | "ag") || name.ends_with("grep") => ('f', "--file"),
+        _ if searches(program) => ('f', "--file"),
         _ if name.ends_with("sum") => ('c', "--check"),
         _ => return false,
     };

@@ -822,11 +822,14 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
     let constant = "DIR = here / 'scenarios'\nfor file in DIR.iterdir(): run(file)\n";
     // Further files of the base, and whether scenarios/add.py is source.
-    let cases: [(&[(&str, &str)], bool); 11] = [
+    let cases: [(&[(&str, &str)], bool); 14] = [
         (&[("tests/all.py", &listed)], false),
         (&[("tests/all.py", imports)], true),
         (&[("tests/all.py", lists)], false),
         (&[("tests/all.py", constant)], false),
+        (&[("scenarios/__init__.py", "for m in iter_modules(__path__): load(m)\n")], true),
+        (&[("MANIFEST", "scenarios/add.py\n")], false),
+        (&[("run", "#!/bin/sh\npython3 scenarios/add.py\n")], true),
         (&[("tests/all.py", "open('scenarios')\n")], false),
         (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
         (&[("tests/all.py", lists), ("src/main.py", constant)], true),
@@ -1481,7 +1484,11 @@ fn source_that_tests_name_stays_source() {
             &[("app/x_test.go", "package app\n"), ("tests/e.json", "[\"app/x.go\"]\n")],
             "true",
         ),
-        ("app/x.ts", &[("tests/out.snap", "app/x.ts(3,4): error TS2304\n")], "true"),
+        (
+            "app/x.ts",
+            &[("app/y.ts", "import './x'\n"), ("tests/out.snap", "app/x.ts(3,4): error TS2304\n")],
+            "true",
+        ),
         (
             "core/src/lib.rs",
             &[
