@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
+use std::slice;
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
@@ -291,8 +292,10 @@ impl<'t> BaseProject<'t> {
             return Ok(true);
         }
         // If no code loads the files beside it, a tool finds them by their directory.
+        let mut beside = code.files_beside(path).peekable();
         Ok(LoadedName::of(path).is_some()
-            && code.files_beside(path).next().is_some()
+            && beside.peek().is_some()
+            && beside.all(|file| LoadedName::of(file).is_some())
             && self.loads_none(code.files_beside(path))?)
     }
 
@@ -473,10 +476,30 @@ impl<'t> BaseProject<'t> {
     }
 
     /// True if a framework loads a file of the product when a class of its name is used, so that no
-    /// code names it. The file declares such a class, and code loads another file beside it.
+    /// code names it. The file declares such a class, code loads another file in its directory or in
+    /// one above, and no file other than code names this one.
     fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
-        Ok(LoadedName::of(path).is_some_and(|file| file.is_declared_by(&self.text(path)))
-            && !self.loads_none(self.code()?.files_beside(path))?)
+        let Some(file) = LoadedName::of(path) else { return Ok(false) };
+        if !file.is_declared_by(&self.text(path)) {
+            return Ok(false);
+        }
+        let lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
+        // Linters list the files that they leave out, in YAML.
+        let is_named = lines.iter().any(|(other, line)| {
+            !is_code(other)
+                && !other.ends_with(".yml")
+                && !documents::is_only_read(other)
+                && file.is_named_by(other, line)
+        });
+        let code = self.code()?;
+        for directory in directories_above(path) {
+            if !is_named
+                && !self.loads_none(code.files_beside(&inside(directory, file_name(path))))?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// True if a JavaScript file belongs to a package of the workspace that only settings and

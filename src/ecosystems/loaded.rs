@@ -520,7 +520,7 @@ fn has_loading_word(line: &str) -> bool {
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     let rest = line.strip_prefix('#');
-    ["//", "/*", "*", "--"].iter().any(|start| line.starts_with(start))
+    ["//", "/*", "*", "-- "].iter().any(|start| line.starts_with(start))
         || rest.is_some_and(|rest| {
             let is_directive = rest.starts_with(['[', '!'])
                 || DIRECTIVES.iter().any(|word| rest.starts_with(word));

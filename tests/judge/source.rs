@@ -934,9 +934,15 @@ fn class_beside_others_that_code_loads_is_source_and_a_script_is_not() {
         ("puts BaseController\n", "app/base_controller.rb", false),
         (class, "lib/base_controller.rb", false),
     ];
-    for (text, beside, is_source) in cases {
+    for (settings, (text, beside, is_source)) in cases
+        .map(|case| ("x", case))
+        .into_iter()
+        .chain([("--require app/sum_controller", cases[0])])
+    {
+        let is_source = is_source && settings == "x";
         let world = World::unborn();
         world.write("Gemfile", "");
+        world.write(".rspec", settings);
         world.write(beside, "class BaseController\nend\n");
         world.write("app/sum_controller.rb", text);
         world.commit("base");
