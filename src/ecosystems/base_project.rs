@@ -18,7 +18,7 @@ use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
-    names_end_of, search_for_loads, search_for_tests,
+    names_end_of, search_for_listing, search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content, searches};
 use crate::ecosystems::markers::{
@@ -491,11 +491,12 @@ impl<'t> BaseProject<'t> {
                 && !documents::is_only_read(other)
                 && file.is_named_by(other, line)
         });
+        if is_named {
+            return Ok(false);
+        }
         let code = self.code()?;
         for directory in directories_above(path) {
-            if !is_named
-                && !self.loads_none(code.files_beside(&inside(directory, file_name(path))))?
-            {
+            if !self.loads_none(code.files_beside(&inside(directory, file_name(path))))? {
                 return Ok(true);
             }
         }
@@ -566,7 +567,7 @@ impl<'t> BaseProject<'t> {
         let unloaded: Vec<String> = unloaded.map(|file| file.path.to_owned()).collect();
         for path in unloaded {
             if !self.is_found_by_its_class(&path)? {
-                loaders.add_checks([path]);
+                loaders.add_check(path);
             }
         }
         let found = loaders.parts_of_checks(None);
@@ -686,8 +687,16 @@ impl<'t> BaseProject<'t> {
     fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
         let files: Vec<LoadedName<'_>> =
             files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
+        if files.is_empty() {
+            return Ok(true);
+        }
+        // In a directory of the product, one of the first files decides.
+        let lines = self.lines.find(search_for_loads(&files))?;
+        if files.iter().any(|file| self.is_loaded_by(file, &lines, &BTreeSet::new())) {
+            return Ok(false);
+        }
         let number = files.len();
-        Ok(number == 0 || self.unloaded(files, &[], &BTreeSet::new())?.len() == number)
+        Ok(self.unloaded(files, &[], &BTreeSet::new())?.len() == number)
     }
 
     /// True if a line of another file of the base loads `file`, or names it as a part of the
@@ -787,15 +796,7 @@ impl<'t> BaseProject<'t> {
         settings: &BTreeSet<String>,
     ) -> Result<Vec<LoadedName<'p>>> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
-            sought.retain(|file| {
-                !lines.iter().any(|(other, line)| {
-                    file.is_loaded_in(other, line, false)
-                        && self.loads(file, other, line, self.runs(other))
-                        && !settings.contains(other)
-                        // A test that lists a directory does not show that its files are source.
-                        && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
-                })
-            });
+            sought.retain(|file| !self.is_loaded_by(file, lines, settings));
         };
         drop_found(&mut sought, lines);
         // The next searches are needed only for files that none of `lines` loads.
@@ -808,23 +809,12 @@ impl<'t> BaseProject<'t> {
         drop_found(&mut sought, &self.lines.find(constants)?);
         if !sought.is_empty() {
             // Code may list the files of a directory, and load each of them.
-            let directories =
-                sought.iter().map(|file| file_name(directory_of(file.path)).to_owned());
-            let lines = self.lines.find(LineSearch::of(directories))?;
+            let lines = self.lines.find(search_for_listing(&sought))?;
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
-                    file.is_directory_quoted_in(other, line)
+                    file.is_directory_named_in(other, line)
                         && self.is_of_program(other, settings)
                         && lists_files(&self.text(other))
-                })
-            });
-            let code = self.code()?;
-            sought.retain(|file| {
-                !code.files_in_directory_of(file.path).any(|other| {
-                    other != file.path
-                        && !is_test_path(other)
-                        && self.is_of_program(other, settings)
-                        && file.is_listed_beside(other, &self.text(other))
                 })
             });
             // A file that a shell line names counts as part of the product. A file that the line
@@ -833,15 +823,33 @@ impl<'t> BaseProject<'t> {
             let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
             sought.retain(|file| {
                 !shell.clone().any(|(_, line)| {
-                    (!only_checks(line) || searches_files(line))
-                        && (file.is_named_in(line) || file.is_imported_by_shell(line))
+                    (file.is_named_in(line) || file.is_imported_by_shell(line))
+                        && (!only_checks(line) || searches_files(line))
                 })
             });
         }
         Ok(sought)
     }
 
-    /// True if code that the commands do not run, and that is no setting, may load parts of the product.
+    /// True if one of these lines of the base loads a file. `settings` are files whose code does not
+    /// count.
+    fn is_loaded_by(
+        &self,
+        file: &LoadedName<'_>,
+        lines: &[(String, String)],
+        settings: &BTreeSet<String>,
+    ) -> bool {
+        lines.iter().any(|(other, line)| {
+            file.is_loaded_in(other, line, false)
+                && self.loads(file, other, line, self.runs(other))
+                && !settings.contains(other)
+                // A test that lists a directory does not show that its files are source.
+                && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
+        })
+    }
+
+    /// True for a file that the commands do not run, and that is no setting: its code may load parts of
+    /// the product.
     fn is_of_program(&self, path: &str, settings: &BTreeSet<String>) -> bool {
         !self.runs(path) && !names_commands(path) && !settings.contains(path)
     }

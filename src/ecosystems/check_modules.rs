@@ -63,9 +63,9 @@ impl Loaders {
         files.map(|(path, _)| path.as_str()).filter(|path| !self.checks.contains(*path))
     }
 
-    /// Counts further files as checks.
-    pub fn add_checks(&mut self, paths: impl IntoIterator<Item = String>) {
-        self.checks.extend(paths);
+    /// Counts one more file as a check.
+    pub fn add_check(&mut self, path: String) {
+        self.checks.insert(path);
     }
 
     /// The directories of checks.

@@ -137,18 +137,16 @@ impl KnownCode {
     /// The other source files of the base that are in the directory of `path` and have its
     /// extension.
     pub fn files_beside<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
-        self.files_in_directory_of(path).filter(move |file| {
-            *file != path && have_same_extension(file, path) && !is_test_path(file)
-        })
-    }
-
-    /// The files of the base that are in the directory of `path`.
-    pub fn files_in_directory_of<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s str> {
         let directory = directory_of(path);
         let start = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let files = self.files.range(start.clone()..).map(String::as_str);
         let below = files.take_while(move |file| file.starts_with(&start));
-        below.filter(move |file| directory_of(file) == directory)
+        below.filter(move |file| {
+            *file != path
+                && directory_of(file) == directory
+                && have_same_extension(file, path)
+                && !is_test_path(file)
+        })
     }
 
     /// True if `is` is true for a source file of the base that has the extension of `path`.

@@ -19,8 +19,21 @@ use crate::ecosystems::touched::is_test_path;
 use crate::model::pattern::matches;
 
 /// A line that loads a module by its name contains one of these words.
-pub const BESIDE_MODULES: [&str; 10] =
-    ["-m ", "\"-m\"", "'-m'", "alias", "from", "import", "load", DECLARING, "require", "use"];
+pub const BESIDE_MODULES: [&str; 10] = [
+    MODULE_OPTIONS[0],
+    MODULE_OPTIONS[1],
+    MODULE_OPTIONS[2],
+    "alias",
+    "from",
+    "import",
+    "load",
+    DECLARING,
+    "require",
+    "use",
+];
+
+/// The option with which an interpreter runs a module: `python -m calc`, `["-m", "calc"]`.
+const MODULE_OPTIONS: [&str; 3] = ["-m ", "\"-m\"", "'-m'"];
 
 /// Code that lists the files of a directory contains one of these texts.
 const LISTING: [&str; 12] = [
@@ -208,14 +221,17 @@ impl<'p> LoadedName<'p> {
             && place_of_word(line, self.module).is_none()
     }
 
-    /// True if a line of code other than tests, in a related language, names the file's directory as
-    /// a text.
-    pub fn is_directory_quoted_in(&self, other: &str, line: &str) -> bool {
-        let directory = file_name(directory_of(self.path));
-        language_of(other).is_some_and(|language| language.is_related_to(self.language))
+    /// True if a line of other code than tests, in a related language, names the file's directory: by a
+    /// text with its name, or, in a file of the same directory, as the directory of the code itself.
+    pub fn is_directory_named_in(&self, other: &str, line: &str) -> bool {
+        let directory = directory_of(self.path);
+        let is_of_name =
+            |text: &str| text.split(['/', '.', ':']).any(|w| w == file_name(directory));
+        other != self.path
+            && language_of(other).is_some_and(|language| language.is_related_to(self.language))
             && !is_test_path(other)
-            && !is_comment(line)
-            && quoted_words(line).any(|text| text.split(['/', '.', ':']).any(|w| w == directory))
+            && (!is_comment(line) && quoted_words(line).any(is_of_name)
+                || directory == directory_of(other) && names_own_directory(line))
     }
 
     /// True if one of these texts of a manifest names the file.
@@ -336,22 +352,13 @@ impl<'p> LoadedName<'p> {
         bare_name(self.path).starts_with(begin) && rest.starts_with(BUILDING)
     }
 
-    /// True if a line of `other` loads files of its own directory, or of one below it, by names that
-    /// the line builds or by those of the file: `__dirname + "/app-" + name`.
+    /// True if a line of `other` loads the file from its own directory, by a name that the line builds,
+    /// or by the file's: `__dirname + "/app-" + name`.
     fn is_beside_in(&self, other: &str, line: &str) -> bool {
-        let is_own = OWN_DIRECTORY.iter().any(|word| line.contains(word));
-        is_own
+        names_own_directory(line)
             && directory_of(self.path) == directory_of(other)
             && (quoted_words(line).any(|text| text.trim_start_matches(['.', '/']) == self.module)
                 || line.match_indices('/').any(|(at, _)| self.is_built_by(&line[at + 1..])))
-    }
-
-    /// True if code lists the files of its own directory: the file's, or the one above it.
-    pub fn is_listed_beside(&self, other: &str, text: &str) -> bool {
-        language_of(other).is_some_and(|language| language.is_related_to(self.language))
-            && directory_of(self.path) == directory_of(other)
-            && lists_files(text)
-            && OWN_DIRECTORY.iter().any(|word| text.contains(word))
     }
 
     /// True if a line of a test names a file of a directory `commands` as a command, as in Django's
@@ -390,6 +397,17 @@ impl<'p> LoadedName<'p> {
             && (!self.language.is_bundled() && self.is_named_here(line, self.module)
                 || self.is_directory_in(line))
     }
+}
+
+/// True if a line of code names the directory of its own file.
+fn names_own_directory(line: &str) -> bool {
+    OWN_DIRECTORY.iter().any(|word| line.contains(word))
+}
+
+/// The search for every line that may name the directory of one of these files.
+pub fn search_for_listing(files: &[LoadedName<'_>]) -> LineSearch {
+    let directories = files.iter().map(|file| file_name(directory_of(file.path)).to_owned());
+    LineSearch::of(directories.chain(OWN_DIRECTORY.map(str::to_owned)))
 }
 
 /// The search for every line that may load one of these files.
@@ -510,7 +528,7 @@ pub fn lists_files(text: &str) -> bool {
 fn has_loading_word(line: &str) -> bool {
     const BEGINNINGS: [&str; 5] = ["autoload", "import", "include", "load", "require"];
     const WORDS: [&str; 6] = ["__import__", "alias", "from", "mod", "use", "using"];
-    BESIDE_MODULES.iter().any(|word| word.contains("-m") && line.contains(word))
+    MODULE_OPTIONS.iter().any(|option| line.contains(option))
         || line.split(|c| !is_in_name(c)).any(|word| {
             WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| word.starts_with(begin))
         })

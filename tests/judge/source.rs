@@ -822,13 +822,15 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
     let constant = "DIR = here / 'scenarios'\nfor file in DIR.iterdir(): run(file)\n";
     // Further files of the base, and whether scenarios/add.py is source.
-    let cases: [(&[(&str, &str)], bool); 14] = [
+    let cases: [(&[(&str, &str)], bool); 15] = [
         (&[("tests/all.py", &listed)], false),
         (&[("tests/all.py", imports)], true),
         (&[("tests/all.py", lists)], false),
         (&[("tests/all.py", constant)], false),
         (&[("scenarios/__init__.py", "for m in iter_modules(__path__): load(m)\n")], true),
         (&[("MANIFEST", "scenarios/add.py\n")], false),
+        // A file does not load itself.
+        (&[("scenarios/add.py", "for m in glob(here / 'scenarios'): load(m)\n")], false),
         (&[("run", "#!/bin/sh\npython3 scenarios/add.py\n")], true),
         (&[("tests/all.py", "open('scenarios')\n")], false),
         (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
