@@ -1,14 +1,17 @@
-//! Searches the lines of a base's files. A search of a large base takes a tenth of a second, and
-//! attempts at one change touch mostly the same files. So the lines that a search found are kept,
-//! and a later search for some of the same words reads only these lines.
+//! Searches the lines of a base's files. Attempts at one change touch mostly the same files. So the
+//! lines that a search found are kept, and a later search for some of the same words reads only
+//! these lines. The texts of the files are kept, too, because reading them takes most of the time
+//! of a search.
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aho_corasick::AhoCorasick;
 use parking_lot::Mutex;
 
 use crate::ecosystems::documents;
 use crate::error::{Error, Result};
+use crate::fs::parallel;
 use crate::git::repo::Repo;
 use crate::model::oid::Oid;
 
@@ -16,8 +19,14 @@ use crate::model::oid::Oid;
 /// NUL there is binary.
 const BEGINNING: usize = 8000;
 
+/// The maximum length of all texts that are kept, in bytes. If a base has more, each search reads it.
+const MOST_KEPT: usize = 64 << 20;
+
 /// Pairs of the path of a file and one of its lines.
 pub type FoundLines = Vec<(String, String)>;
+
+/// The path and the text of each file of a base, if they are kept.
+type KeptTexts = Option<Vec<(String, String)>>;
 
 /// A search for the lines that contain one of `words`, or one of `pairs` together with one of
 /// `beside`.
@@ -78,10 +87,14 @@ impl Matcher {
         if self.any_case { text.to_lowercase().into() } else { text.into() }
     }
 
-    /// True if a text may have a line that the search finds.
-    fn may_be_in(&self, text: &str) -> bool {
-        let text = self.folded(text);
-        self.words.is_match(&*text) || self.pairs.is_match(&*text)
+    /// The lines of a file that the search finds.
+    fn lines_of(&self, path: &str, text: &str) -> FoundLines {
+        let folded = self.folded(text);
+        if !self.words.is_match(&*folded) && !self.pairs.is_match(&*folded) {
+            return FoundLines::new();
+        }
+        let lines = text.lines().filter(|line| self.finds(line));
+        lines.map(|line| (path.to_owned(), line.to_owned())).collect()
     }
 
     /// True if the search finds a line.
@@ -97,9 +110,17 @@ impl Matcher {
 pub struct BaseLines<'t> {
     repo: &'t Repo,
     commit: Oid,
-    /// The searches that were made, each with the lines that it found. The lock is held during a
-    /// search, because another thread may be waiting to search for the same lines.
-    searched: Mutex<Vec<(LineSearch, FoundLines)>>,
+    /// The lock is held during a search, because another thread may be waiting to search for the same
+    /// lines.
+    searched: Mutex<Searched>,
+}
+
+#[derive(Default)]
+struct Searched {
+    /// The searches that were made, each with the lines that it found.
+    searches: Vec<(LineSearch, FoundLines)>,
+    /// The path and the text of each file, if they have been read and are not too long.
+    texts: KeptTexts,
 }
 
 impl<'t> BaseLines<'t> {
@@ -114,40 +135,51 @@ impl<'t> BaseLines<'t> {
             return Ok(FoundLines::new());
         }
         let mut searched = self.searched.lock();
-        if let Some((_, lines)) = searched.iter().find(|(earlier, _)| earlier.covers(&search)) {
+        let mut searches = searched.searches.iter();
+        if let Some((_, lines)) = searches.find(|(earlier, _)| earlier.covers(&search)) {
             let matcher = search.matcher()?;
             return Ok(lines.iter().filter(|(_, line)| matcher.finds(line)).cloned().collect());
         }
         tracing::debug!(commit = %self.commit, "the base is searched");
-        let lines = self.search(&search)?;
-        searched.push((search, lines.clone()));
+        let lines = self.search(&search, &mut searched.texts)?;
+        searched.searches.push((search, lines.clone()));
         Ok(lines)
     }
 
     /// Searches the files in process, because `git grep` takes four times as much processor time.
     /// In a partial clone, a blob may be missing. In that case, `git grep` reads all files first,
     /// so that git fetches them.
-    fn search(&self, search: &LineSearch) -> Result<FoundLines> {
-        self.search_in_process(search).or_else(|_| {
+    fn search(&self, search: &LineSearch, texts: &mut KeptTexts) -> Result<FoundLines> {
+        self.search_in_process(search, texts).or_else(|_| {
             let git = self.repo.git().call("grep").args(["--count", "-e", ""]);
             git.arg(self.commit.as_str()).output()?;
-            self.search_in_process(search)
+            self.search_in_process(search, texts)
         })
     }
 
-    fn search_in_process(&self, search: &LineSearch) -> Result<FoundLines> {
+    fn search_in_process(&self, search: &LineSearch, kept: &mut KeptTexts) -> Result<FoundLines> {
         let matcher = search.matcher()?;
-        let found = self.repo.map_files(&self.commit, documents::is_searched, |path, bytes| {
+        if let Some(texts) = kept {
+            let found = parallel::map_chunks(texts, |texts| {
+                let found = texts.iter().flat_map(|(path, text)| matcher.lines_of(path, text));
+                Ok(found.collect::<FoundLines>())
+            })?;
+            return Ok(found.concat());
+        }
+        let length = AtomicUsize::new(0);
+        let read = self.repo.map_files(&self.commit, documents::is_searched, |path, bytes| {
             if bytes.iter().take(BEGINNING).any(|byte| *byte == 0) {
-                return FoundLines::new();
+                return (FoundLines::new(), None);
             }
             let text = String::from_utf8_lossy(bytes);
-            if !matcher.may_be_in(&text) {
-                return FoundLines::new();
-            }
-            let lines = text.lines().filter(|line| matcher.finds(line));
-            lines.map(|line| (path.to_owned(), line.to_owned())).collect()
+            let found = matcher.lines_of(path, &text);
+            let is_kept = length.fetch_add(text.len(), Ordering::Relaxed) < MOST_KEPT;
+            (found, is_kept.then(|| (path.to_owned(), text.into_owned())))
         })?;
+        let (found, texts): (Vec<_>, Vec<_>) = read.into_iter().unzip();
+        if length.into_inner() < MOST_KEPT {
+            *kept = Some(texts.into_iter().flatten().collect());
+        }
         Ok(found.concat())
     }
 }
@@ -208,8 +240,13 @@ mod tests {
                 let beside = vec!["import", "load"];
                 let search = LineSearch { words: set(words), pairs: set(pairs), beside, any_case };
                 let lines = BaseLines::of(&repo, &commit);
-                let ours = lines.search(&search).expect("searched");
-                assert_eq!(ours.len(), found, "{place}: {ours:?}");
+                let mut kept = None;
+                // The second search is one of the texts that the first one kept.
+                for _ in 0..2 {
+                    let ours = lines.search(&search, &mut kept).expect("searched");
+                    assert_eq!(ours.len(), found, "{place}: {ours:?}");
+                    assert!(kept.is_some(), "{place}");
+                }
             }
         }
     }
