@@ -139,14 +139,25 @@ impl<'p> LoadedName<'p> {
         let words = self.words().map(str::to_owned);
         let own = OWN_DIRECTORY.map(str::to_owned);
         let shell = self.language.is_shell().then(|| "$".to_owned());
-        let dots = self.language.is_bundled().then(|| ["'.", "\"."].map(str::to_owned));
+        let paths = self.language.is_bundled().then(|| self.searched_in_javascript());
         words
             .chain(quoted)
             .chain([format!(" {},", self.module), format!("{above}/{}", file_name(directory))])
             .chain([format!(" {} as ", self.module)])
             .chain(own)
             .chain(shell)
-            .chain(dots.into_iter().flatten())
+            .chain(paths.into_iter().flatten())
+    }
+
+    /// The ends of paths in JavaScript that lead to the file. To the main file of a directory, dots may
+    /// lead.
+    fn searched_in_javascript(&self) -> impl Iterator<Item = String> {
+        let stem = bare_name(self.path);
+        let names = [stem, self.module].into_iter();
+        let ends = names.flat_map(|name| ["'", "\"", "`", "."].map(|end| format!("/{name}{end}")));
+        let dots = ["'.'", "'./'", "'..", "\".\"", "\"./\"", "\".."].map(str::to_owned);
+        let dots = (stem == "index").then_some(dots);
+        ends.chain(dots.into_iter().flatten())
     }
 
     /// The texts that name the file in a line, whatever else the line contains.
@@ -177,10 +188,10 @@ impl<'p> LoadedName<'p> {
 
     /// True if a line of code other than tests, or of a file of recipes, names the file by its path.
     pub fn is_named_by(&self, other: &str, line: &str) -> bool {
-        other != self.path
-            && !is_test_path(other)
+        self.words().any(|word| place_of_word(line, word).is_some())
+            && other != self.path
             && !is_comment(line)
-            && self.words().any(|word| place_of_word(line, word).is_some())
+            && !is_test_path(other)
     }
 
     /// True if a line of another file of the base loads the file, or names it as a part of the
@@ -227,11 +238,12 @@ impl<'p> LoadedName<'p> {
         let directory = directory_of(self.path);
         let is_of_name =
             |text: &str| text.split(['/', '.', ':']).any(|w| w == file_name(directory));
-        other != self.path
+        let is_named = !is_comment(line) && quoted_words(line).any(is_of_name)
+            || directory == directory_of(other) && names_own_directory(line);
+        is_named
+            && other != self.path
             && language_of(other).is_some_and(|language| language.is_related_to(self.language))
             && !is_test_path(other)
-            && (!is_comment(line) && quoted_words(line).any(is_of_name)
-                || directory == directory_of(other) && names_own_directory(line))
     }
 
     /// True if one of these texts of a manifest names the file.
