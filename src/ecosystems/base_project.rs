@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::iter;
 use std::slice;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
@@ -13,6 +13,7 @@ use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::dependencies;
 use crate::ecosystems::documents;
+use crate::ecosystems::imports::{self, Imports};
 use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
@@ -60,6 +61,9 @@ const MOST_MEASURED: usize = 20;
 /// module.
 const MOST_LEVELS: usize = 8;
 
+/// The names of directories in which projects of Python keep their modules.
+const DIRECTORIES_OF_SOURCES: [&str; 3] = ["lib", "python", "src"];
+
 /// A base, with the files that the oracle's commands run.
 pub struct BaseProject<'t> {
     repo: &'t Repo,
@@ -92,6 +96,10 @@ pub struct BaseProject<'t> {
     products: Mutex<BTreeMap<String, bool>>,
     /// The modules examined so far, by path. The value is true if only tests compile the module.
     for_tests: Mutex<BTreeMap<String, bool>>,
+    /// The modules that files of Python load, by the path of the file.
+    imports: Mutex<BTreeMap<String, Arc<Imports>>>,
+    /// The lines of the base and of the commands that may list directories of modules.
+    module_paths: OnceLock<Vec<String>>,
 }
 
 impl<'t> BaseProject<'t> {
@@ -124,6 +132,8 @@ impl<'t> BaseProject<'t> {
             seeds: Default::default(),
             products: Mutex::default(),
             for_tests: Mutex::default(),
+            imports: Mutex::default(),
+            module_paths: OnceLock::new(),
         })
     }
 
@@ -480,7 +490,7 @@ impl<'t> BaseProject<'t> {
     /// one above, and no file other than code names this one.
     fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
-        if !file.is_declared_by(&self.text(path)) {
+        if file.constant.is_none() || file.declaration_in(&self.text(path)).is_none() {
             return Ok(false);
         }
         let lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
@@ -678,7 +688,7 @@ impl<'t> BaseProject<'t> {
             || lines.iter().any(|(other, line)| {
                 some.clone().any(|file| {
                     is_imported_in(other, line, file)
-                        || LoadedName::of(file).is_some_and(|f| f.is_loaded_in(other, line, false))
+                        || LoadedName::of(file).is_some_and(|f| self.loads(&f, other, line, false))
                 })
             }))
     }
@@ -702,7 +712,10 @@ impl<'t> BaseProject<'t> {
     /// True if a line of another file of the base loads `file`, or names it as a part of the
     /// product. A line that is compiled only for tests does not count.
     fn loads(&self, file: &LoadedName<'_>, other: &str, line: &str, is_run: bool) -> bool {
-        file.is_loaded_in(other, line, is_run)
+        (file.is_loaded_in(other, line, is_run) && self.is_in_code(other, line)
+            || file.may_be_imported_in(other, line) && self.imports(file.path, other)
+            || file.may_be_meant_in(other, line)
+                && file.is_meant_in(&self.text(file.path), &self.text(other)))
             && !self.is_for_tests(other, line)
             && (file_name(other).contains('.')
                 || is_test_path(other)
@@ -716,6 +729,50 @@ impl<'t> BaseProject<'t> {
                 });
                 file.is_in_texts(&texts)
             })
+    }
+
+    /// True if the code of `other` imports the module of Python at `path`.
+    fn imports(&self, path: &str, other: &str) -> bool {
+        let known = self.imports.lock().get(other).cloned();
+        let imports = known.unwrap_or_else(|| {
+            let imports = Arc::new(Imports::of(other, &self.text(other)));
+            self.imports.lock().insert(other.to_owned(), Arc::clone(&imports));
+            imports
+        });
+        imports.load(path, |directory| {
+            directory.is_empty() || self.searches_modules_in(directory, other).unwrap_or(true)
+        })
+    }
+
+    /// True if Python looks for the modules that `other` imports in `directory`: in a directory above
+    /// it or beside a manifest, in the directory of sources of such a one, or in one that a search path
+    /// lists. A package is none of them.
+    fn searches_modules_in(&self, directory: &str, other: &str) -> Result<bool> {
+        let files = &self.code()?.files;
+        if files.contains(&inside(directory, python::ECOSYSTEM.package_file)) {
+            return Ok(false);
+        }
+        let has_sources = DIRECTORIES_OF_SOURCES.contains(&file_name(directory));
+        let project = if has_sources { directory_of(directory) } else { directory };
+        let is_project = below(other, project).is_some()
+            || python::MANIFESTS.iter().any(|name| files.contains(&inside(project, name)));
+        if is_project {
+            return Ok(true);
+        }
+        let lines = once(&self.module_paths, || {
+            let words = MODULE_PATHS.iter().map(|text| (*text).to_owned());
+            let found = self.lines.find(LineSearch { any_case: true, ..LineSearch::of(words) })?;
+            let found = found.into_iter().map(|(_, line)| line);
+            let commands = self.markers()?.lines.iter().map(|(_, line)| line.clone());
+            Ok(found.chain(commands).collect())
+        })?;
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        Ok(put_first(&lines, directory))
+    }
+
+    /// True if a line of `other` is not in a document of Python's code.
+    fn is_in_code(&self, other: &str, line: &str) -> bool {
+        !python::ECOSYSTEM.has_source(other) || imports::is_in_code(&self.text(other), line)
     }
 
     /// The texts of a manifest that name parts of the product. `None` for other files, and for
@@ -840,7 +897,9 @@ impl<'t> BaseProject<'t> {
         settings: &BTreeSet<String>,
     ) -> bool {
         lines.iter().any(|(other, line)| {
-            file.is_loaded_in(other, line, false)
+            (file.is_loaded_in(other, line, false)
+                || file.may_be_imported_in(other, line)
+                || file.may_be_meant_in(other, line))
                 && self.loads(file, other, line, self.runs(other))
                 && !settings.contains(other)
                 // A test that lists a directory does not show that its files are source.

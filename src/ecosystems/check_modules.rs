@@ -170,7 +170,9 @@ mod tests {
             next = loaders.add(
                 &next,
                 &lines,
-                |file, other, line| file.is_loaded_in(other, line, false),
+                |file, other, line| {
+                    file.is_loaded_in(other, line, false) || file.may_be_imported_in(other, line)
+                },
                 |path| run.contains(&path),
             );
         }

@@ -40,6 +40,16 @@ impl Language {
         self.name == "rs"
     }
 
+    /// True if code imports modules by names that tell the paths of files (`imports.rs`).
+    pub fn imports_modules(self) -> bool {
+        matches!(self.name, "py" | "rb")
+    }
+
+    /// True if code loads a module by the name of its file, wherever the file is.
+    pub fn names_modules(self) -> bool {
+        self.is_shell() || matches!(self.name, "lua" | "pl" | "pm" | "rs")
+    }
+
     /// True if programs in this language are usually bundled from the one file with which they begin.
     pub fn is_bundled(self) -> bool {
         self.name == "js"

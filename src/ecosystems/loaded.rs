@@ -58,7 +58,7 @@ const DIRECTIVES: [&str; 5] = ["define", "el", "if", "include", "pragma"];
 const BUILDING: [char; 8] = ['"', '\'', '`', '$', '{', '#', '*', '%'];
 
 /// With these words, code names its own directory.
-const OWN_DIRECTORY: [&str; 8] = [
+pub const OWN_DIRECTORY: [&str; 8] = [
     "BASH_SOURCE",
     "FindBin",
     "__DIR__",
@@ -69,8 +69,13 @@ const OWN_DIRECTORY: [&str; 8] = [
     "__path__",
 ];
 
+/// With these texts, code of Python imports modules of its own package, whose names may follow in
+/// other lines.
+const OWN_PACKAGES: [&str; 2] = ["from . import (", "from .. import ("];
+
 /// Words before the name of a class or a module.
-const DECLARES: [&str; 6] = ["class", "defmodule", "enum", "interface", "module", "trait"];
+const DECLARES: [&str; 8] =
+    ["class", "defmodule", "defprotocol", "enum", "interface", "module", "namespace", "trait"];
 
 /// The Rust keyword that adds a file to a crate; `use` only names what is already in the crate.
 const DECLARING: &str = "mod ";
@@ -124,8 +129,8 @@ impl<'p> LoadedName<'p> {
         }
         let for_directory = FOR_DIRECTORIES.contains(&stem);
         let module = if for_directory { directory } else { stem };
-        let has_constant =
-            language.loads_files_by_constants() || module.contains(|c: char| c.is_uppercase());
+        let has_constant = language.loads_files_by_constants()
+            || language.names_modules() && module.contains(|c: char| c.is_uppercase());
         let with_directory = ["/", ".", "::"].map(|between| format!("{directory}{between}{stem}"));
         let constant = has_constant.then(|| as_constant(module));
         Some(LoadedName { path, language, module, with_directory, constant })
@@ -140,6 +145,7 @@ impl<'p> LoadedName<'p> {
         let own = OWN_DIRECTORY.map(str::to_owned);
         let shell = self.language.is_shell().then(|| "$".to_owned());
         let paths = self.language.is_bundled().then(|| self.searched_in_javascript());
+        let packages = self.language.imports_modules().then_some(OWN_PACKAGES.map(str::to_owned));
         words
             .chain(quoted)
             .chain([format!(" {},", self.module), format!("{above}/{}", file_name(directory))])
@@ -147,6 +153,7 @@ impl<'p> LoadedName<'p> {
             .chain(own)
             .chain(shell)
             .chain(paths.into_iter().flatten())
+            .chain(packages.into_iter().flatten())
     }
 
     /// The ends of paths in JavaScript that lead to the file. To the main file of a directory, dots may
@@ -167,9 +174,11 @@ impl<'p> LoadedName<'p> {
 
     /// Search texts for lines that build the file's name at run time. Such a line contains one of
     /// these texts and one of [`BESIDE_MODULES`].
-    pub fn searched_beside(&self) -> [String; 2] {
+    pub fn searched_beside(&self) -> impl Iterator<Item = String> {
         let directory = file_name(directory_of(self.path));
-        [format!("{directory}/"), format!("{directory}.")]
+        // The names after `from DIRECTORY import (` are in other lines.
+        let package = self.language.imports_modules().then(|| directory.to_owned());
+        [format!("{directory}/"), format!("{directory}.")].into_iter().chain(package)
     }
 
     /// True if a shell line names the file in a word: by a path that has a directory and ends in
@@ -201,7 +210,7 @@ impl<'p> LoadedName<'p> {
         // The text of the line decides first, because nearly all pairs of a file and a line end here.
         let is_path_in = self.is_path_in(other, line);
         let is_name_in = self.is_module_in(line)
-            || self.is_constant_in(line)
+            || self.language.names_modules() && self.is_constant_in(line)
             || self.is_beside_in(other, line)
             || self.is_command_in(other, line)
             || self.is_built_in_shell(line);
@@ -217,10 +226,50 @@ impl<'p> LoadedName<'p> {
             return lists_product(other) && self.words().any(|word| is_value(line, word));
         }
         let language = language_of(other);
-        // A file without an extension may be a program.
         let is_code = is_test || language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
         is_code && (!is_run && is_path_in || is_same && is_name_in)
+    }
+
+    /// True if a line of another file of the base may be a part of a statement that imports this
+    /// module. [`Imports`](crate::ecosystems::imports::Imports) reads the statement.
+    pub fn may_be_imported_in(&self, other: &str, line: &str) -> bool {
+        let directory = file_name(directory_of(self.path));
+        self.language.imports_modules()
+            && ([self.module, directory].iter().any(|name| place_of_word(line, name).is_some())
+                || OWN_PACKAGES.iter().any(|text| line.contains(text)))
+            && self.has_code_in(other)
+    }
+
+    /// True if a line of another file of the base has the name of the file's constant.
+    /// [`Self::is_meant_in`] tells whether it means this one.
+    pub fn may_be_meant_in(&self, other: &str, line: &str) -> bool {
+        self.language.loads_files_by_constants()
+            && self.is_constant_in(line)
+            && !is_comment(line)
+            && self.has_code_in(other)
+    }
+
+    /// True if code that names the file's constant means this file. `own` is the text of this file,
+    /// which must declare the constant. `other` is the text of the code: it may not declare a constant
+    /// of this name itself, and must name the module in which this one is.
+    pub fn is_meant_in(&self, own: &str, other: &str) -> bool {
+        let is_named = |outer: String| other.split(|c| !is_in_name(c)).any(|word| word == outer);
+        self.declaration_in(own).is_some_and(|outer| outer.is_none_or(is_named))
+            && self.declaration_in(other).is_none()
+    }
+
+    /// True if another file may load this one by a name, because it is code in a related language.
+    fn has_code_in(&self, other: &str) -> bool {
+        let is_code = match language_of(other) {
+            Some(language) => language.is_related_to(self.language),
+            // A file without an extension may be a program.
+            None => is_test_path(other) || !file_name(other).contains('.'),
+        };
+        is_code
+            && other != self.path
+            && !is_hidden_or_installed(other)
+            && (is_test_path(other) || !names_commands(other))
     }
 
     /// True if a line of a test may load each file of the directory, because it builds the file's
@@ -278,14 +327,34 @@ impl<'p> LoadedName<'p> {
         })
     }
 
-    /// True if `text` declares the constant of the file, as a class or a module.
-    pub fn is_declared_by(&self, text: &str) -> bool {
-        self.language.loads_files_by_constants()
-            && text.lines().any(|line| {
-                !is_comment(line)
-                    && DECLARES.iter().any(|word| place_of_word(line, word).is_some())
-                    && self.is_constant_in(line)
-            })
+    /// If `text` declares the constant of the file as a class or a module: the name of the module or
+    /// namespace around it, if there is one.
+    pub fn declaration_in(&self, text: &str) -> Option<Option<String>> {
+        let mut around: Vec<(usize, &str)> = Vec::new();
+        for line in text.lines().filter(|line| !is_comment(line)) {
+            let code = line.trim_start();
+            let indent =
+                if code.starts_with("namespace") { 0 } else { 1 + line.len() - code.len() };
+            let mut words = code.split(|c: char| c.is_whitespace() || "({;<,".contains(c));
+            let is_value =
+                code.split_once(" = ").is_some_and(|(name, _)| name.chars().all(is_in_name));
+            let Some(name) = (match is_value {
+                true => words.next(),
+                false => words.find(|word| DECLARES.contains(word)).and_then(|_| words.next()),
+            }) else {
+                continue;
+            };
+            let parts: Vec<&str> =
+                name.split(|c| !is_in_name(c)).filter(|p| !p.is_empty()).collect();
+            let Some((last, outer)) = parts.split_last() else { continue };
+            around.retain(|(other, _)| *other < indent);
+            if last.starts_with(char::is_uppercase) && Some(as_constant(last)) == self.constant {
+                let outer = outer.last().copied().or(around.last().map(|(_, name)| *name));
+                return Some(outer.map(str::to_owned));
+            }
+            around.push((indent, last));
+        }
+        None
     }
 
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
@@ -304,7 +373,12 @@ impl<'p> LoadedName<'p> {
                 .chain(quoted_words(&joined))
                 .any(|text| self.is_path_of_javascript(other, text));
         }
-        self.words().any(|word| match word == file_name(self.path) {
+        // Names of modules are read in `imports.rs`.
+        let is_imported = self.language.imports_modules()
+            && language_of(other).is_some()
+            && self.has_code_in(other);
+        let number = if is_imported { 1 } else { usize::MAX };
+        self.words().take(number).any(|word| match word == file_name(self.path) {
             true => self.is_named_here(line, word),
             false => place_of_word(line, word).is_some(),
         })
@@ -396,7 +470,8 @@ impl<'p> LoadedName<'p> {
                 }))
     }
 
-    /// True if a line loads the module by its name.
+    /// True if a line loads the module by its name. In Python, this is a line that runs a package
+    /// (`-m`).
     fn is_module_in(&self, line: &str) -> bool {
         let loads = if self.language.declares_modules() {
             line.contains(DECLARING)
@@ -405,10 +480,15 @@ impl<'p> LoadedName<'p> {
                 || line.trim().trim_end_matches([',', ')', '}']).split(" as ").next()
                     == Some(self.module)
         };
-        loads
-            && (!self.language.is_bundled() && self.is_named_here(line, self.module)
-                || self.is_directory_in(line))
+        let is_by_name = self.language.names_modules()
+            || bare_name(self.path) == "__main__" && runs_module(line);
+        loads && (is_by_name && self.is_named_here(line, self.module) || self.is_directory_in(line))
     }
+}
+
+/// True if a line has an option with which an interpreter runs a module.
+fn runs_module(line: &str) -> bool {
+    MODULE_OPTIONS.iter().any(|option| line.contains(option))
 }
 
 /// True if a line of code names the directory of its own file.
@@ -537,17 +617,17 @@ pub fn lists_files(text: &str) -> bool {
 }
 
 /// True if a line has a word with which code loads a module.
-fn has_loading_word(line: &str) -> bool {
+pub fn has_loading_word(line: &str) -> bool {
     const BEGINNINGS: [&str; 5] = ["autoload", "import", "include", "load", "require"];
     const WORDS: [&str; 6] = ["__import__", "alias", "from", "mod", "use", "using"];
-    MODULE_OPTIONS.iter().any(|option| line.contains(option))
+    runs_module(line)
         || line.split(|c| !is_in_name(c)).any(|word| {
             WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| word.starts_with(begin))
         })
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.
-fn is_comment(line: &str) -> bool {
+pub fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     let rest = line.strip_prefix('#');
     ["//", "/*", "*", "-- "].iter().any(|start| line.starts_with(start))
@@ -632,20 +712,13 @@ mod tests {
     #[test]
     fn code_loads_a_file_by_its_module_and_names_it_by_its_path() {
         let cases = [
-            ("lib/calc.py", "tests/t.py", "from lib import calc", true),
-            ("lib/calc.py", "tests/t.py", "from lib import (", false),
-            ("lib/calc.py", "lib/b.py", "    from .calc import add", true),
-            ("lib/calc.py", "lib/b.py", "    calc,", true),
-            ("lib/calc.py", "lib/b.py", "importlib.import_module('lib.calc')", true),
             ("lib/calc.py", "tests/t.sh", "python3 lib/calc.py", true),
-            ("lib/calc.py", "lib/b.py", "# import calc", false),
+            ("lib/calc.py", "tests/t.py", "run(['python3', 'lib/calc.py'])", true),
+            ("lib/calc.py", "tests/t.py", "run(['python3', '/lib/calc'])", false),
             ("lib/calc.py", "lib/b.rb", "require 'calc'", false),
-            ("lib/calc.py", "bin/calc", "import calc", true),
             ("lib/calc.py", "Makefile", "\tpython3 lib/calc.py", false),
             ("lib/calc.py", "verify.toml", "run = 'lib/calc.py'", false),
             ("lib/calc.py", "lib/calc.py", "import calc", false),
-            ("lib/calc/__init__.py", "tests/t.py", "from lib.calc import add", true),
-            ("lib/calc/__init__.py", "tests/t.py", "from lib import __init__", false),
             ("lib/calc.js", "lib/a.vue", "import add from './calc'", true),
             ("lib/calc.js", "package.json", "\"bin\": {\"calc\": \"./lib/calc.js\"},", true),
             ("lib/calc.js", "package.json", "\"files\": [\"lib/calc.js\"],", true),
@@ -653,15 +726,12 @@ mod tests {
             ("lib/calc.py", "pyproject.toml", "calc = 'lib.calc:main'", true),
             ("lib/calc.py", "pyproject.toml", "addopts = '-p lib.calc'", false),
             ("lib/calc.py", "setup.py", "    'F = lib.calc:Calc',", true),
-            ("lib/json_calc.rb", "lib/a.rb", "JSONCalc.new", true),
             ("lib/My/Calc.pm", "t/a.t", "plugin 'Calc';", true),
             ("lib/rules/calc.js", "lib/a.js", "require('./rules/' + name)", true),
             ("lib/rules/calc.js", "lib/a.js", "require(`./rules/${name}`)", true),
             ("lib/rules/calc.py", "lib/a.py", "import_module(f'lib.rules.{name}')", true),
             ("lib/rules/calc.py", "lib/a.py", "from lib.rules import b", false),
-            ("lib/calc.ex", "test/t_test.exs", "assert Calc.add(1, 2) == 3", true),
             ("app/__main__.py", "tests/t.py", "run([python, \"-m\", \"app\"])", true),
-            ("app/a.py", "tests/t.py", "    a as adding,", true),
             ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.fix_' + name)", true),
             ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.add_' + name)", false),
             ("bin/app-add.js", "bin/app.js", "fork(__dirname + `/app-${name}.js`)", true),
@@ -695,6 +765,35 @@ mod tests {
         }
         for path in ["calc.py", "src/main.rs", "src/bin/calc.rs", "src/calc.c", "src/calc.go"] {
             assert!(LoadedName::of(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn code_means_the_class_of_a_file_by_its_name_and_namespace() {
+        let php = "<?php\nnamespace App\\Rules;\n\nfinal class Calc\n{\n";
+        let ruby = "module App\n  class JSONCalc < Base\n";
+        let cases = [
+            ("src/Rules/Calc.php", php, "use App\\Rules\\Calc;\nnew Calc();", true),
+            ("src/Rules/Calc.php", php, "namespace App\\Rules;\nnew Calc();", true),
+            ("src/Rules/Calc.php", php, "namespace App;\nnew Calc();", false),
+            ("src/Calc.php", "<?php\nclass Calc {}\n", "new Calc();", true),
+            ("src/Calc.php", "<?php\nclass Calc {}\n", "class Calc {}\nnew Calc();", false),
+            ("src/Calc.php", "<?php\n", "new Calc();", false),
+            ("lib/app/json_calc.rb", ruby, "App::JSONCalc.new", true),
+            ("lib/app/json_calc.rb", ruby, "module App\n  JSONCalc.new", true),
+            ("lib/app/json_calc.rb", ruby, "JSONCalc.new", false),
+            ("lib/calc.rb", "Calc = Struct.new(:a)\n", "Calc.new(1)", true),
+            ("lib/calc.ex", "defmodule Calc do\n", "assert Calc.add(1, 2) == 3", true),
+            ("lib/app/calc.ex", "defmodule App.Calc do\n", "alias App.{Calc, Sum}", true),
+            ("lib/app/calc.ex", "defmodule App.Calc do\n", "alias Other.Calc", false),
+        ];
+        for (path, own, other, expected) in cases {
+            let file = LoadedName::of(path).expect("only code loads it");
+            let extension = stem_and_extension(path).1;
+            let mut lines = other.lines();
+            let is_meant = lines.any(|line| file.may_be_meant_in(&format!("a.{extension}"), line))
+                && file.is_meant_in(own, other);
+            assert_eq!(is_meant, expected, "{path} with {own} in {other}");
         }
     }
 
@@ -770,9 +869,9 @@ mod tests {
 
     #[test]
     fn file_that_runs_loads_modules_and_names_what_runs() {
-        let file = LoadedName::of("verify/all.py").expect("only code loads it");
-        assert!(file.is_loaded_in("checks.py", "from verify import all", true));
-        assert!(!file.is_loaded_in("checks.py", "run('verify/all.py')", true));
+        let file = LoadedName::of("verify/all.rb").expect("only code loads it");
+        assert!(file.is_loaded_in("checks.rb", "require_relative 'verify/all'", true));
+        assert!(!file.is_loaded_in("checks.rb", "run('verify/all.rb')", true));
     }
 
     #[test]

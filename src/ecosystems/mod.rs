@@ -5,6 +5,7 @@
 //! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
 //! A source file that no code loads is not source (`loaded.rs`): whatever runs it, it may be a check.
+//! `imports.rs` reads the names of modules as the interpreters of Python and Ruby do.
 //! Nor is a module that only checks load (`check_modules.rs`), or only settings (`settings_code.rs`).
 mod base_lines;
 pub mod base_project;
@@ -22,6 +23,7 @@ mod ecosystem;
 mod elixir;
 pub mod flags;
 mod go;
+mod imports;
 mod javascript;
 mod just;
 mod jvm;

@@ -62,6 +62,9 @@ pub const ECOSYSTEM: Ecosystem = Ecosystem {
     ..Ecosystem::NOTHING
 };
 
+/// The names of the files that say how a project is built.
+pub const MANIFESTS: [&str; 3] = ["pyproject.toml", "setup.cfg", "setup.py"];
+
 const fn virtual_environment(directory: &'static str) -> InstalledDirectory {
     let manifests = &["pyproject.toml", "requirements.txt", "setup.py"];
     InstalledDirectory { directory, manifests, is_tied_to_its_place: true }

@@ -148,7 +148,7 @@ fn new_module_that_is_found_before_one_of_the_base_is_no_source() {
         world.write(old, "on\n");
         let (source, loads) = match marker {
             "package.json" => ("src/app.js", "require('./checks')"),
-            _ => ("src/app.py", "from checks import a"),
+            _ => ("src/app.py", "from .checks import a"),
         };
         world.write(source, format!("good\n{loads}\n"));
         world.commit("base");
@@ -638,7 +638,8 @@ fn module_that_only_checks_load_is_a_part_of_them() {
         ("ci", ("x.txt", ""), false),
         ("src", ("x.txt", ""), false),
         ("src", ("tests/run.py", "# by hand\n"), true),
-        ("ci", ("tests/steps.py", "import steps\n"), true),
+        ("ci", ("tests/steps.py", "sys.path.insert(0, 'ci')\nimport steps\n"), true),
+        ("ci", ("tests/steps.py", "import steps\n"), false),
         ("ci", ("src/app.py", "from ci import steps\n"), true),
         // No code loads the loader.
         ("ci", ("src/other.py", "from ci import steps\n"), false),
@@ -916,7 +917,7 @@ fn file_that_code_or_a_manifest_names_is_source() {
     for (source, other, text) in cases {
         let world = World::unborn();
         world.write("package.json", "{}\n");
-        world.write(source, "bad\n");
+        world.write(source, "class Tool\nbad\n");
         world.write(other, text);
         world.commit("base");
         let run = world.attempts(&[&format!("echo good > {source}")]);
@@ -1649,7 +1650,7 @@ fn setting_says_which_other_files_are_source_and_an_attempt_does_not() {
 #[test]
 fn setting_says_which_files_alone_are_source() {
     let world = World::unborn();
-    world.write("src/calc.py", "good = False\nrules = 'from tools import rules'\n");
+    world.write("src/calc.py", "good = False\ndef f():\n    from tools import rules\n");
     world.write("tools/rules.py", "lax = False\n");
     world.write("tests/calc.py", "import calc\n");
     world.write("requirements.txt", "tomli\n");
