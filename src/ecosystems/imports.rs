@@ -20,8 +20,9 @@ impl Imports {
     /// The modules that the code at `path` loads. `text` is the text of the file.
     pub fn of(path: &str, text: &str) -> Imports {
         let directory = directory_of(path);
-        let names = match ruby::ECOSYSTEM.has_source(path) {
-            true => names_in_ruby(directory, text).collect(),
+        let is_program_in_ruby = text.lines().next().is_some_and(|line| line.contains("ruby"));
+        let names = match ruby::ECOSYSTEM.has_source(path) || is_program_in_ruby {
+            true => names_in_ruby(directory, text),
             false => names_in_python(directory, text),
         };
         Imports { names }
@@ -40,28 +41,33 @@ impl Imports {
     }
 }
 
-/// What lines of Ruby require: a path from the file's directory or from the root, or a name.
-fn names_in_ruby(directory: &str, text: &str) -> impl Iterator<Item = String> {
-    let lines = text.lines().filter(|line| !is_comment(line));
-    lines.flat_map(move |line| {
+/// The names of the files that lines of Ruby load.
+fn names_in_ruby(directory: &str, text: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for line in text.lines().filter(|line| !is_comment(line)) {
         let loads = has_loading_word(line);
         let names_own = OWN_DIRECTORY.iter().any(|word| line.contains(word));
-        let is_relative = line.contains("require_relative");
-        let quoted =
-            quoted_words(line).filter(move |word| loads || names_own || word.starts_with("../"));
+        let is_relative = names_own || line.contains("require_relative");
         // `%w[sum mean].each { |name| require_relative name }`
-        let list = line.split_once("%w").filter(|_| loads).map_or("", |(_, list)| &list[1..]);
-        let list = list.split([')', ']', '}', '>']).next().unwrap_or_default().split_whitespace();
-        quoted.chain(list).flat_map(move |word| {
+        let list = line.split_once("%w").map_or("", |(_, list)| list);
+        let list = list.split([')', ']', '}', '>']).next().unwrap_or_default();
+        for word in quoted_words(line).chain(list.split(['(', '[', '{', '<', ' '])) {
+            if word.is_empty() || !(loads || names_own || word.starts_with("../")) {
+                continue;
+            }
             let word = word.strip_suffix(".rb").unwrap_or(word);
-            let is_path = is_relative || names_own || word.starts_with('.');
-            let from = [Some(directory), word.starts_with('.').then_some("")];
-            let paths = from.into_iter().flatten().filter(move |_| is_path);
-            let paths = paths.filter_map(|from| Some(format!("/{}", resolved(from, word)?)));
-            let name = (!word.starts_with('.') && !is_relative).then(|| word.to_owned());
-            paths.chain(name).collect::<Vec<_>>()
-        })
-    })
+            // Programs name paths from the directory in which they start, too.
+            let from = match word.starts_with('.') {
+                true => vec![directory, ""],
+                false if is_relative => vec![directory],
+                false => Vec::new(),
+            };
+            let paths = from.into_iter().filter_map(|from| resolved(from, word));
+            names.extend(paths.map(|path| format!("/{path}")));
+            names.insert(word.to_owned());
+        }
+    }
+    names
 }
 
 /// The modules that code of Python imports. Besides statements, a text in quotes counts: a module
@@ -159,24 +165,25 @@ pub fn is_in_code(text: &str, line: &str) -> bool {
 
 /// The lines of code, without the documents of its modules, classes and functions.
 fn lines_without_documents(text: &str) -> impl Iterator<Item = &str> {
-    const QUOTES: [&str; 2] = ["\"\"\"", "'''"];
-    let mut is_begun = true;
-    let mut open: Option<&str> = None;
+    let mut is_value = false;
+    let mut open = None;
     text.lines().filter(move |line| {
         let line = line.trim();
         if let Some(quote) = open {
-            open = open.filter(|_| !line.contains(quote));
+            if line.contains(quote) {
+                open = None;
+            }
             return false;
         }
         let start = line.trim_start_matches(['r', 'R']);
-        let quote = QUOTES.into_iter().find(|quote| start.starts_with(quote));
+        let quote = ["\"\"\"", "'''"].into_iter().find(|quote| start.starts_with(quote));
+        let is_document = quote.is_some() && !is_value;
         // A text after an open bracket or an operator is a value.
-        let is_document = quote.is_some() && is_begun;
         if !line.is_empty() {
-            is_begun = !line.ends_with(['(', '[', '{', ',', '=', '+', '\\']);
+            is_value = line.ends_with(['(', '[', '{', ',', '=', '+', '\\']);
         }
-        if let Some(quote) = quote.filter(|_| is_document) {
-            open = (!start[quote.len()..].contains(quote)).then_some(quote);
+        if is_document {
+            open = quote.filter(|quote| !start[quote.len()..].contains(quote));
         }
         !is_document
     })
@@ -230,6 +237,8 @@ mod tests {
             ("src/a.rb", "require 'logger'", "tools/logger.rb", false),
             ("src/a.rb", "# require 'calc'", "src/calc.rb", false),
             ("src/a.rb", "get '/calc'", "src/calc.rb", false),
+            ("exe/a", "#!/usr/bin/env ruby\nrequire 'calc'", "src/calc.rb", true),
+            ("bin/a", "#!/usr/bin/python3\nimport calc", "src/calc.py", true),
         ];
         for (other, text, path, expected) in cases {
             let loads = Imports::of(other, text).load(path, |at| ["", "src"].contains(&at));

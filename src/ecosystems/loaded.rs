@@ -254,8 +254,8 @@ impl<'p> LoadedName<'p> {
     /// which must declare the constant. `other` is the text of the code: it may not declare a constant
     /// of this name itself, and must name the module in which this one is.
     pub fn is_meant_in(&self, own: &str, other: &str) -> bool {
-        let is_named = |outer: String| other.split(|c| !is_in_name(c)).any(|word| word == outer);
-        self.declaration_in(own).is_some_and(|outer| outer.is_none_or(is_named))
+        let Some(outer) = self.declaration_in(own) else { return false };
+        outer.is_none_or(|outer| other.split(|c| !is_in_name(c)).any(|word| word == outer))
             && self.declaration_in(other).is_none()
     }
 
