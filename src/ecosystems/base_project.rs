@@ -18,8 +18,8 @@ use crate::ecosystems::javascript;
 use crate::ecosystems::jvm;
 use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, lists_files, loads_test, names_commands,
-    names_end_of, search_for_listing, search_for_loads, search_for_tests,
+    BESIDE_MODULES, LoadedName, is_imported_in, lists_directory, lists_files, loads_test,
+    names_commands, names_end_of, search_for_listing, search_for_loads, search_for_tests,
 };
 use crate::ecosystems::looking::{looks_only, reads_content, searches};
 use crate::ecosystems::markers::{
@@ -871,7 +871,7 @@ impl<'t> BaseProject<'t> {
                 !lines.iter().any(|(other, line)| {
                     file.is_directory_named_in(other, line)
                         && self.is_of_program(other, settings)
-                        && lists_files(&self.text(other))
+                        && lists_directory(&self.text(other), line)
                 })
             });
             // A file that a shell line names counts as part of the product. A file that the line

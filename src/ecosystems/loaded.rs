@@ -616,6 +616,51 @@ pub fn lists_files(text: &str) -> bool {
         .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
 }
 
+/// True if code may list the directory that one of its lines names: that line lists files, has the
+/// directory as an argument of a function, or gives it to a variable that another line lists.
+pub fn lists_directory(text: &str, line: &str) -> bool {
+    if lists_files(line) || names_own_directory(line) {
+        return lists_files(text);
+    }
+    let Some(variable) = assigned(line) else { return line.contains('(') && lists_files(text) };
+    let lines: Vec<&str> = text.lines().filter(|line| !is_comment(line)).collect();
+    let mut variables = BTreeSet::from([variable]);
+    let has_variable = |variables: &BTreeSet<&str>, text: &str| {
+        variables.iter().any(|variable| place_of_word(text, variable).is_some())
+    };
+    loop {
+        let number = variables.len();
+        for line in &lines {
+            if let Some(next) = assigned(line)
+                && has_variable(&variables, line.split_once('=').map_or("", |(_, value)| value))
+            {
+                variables.insert(next);
+            }
+        }
+        if variables.len() == number {
+            break;
+        }
+    }
+    lines.iter().flat_map(|line| listed_in(line)).any(|listed| has_variable(&variables, listed))
+}
+
+/// The name of the variable or function to which a line gives a value.
+fn assigned(line: &str) -> Option<&str> {
+    let (before, _) = line.split_once('=')?;
+    before.split(|c| !is_in_name(c)).rfind(|word| !word.is_empty())
+}
+
+/// What the calls in a line list: the text in brackets, and the object whose method it is.
+fn listed_in(line: &str) -> impl Iterator<Item = &str> {
+    let calls = LISTING.iter().flat_map(move |call| line.match_indices(call));
+    calls.flat_map(move |(at, call)| {
+        let object = line[..at].trim_end_matches(|c: char| c == '.' || is_in_name(c)).len();
+        let start = at + call.len();
+        let end = line[start..].find([')', ']']).map_or(line.len(), |end| start + end);
+        [&line[object..at], &line[start..end]]
+    })
+}
+
 /// True if a line has a word with which code loads a module.
 pub fn has_loading_word(line: &str) -> bool {
     const BEGINNINGS: [&str; 5] = ["autoload", "import", "include", "load", "require"];
@@ -794,6 +839,25 @@ mod tests {
             let is_meant = lines.any(|line| file.may_be_meant_in(&format!("a.{extension}"), line))
                 && file.is_meant_in(own, other);
             assert_eq!(is_meant, expected, "{path} with {own} in {other}");
+        }
+    }
+
+    #[test]
+    fn code_lists_the_directory_that_it_names() {
+        let cases = [
+            ("const files = readdirSync(join(__dirname, 'rules'))", true),
+            ("const dir = 'rules'\nreaddirSync(dir)", true),
+            ("RULES = 'rules'\nfor p in RULES.iterdir():", true),
+            ("RULES = 'rules'\nat = join(here, RULES)\nfor p in os.listdir(at):", true),
+            ("load('rules')\ndef load(at):\n    for p in at.glob('*'):", true),
+            ("const ignored = ['rules', 'x']\nreaddirSync(d).filter(f => !ignored.has(f))", false),
+            ("keys = {'rules': 1}\nos.listdir('.')", false),
+            ("  'rules',\nos.listdir('.')", false),
+            ("dir = 'rules'", false),
+        ];
+        for (text, expected) in cases {
+            let line = text.lines().next().expect("a line");
+            assert_eq!(lists_directory(text, line), expected, "{text}");
         }
     }
 
