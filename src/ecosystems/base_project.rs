@@ -35,7 +35,6 @@ use crate::ecosystems::paths::{
 use crate::ecosystems::python;
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
-use crate::ecosystems::settings_code::loaded_by_settings;
 use crate::ecosystems::test_data;
 use crate::ecosystems::touched::{is_named, is_test_path, source_of};
 use crate::error::Result;
@@ -85,8 +84,6 @@ pub struct BaseProject<'t> {
     tests: OnceLock<Vec<String>>,
     /// The texts of the files of tasks in the root.
     tasks: OnceLock<Vec<String>>,
-    /// The files that only settings of tools load, in code.
-    settings: OnceLock<BTreeSet<String>>,
     links: OnceLock<Vec<(String, String)>>,
     /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they
     /// have been found.
@@ -127,7 +124,6 @@ impl<'t> BaseProject<'t> {
             code: OnceLock::new(),
             tests: OnceLock::new(),
             tasks: OnceLock::new(),
-            settings: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),
@@ -469,13 +465,11 @@ impl<'t> BaseProject<'t> {
                 beside: BESIDE_MODULES.to_vec(),
                 ..LineSearch::of(paths.iter().map(|path| file_name(path).to_owned()))
             })?;
-            let settings = self.files_of_settings(paths)?;
-            let unloaded = self.unloaded(files, &lines, settings)?;
+            let unloaded = self.unloaded(files, &lines)?;
             let unloaded: BTreeSet<&str> = unloaded.iter().map(|file| file.path).collect();
             let modules = self.modules_of_checks(paths)?;
             for path in paths {
                 let is_product = (!unloaded.contains(path) || self.is_found_by_its_class(path)?)
-                    && !settings.contains(*path)
                     && !modules.contains(*path)
                     && !self.is_of_package_for_checks(path)?
                     && !self.is_test_data(path, &lines)?;
@@ -573,7 +567,7 @@ impl<'t> BaseProject<'t> {
             );
         }
         let ends: Vec<LoadedName<'_>> = loaders.ends().filter_map(LoadedName::of).collect();
-        let unloaded = self.unloaded(ends, &[], &BTreeSet::new())?.into_iter();
+        let unloaded = self.unloaded(ends, &[])?.into_iter();
         let unloaded: Vec<String> = unloaded.map(|file| file.path.to_owned()).collect();
         for path in unloaded {
             if !self.is_found_by_its_class(&path)? {
@@ -635,12 +629,12 @@ impl<'t> BaseProject<'t> {
     /// directory, or a file of tasks names that directory. `tasks` are the texts of the files of
     /// tasks in the root.
     fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
-        let Some((top, _)) = path.split_once('/') else { return false };
+        let is_beside_check = path.split_once('/').is_some_and(|(top, _)| {
+            self.scripts.iter().any(|script| below(script, top).is_some())
+                || tasks.iter().any(|text| text.contains(&format!("{top}/")))
+        });
         !is_test_path(path)
-            && (LoadedName::of(path).is_some()
-                || is_of_package(path)
-                    && (self.scripts.iter().any(|script| below(script, top).is_some())
-                        || tasks.iter().any(|text| text.contains(&format!("{top}/")))))
+            && (LoadedName::of(path).is_some() || is_of_package(path) && is_beside_check)
     }
 
     /// True if a directory has tests that need not load what they test, because they are in the
@@ -702,11 +696,11 @@ impl<'t> BaseProject<'t> {
         }
         // In a directory of the product, one of the first files decides.
         let lines = self.lines.find(search_for_loads(&files))?;
-        if files.iter().any(|file| self.is_loaded_by(file, &lines, &BTreeSet::new())) {
+        if files.iter().any(|file| self.is_loaded_by(file, &lines)) {
             return Ok(false);
         }
         let number = files.len();
-        Ok(self.unloaded(files, &[], &BTreeSet::new())?.len() == number)
+        Ok(self.unloaded(files, &[])?.len() == number)
     }
 
     /// True if a line of another file of the base loads `file`, or names it as a part of the
@@ -794,66 +788,15 @@ impl<'t> BaseProject<'t> {
         !is_test_path(path) && is_named(path, &self.scripts)
     }
 
-    /// The files of the base that only settings of tools load, in code. Empty if none of `paths` may
-    /// be such a file.
-    fn files_of_settings(&self, paths: &[&str]) -> Result<&BTreeSet<String>> {
-        static NONE: BTreeSet<String> = BTreeSet::new();
-        if !paths.iter().any(|path| javascript::ECOSYSTEM.has_source(path)) {
-            return Ok(&NONE);
-        }
-        once(&self.settings, || {
-            let mut found = loaded_by_settings(&self.code()?.files, |path| self.text(path));
-            // If other code loads one of them, it is not a part of the settings, and neither are the
-            // files that it loads.
-            loop {
-                let number = found.len();
-                let names: Vec<LoadedName<'_>> =
-                    found.iter().filter_map(|path| LoadedName::of(path)).collect();
-                let unloaded = self.unloaded(names, &[], &found)?;
-                let mut kept: BTreeSet<String> =
-                    unloaded.iter().map(|file| file.path.to_owned()).collect();
-                for path in found.iter().filter(|path| !path.contains('/')) {
-                    if !self.loads_from_root(path, &found)? {
-                        kept.insert(path.clone());
-                    }
-                }
-                found = kept;
-                if found.len() == number {
-                    return Ok(found);
-                }
-            }
-        })
-    }
-
-    /// True if code outside of `settings` loads this file of JavaScript in the root, or if the manifest
-    /// names it as a part of the product.
-    fn loads_from_root(&self, path: &str, settings: &BTreeSet<String>) -> Result<bool> {
-        let name = bare_name(path);
-        let texts = self.entry_points_in(javascript::MANIFEST).unwrap_or_default();
-        // Without a key for it, the main file of a package is `index.js`.
-        if name == "index" || texts.iter().any(|text| bare_name(text) == name) {
-            return Ok(true);
-        }
-        let lines = self.lines.find(LineSearch::of([name.to_owned()]))?;
-        Ok(lines.iter().any(|(other, line)| {
-            language_of(other).is_some()
-                && !settings.contains(other)
-                && !names_commands(other)
-                && place_of_word(line, name).is_some()
-        }))
-    }
-
     /// Returns the files of `sought` that no code of the base loads. `lines` are lines of the base
-    /// that may load one of them; the others are searched for. `settings` are files whose code does
-    /// not count, because it is a part of settings.
+    /// that may load one of them; the others are searched for.
     fn unloaded<'p>(
         &self,
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
-        settings: &BTreeSet<String>,
     ) -> Result<Vec<LoadedName<'p>>> {
         let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
-            sought.retain(|file| !self.is_loaded_by(file, lines, settings));
+            sought.retain(|file| !self.is_loaded_by(file, lines));
         };
         drop_found(&mut sought, lines);
         // The next searches are needed only for files that none of `lines` loads.
@@ -870,7 +813,7 @@ impl<'t> BaseProject<'t> {
             sought.retain(|file| {
                 !lines.iter().any(|(other, line)| {
                     file.is_directory_named_in(other, line)
-                        && self.is_of_program(other, settings)
+                        && self.is_of_program(other)
                         && lists_directory(&self.text(other), line)
                 })
             });
@@ -888,20 +831,13 @@ impl<'t> BaseProject<'t> {
         Ok(sought)
     }
 
-    /// True if one of these lines of the base loads a file. `settings` are files whose code does not
-    /// count.
-    fn is_loaded_by(
-        &self,
-        file: &LoadedName<'_>,
-        lines: &[(String, String)],
-        settings: &BTreeSet<String>,
-    ) -> bool {
+    /// True if one of these lines of the base loads a file.
+    fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[(String, String)]) -> bool {
         lines.iter().any(|(other, line)| {
             (file.is_loaded_in(other, line, false)
                 || file.may_be_imported_in(other, line)
                 || file.may_be_meant_in(other, line))
                 && self.loads(file, other, line, self.runs(other))
-                && !settings.contains(other)
                 // A test that lists a directory does not show that its files are source.
                 && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
         })
@@ -909,8 +845,8 @@ impl<'t> BaseProject<'t> {
 
     /// True for a file that the commands do not run, and that is no setting: its code may load parts of
     /// the product.
-    fn is_of_program(&self, path: &str, settings: &BTreeSet<String>) -> bool {
-        !self.runs(path) && !names_commands(path) && !settings.contains(path)
+    fn is_of_program(&self, path: &str) -> bool {
+        !self.runs(path) && !names_commands(path)
     }
 
     /// True if a line of a source file of the base belongs to an item, a module or a file that is

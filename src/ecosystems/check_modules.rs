@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::loaded::{LoadedName, names_commands, search_for_loads};
+use crate::ecosystems::loaded::{LoadedName, is_setting, names_commands, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
 use crate::ecosystems::touched::is_test_path;
 
@@ -15,7 +15,7 @@ use crate::ecosystems::touched::is_test_path;
 pub struct Loaders {
     /// The files that load a file, by the path of the loaded file.
     by_file: BTreeMap<String, BTreeSet<String>>,
-    /// The files that commands or tasks run, or that no code loads.
+    /// The files that commands or tasks run, settings, and the files that no code loads.
     checks: BTreeSet<String>,
 }
 
@@ -45,6 +45,9 @@ impl Loaders {
                     self.checks.insert(path.clone());
                 } else if is_loaded || is_named && language_of(other).is_some() {
                     own.insert(other.clone());
+                    if is_setting(other) {
+                        self.checks.insert(other.clone());
+                    }
                 }
             }
             if !own.iter().any(|loader| is_of_product(loader) && !runs(loader)) {
@@ -77,14 +80,13 @@ impl Loaders {
             .collect()
     }
 
-    /// The files that are parts of checks: only parts of checks load them, or they are checks. A part
-    /// is never in the root. With `directories`, it is in or below one of them.
+    /// The files that are parts of checks: only parts of checks load them, or they are checks. With
+    /// `directories`, a part is in or below one of them.
     pub fn parts_of_checks(&self, directories: Option<&BTreeSet<&str>>) -> BTreeSet<&str> {
         let all = self.by_file.keys().chain(&self.checks).map(String::as_str);
         let mut parts: BTreeSet<&str> = all
-            .filter(|path| match directories {
-                Some(directories) => directories.iter().any(|top| below(path, top).is_some()),
-                None => path.contains('/'),
+            .filter(|path| {
+                directories.is_none_or(|tops| tops.iter().any(|top| below(path, top).is_some()))
             })
             .collect();
         loop {

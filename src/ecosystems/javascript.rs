@@ -89,19 +89,6 @@ const ENTRY_POINTS: [&str; 19] = [
     "workspaces",
 ];
 
-/// The members of a package.json that neither name the package's own files nor belong to tools.
-const OTHERS: [&str; 5] =
-    ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "scripts"];
-
-/// The texts in a package.json that only tools read, each in quotes on its own line.
-pub fn texts_for_tools(text: &str) -> String {
-    let Some(Value::Object(members)) = json(text) else { return String::new() };
-    let mut keys: Vec<&str> = members.keys().map(String::as_str).collect();
-    keys.retain(|key| !ENTRY_POINTS.contains(key) && !OTHERS.contains(key));
-    let texts = entry_points(&Value::Object(members.clone()), &keys, &|_| false);
-    texts.iter().map(|text| format!("\"{text}\"\n")).collect()
-}
-
 /// The scripts of a package.json.
 fn package_recipes(text: &str) -> Vec<Recipe> {
     let json: Value = serde_json::from_str(text).unwrap_or_default();

@@ -115,19 +115,23 @@ impl<'p> LoadedName<'p> {
     pub fn of(path: &'p str) -> Option<LoadedName<'p>> {
         let language = language_of(path).filter(|language| language.loads_files_by_name())?;
         let directory = file_name(directory_of(path));
-        if directory.is_empty() {
-            return None;
-        }
         let stem = bare_name(path);
         // Cargo finds these files by their path.
         if language.declares_modules() && (ROOTS.contains(&stem) || directory == "bin") {
             return None;
         }
         // Bundlers build these files unless they are told others.
-        if language.is_bundled() && directory_of(path) == "src" && ENTRIES.contains(&stem) {
+        if language.is_bundled()
+            && ["", "src"].contains(&directory_of(path))
+            && ENTRIES.contains(&stem)
+        {
             return None;
         }
         let for_directory = FOR_DIRECTORIES.contains(&stem);
+        // A file that stands for the root has no name.
+        if for_directory && directory.is_empty() {
+            return None;
+        }
         let module = if for_directory { directory } else { stem };
         let has_constant = language.loads_files_by_constants()
             || language.names_modules() && module.contains(|c: char| c.is_uppercase());
@@ -188,7 +192,8 @@ impl<'p> LoadedName<'p> {
         let mut words = line.split(|c: char| c.is_whitespace() || "\"'`();<>|&".contains(c));
         words.any(|word| {
             let pattern = word.trim_start_matches(['.', '/']);
-            word.strip_suffix(name).is_some_and(|directory| directory.ends_with('/'))
+            word == self.path
+                || word.strip_suffix(name).is_some_and(|directory| directory.ends_with('/'))
                 || pattern.contains('*')
                     && pattern.contains('/')
                     && (matches(pattern, self.path) || matches(&format!("*/{pattern}"), self.path))
@@ -424,11 +429,12 @@ impl<'p> LoadedName<'p> {
     /// the file's: `"./rules/" + name`, `f"app.commands.cmd_{name}"`.
     fn is_directory_in(&self, line: &str) -> bool {
         let directory = file_name(directory_of(self.path));
-        line.match_indices(directory).any(|(at, _)| {
-            let begins_word = !line[..at].ends_with(is_in_name);
-            let rest = line[at + directory.len()..].strip_prefix(['/', '.']);
-            begins_word && rest.is_some_and(|rest| self.is_built_by(rest))
-        })
+        !directory.is_empty()
+            && line.match_indices(directory).any(|(at, _)| {
+                let begins_word = !line[..at].ends_with(is_in_name);
+                let rest = line[at + directory.len()..].strip_prefix(['/', '.']);
+                begins_word && rest.is_some_and(|rest| self.is_built_by(rest))
+            })
     }
 
     /// True if a name is built by code, and may be that of the file: `cmd_{name}`, `" + name`.
@@ -693,6 +699,11 @@ pub fn names_commands(path: &str) -> bool {
         })
 }
 
+/// True for a file of recipes or settings, which lists no files of the product.
+pub fn is_setting(path: &str) -> bool {
+    names_commands(path) && !lists_product(path)
+}
+
 /// True for a manifest or project file, which may list files of the product.
 fn lists_product(path: &str) -> bool {
     let name = file_name(path);
@@ -808,7 +819,14 @@ mod tests {
                 "{path} in {other}: {line}"
             );
         }
-        for path in ["calc.py", "src/main.rs", "src/bin/calc.rs", "src/calc.c", "src/calc.go"] {
+        for path in [
+            "__init__.py",
+            "main.js",
+            "src/main.rs",
+            "src/bin/calc.rs",
+            "src/calc.c",
+            "src/calc.go",
+        ] {
             assert!(LoadedName::of(path).is_none(), "{path}");
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! A source file that no code loads is not source (`loaded.rs`): whatever runs it, it may be a check.
 //! `imports.rs` reads the names of modules as the interpreters of Python and Ruby do.
-//! Nor is a module that only checks load (`check_modules.rs`), or only settings (`settings_code.rs`).
+//! Nor is a module that only checks load (`check_modules.rs`).
 mod base_lines;
 pub mod base_project;
 mod check_modules;
@@ -50,7 +50,6 @@ mod run_files;
 mod rust;
 mod rust_tests;
 pub mod scripts;
-mod settings_code;
 mod shell;
 mod swift;
 mod templates;
