@@ -656,7 +656,8 @@ fn assigned(line: &str) -> Option<&str> {
     before.split(|c| !is_in_name(c)).rfind(|word| !word.is_empty())
 }
 
-/// What the calls in a line list: the text in brackets, and the object whose method it is.
+/// The texts in a line that say which directory a call lists: its arguments, and the object whose
+/// method it is.
 fn listed_in(line: &str) -> impl Iterator<Item = &str> {
     let calls = LISTING.iter().flat_map(move |call| line.match_indices(call));
     calls.flat_map(move |(at, call)| {

@@ -1,0 +1,234 @@
+//! Which files of a base load a source file.
+use std::sync::Arc;
+
+use crate::ecosystems::base_lines::LineSearch;
+use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, once, only_checks};
+use crate::ecosystems::imports::{self, Imports};
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loaded::{
+    LoadedName, lists_directory, lists_files, names_commands, search_for_listing, search_for_loads,
+};
+use crate::ecosystems::looking::searches;
+use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first};
+use crate::ecosystems::paths::{below, directory_of, file_name, inside, resolved};
+use crate::ecosystems::touched::{is_test_path, source_of};
+use crate::ecosystems::{ALL, python};
+use crate::error::Result;
+use crate::model::shell::commands_of;
+
+/// The names of directories in which projects of Python keep their modules.
+const DIRECTORIES_OF_SOURCES: [&str; 3] = ["lib", "python", "src"];
+
+impl BaseProject<'_> {
+    /// True if no code of the base loads any of these files.
+    pub(super) fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
+        let files: Vec<LoadedName<'_>> =
+            files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
+        if files.is_empty() {
+            return Ok(true);
+        }
+        // In a directory of the product, one of the first files decides.
+        let lines = self.lines.find(search_for_loads(&files))?;
+        if files.iter().any(|file| self.is_loaded_by(file, &lines)) {
+            return Ok(false);
+        }
+        let number = files.len();
+        Ok(self.unloaded(files, &[])?.len() == number)
+    }
+
+    /// True if a line of another file of the base loads `file`, or names it as a part of the
+    /// product. A line that is compiled only for tests does not count.
+    pub(super) fn loads(
+        &self,
+        file: &LoadedName<'_>,
+        other: &str,
+        line: &str,
+        is_run: bool,
+    ) -> bool {
+        (file.is_loaded_in(other, line, is_run) && self.is_in_code(other, line)
+            || file.may_be_imported_in(other, line) && self.imports(file.path, other)
+            || file.may_be_meant_in(other, line)
+                && file.is_meant_in(&self.text(file.path), &self.text(other)))
+            && !self.is_for_tests(other, line)
+            && (file_name(other).contains('.')
+                || is_test_path(other)
+                || names_commands(other)
+                || self.text(other).starts_with("#!"))
+            && self.entry_points_in(other).is_none_or(|mut texts| {
+                // A text with the path of another file does not mean this one.
+                texts.retain(|text| {
+                    let path = resolved(directory_of(other), text).unwrap_or_default();
+                    path == file.path || self.code().is_ok_and(|code| !code.files.contains(&path))
+                });
+                file.is_in_texts(&texts)
+            })
+    }
+
+    /// True if the code of `other` imports the module of Python at `path`.
+    pub(super) fn imports(&self, path: &str, other: &str) -> bool {
+        let known = self.imports.lock().get(other).cloned();
+        let imports = known.unwrap_or_else(|| {
+            let imports = Arc::new(Imports::of(other, &self.text(other)));
+            self.imports.lock().insert(other.to_owned(), Arc::clone(&imports));
+            imports
+        });
+        imports.load(path, |directory| {
+            directory.is_empty() || self.searches_modules_in(directory, other).unwrap_or(true)
+        })
+    }
+
+    /// True if Python looks for the modules that `other` imports in `directory`: in a directory above
+    /// it or beside a manifest, in the directory of sources of such a one, or in one that a search path
+    /// lists. A package is none of them.
+    pub(super) fn searches_modules_in(&self, directory: &str, other: &str) -> Result<bool> {
+        let files = &self.code()?.files;
+        if files.contains(&inside(directory, python::ECOSYSTEM.package_file)) {
+            return Ok(false);
+        }
+        let has_sources = DIRECTORIES_OF_SOURCES.contains(&file_name(directory));
+        let project = if has_sources { directory_of(directory) } else { directory };
+        let is_project = below(other, project).is_some()
+            || python::MANIFESTS.iter().any(|name| files.contains(&inside(project, name)));
+        if is_project {
+            return Ok(true);
+        }
+        let lines = once(&self.module_paths, || {
+            let words = MODULE_PATHS.iter().map(|text| (*text).to_owned());
+            let found = self.lines.find(LineSearch { any_case: true, ..LineSearch::of(words) })?;
+            let found = found.into_iter().map(|(_, line)| line);
+            let commands = self.markers()?.lines.iter().map(|(_, line)| line.clone());
+            Ok(found.chain(commands).collect())
+        })?;
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        Ok(put_first(&lines, directory))
+    }
+
+    /// True if a line of `other` is not in a document of Python's code.
+    pub(super) fn is_in_code(&self, other: &str, line: &str) -> bool {
+        !python::ECOSYSTEM.has_source(other) || imports::is_in_code(&self.text(other), line)
+    }
+
+    /// The texts of a manifest that name parts of the product. `None` for other files, and for
+    /// manifests in which any value may name such a part.
+    pub(super) fn entry_points_in(&self, manifest: &str) -> Option<Vec<String>> {
+        let name = file_name(manifest);
+        let find = ALL.iter().find_map(|ecosystem| ecosystem.entry_points_of(name))?;
+        let lines = &self.markers().ok()?.lines;
+        let is_task = |name: &str| {
+            let words = |line: &str| line.split_whitespace().any(|word| is_name_of(word, name));
+            self.commands.iter().any(|line| words(line))
+                || lines.iter().any(|(_, line)| words(line))
+        };
+        find(&self.text(manifest), &is_task)
+    }
+
+    /// Returns the files of `sought` that no code of the base loads. `lines` are lines of the base
+    /// that may load one of them; the others are searched for.
+    pub(super) fn unloaded<'p>(
+        &self,
+        mut sought: Vec<LoadedName<'p>>,
+        lines: &[(String, String)],
+    ) -> Result<Vec<LoadedName<'p>>> {
+        let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
+            sought.retain(|file| !self.is_loaded_by(file, lines));
+        };
+        drop_found(&mut sought, lines);
+        // The next searches are needed only for files that none of `lines` loads.
+        if !sought.is_empty() {
+            let more = self.lines.find(search_for_loads(&sought))?;
+            drop_found(&mut sought, &more);
+        }
+        let constants = sought.iter().filter_map(|file| file.constant.clone());
+        let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
+        drop_found(&mut sought, &self.lines.find(constants)?);
+        if !sought.is_empty() {
+            // Code may list the files of a directory, and load each of them.
+            let lines = self.lines.find(search_for_listing(&sought))?;
+            sought.retain(|file| {
+                !lines.iter().any(|(other, line)| {
+                    file.is_directory_named_in(other, line)
+                        && self.is_of_program(other)
+                        && lists_directory(&self.text(other), line)
+                })
+            });
+            // A file that a shell line names counts as part of the product. A file that the line
+            // also runs never gets here, because it decides which commands run.
+            let lines = &self.markers()?.lines;
+            let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
+            sought.retain(|file| {
+                !shell.clone().any(|(_, line)| {
+                    (file.is_named_in(line) || file.is_imported_by_shell(line))
+                        && (!only_checks(line) || searches_files(line))
+                })
+            });
+        }
+        Ok(sought)
+    }
+
+    /// True if one of these lines of the base loads a file.
+    pub(super) fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[(String, String)]) -> bool {
+        lines.iter().any(|(other, line)| {
+            (file.is_loaded_in(other, line, false)
+                || file.may_be_imported_in(other, line)
+                || file.may_be_meant_in(other, line))
+                && self.loads(file, other, line, self.runs(other))
+                // A test that lists a directory does not show that its files are source.
+                && !(file.is_one_of_all_in(other, line) && lists_files(&self.text(other)))
+        })
+    }
+
+    /// True for a file that the commands do not run, and that is no setting: its code may load parts of
+    /// the product.
+    pub(super) fn is_of_program(&self, path: &str) -> bool {
+        !self.runs(path) && !names_commands(path)
+    }
+
+    /// True if a line of a source file of the base belongs to an item, a module or a file that is
+    /// compiled only for tests.
+    pub(super) fn is_for_tests(&self, path: &str, line: &str) -> bool {
+        let Some(source) = source_of(path).filter(|source| source.inner_tests.is_some()) else {
+            return false;
+        };
+        source.lines_for_tests(&self.text(path)).contains(line.trim())
+            || self.is_module_for_tests(path)
+    }
+
+    /// True if each line that declares a file as a module is compiled only for tests: by itself, or
+    /// because its whole module is. That module lies in a directory above, or is the main file of
+    /// this directory, so the recursion ends at the root of the crate.
+    pub(super) fn is_module_for_tests(&self, path: &str) -> bool {
+        if !language_of(path).is_some_and(|language| language.declares_modules()) {
+            return false;
+        }
+        let (Some(file), Ok(code)) = (LoadedName::of(path), self.code()) else { return false };
+        if let Some(known) = self.for_tests.lock().get(path) {
+            return *known;
+        }
+        let mut is_declared = false;
+        let mut others = file.declaring_files().into_iter();
+        let is_for_tests = others.all(|other| {
+            let is_there = other != path && code.files.contains(&other);
+            let text = if is_there { self.text(&other) } else { String::new() };
+            let mut lines = text.lines().filter(|line| file.is_declared_in(line)).peekable();
+            is_declared |= lines.peek().is_some();
+            lines.all(|line| self.is_for_tests(&other, line))
+        });
+        self.for_tests.lock().insert(path.to_owned(), is_declared && is_for_tests);
+        is_declared && is_for_tests
+    }
+}
+
+/// True if a word of a command is the name of a program or of a part of a package, perhaps as the
+/// value of an option: `calc/register` is the part `./register` of the package `calc`.
+fn is_name_of(word: &str, name: &str) -> bool {
+    let word = word.rsplit('=').next().unwrap_or(word);
+    word == name
+        || !word.starts_with(['.', '/'])
+            && name.strip_prefix('.').is_some_and(|end| end.len() > 1 && word.ends_with(end))
+}
+
+/// True if a command of a line searches files for a text.
+fn searches_files(line: &str) -> bool {
+    let commands = commands_of(line);
+    commands.iter().filter_map(|command| command.words.first()).any(|word| searches(&word.text))
+}

@@ -1,0 +1,220 @@
+//! The effects of the path of a new file, whatever the file contains: tools may find it by its name.
+use std::collections::BTreeSet;
+use std::fs;
+use std::iter;
+
+use crate::ecosystems::base_lines::LineSearch;
+use crate::ecosystems::base_project::{BaseProject, is_code, once};
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loaded::{LoadedName, names_end_of};
+use crate::ecosystems::markers::{ASKING, MODULE_PATHS, goes_on_without, is_listed, put_first};
+use crate::ecosystems::new_file::{Include, LOADING, NewModule};
+use crate::ecosystems::paths::{
+    bare_name, directories_above, directory_of, file_name, have_same_extension, names_kind,
+    place_of_word, words_of_kind,
+};
+use crate::ecosystems::touched::is_test_path;
+use crate::ecosystems::{documents, native};
+use crate::error::Result;
+use crate::git::ignored::ignored;
+use crate::git::seed::find::Seeds;
+use crate::model::path::TreePath;
+
+impl<'t> BaseProject<'t> {
+    /// True if a path that the base does not have takes the place of a seed, or lies in a directory
+    /// of seeds.
+    pub fn takes_place_of_seed(&self, path: &str) -> Result<bool> {
+        let (Some(patterns), found) = &self.seeds else { return Ok(false) };
+        let new = TreePath::new(self.new_parts(path)?.next().unwrap_or(path));
+        // A cheap check first: finding all seeds takes long, and most new paths do not exist in the
+        // checkout.
+        if fs::symlink_metadata(new.on_disk(&patterns.root)).is_err() {
+            return Ok(false);
+        }
+        let seeds = once(found, || Seeds::find(self.repo, patterns, &self.commit))?;
+        Ok(seeds.hold(&new))
+    }
+
+    /// True if an interpreter may find a new file by its name alone. This is so if it looks for
+    /// modules in the base's innermost directory above the file: commands run in that directory,
+    /// put it on a search path, or run a script in it.
+    pub(super) fn is_looked_up(&self, path: &str) -> Result<bool> {
+        let directory = self.code()?.nearest_directory(path);
+        if directory.is_empty() {
+            return Ok(false);
+        }
+        let markers = self.markers()?;
+        let found = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        // Code of the product may speak of search paths for other reasons.
+        let found = found.iter().filter(|(file, _)| {
+            language_of(file).is_none() || is_test_path(file) || self.scripts.contains(file)
+        });
+        let found = found.map(|(_, line)| line);
+        let lines: Vec<&str> =
+            markers.lines.iter().map(|(_, line)| line).chain(found).map(String::as_str).collect();
+        let runs_script = self.scripts.iter().any(|script| {
+            directory_of(script) == directory
+                && have_same_extension(script, path)
+                && markers.has_word(script)
+        });
+        Ok(runs_script || put_first(&lines, directory))
+    }
+
+    /// True if the path of a new file can change what the base's tools do, whatever the file
+    /// contains.
+    pub(super) fn has_effect_by_name(&self, path: &str) -> Result<bool> {
+        // A build may write to an ignored path, and the new file would replace the build's output.
+        if self.ignores(path)? || self.is_marker(path)? {
+            return Ok(true);
+        }
+        if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
+            return Ok(true);
+        }
+        if native::ECOSYSTEM.has_source(path) && self.is_included_for_another(path)? {
+            return Ok(true);
+        }
+        let code = self.code()?;
+        // A tool that searches for a file may find the new file before a file of the base.
+        if self.markers()?.searches_before(path, |file| code.files.contains(file)) {
+            return Ok(true);
+        }
+        // If no code loads the files beside it, a tool finds them by their directory.
+        let mut beside = code.files_beside(path).peekable();
+        Ok(LoadedName::of(path).is_some()
+            && beside.peek().is_some()
+            && beside.all(|file| LoadedName::of(file).is_some())
+            && self.loads_none(code.files_beside(path))?)
+    }
+
+    /// True if the commands, or the files that they run, name a new or removed file, or a new
+    /// directory above it. Also true if a test, or a program that the commands run, asks whether
+    /// the file or such a directory exists.
+    pub fn is_marker(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
+        let markers = self.markers()?;
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        Ok(self.new_parts(path)?.any(|new| {
+            let is_marker = markers.names(new, |pattern| {
+                !documents::is_document_by_name(path)
+                    && code.has_sources_like(path, |p| is_listed(pattern, p))
+            });
+            is_marker
+                || lines.iter().any(|(test, line)| {
+                    (is_test_path(test) || self.scripts.contains(test) && is_code(test))
+                        && names_end_of(test, line, new)
+                        && goes_on_without(&self.text(test), line)
+                })
+        }))
+    }
+
+    /// The paths of the new directories above a new file, then its own path.
+    pub(super) fn new_parts<'p>(
+        &self,
+        path: &'p str,
+    ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
+        let code = self.code()?;
+        let above = directories_above(path);
+        Ok(above.filter(|directory| !code.has_directory(directory)).chain([path]))
+    }
+
+    /// The search for lines that ask whether one of these new files exists, or that load one.
+    pub(super) fn search_for_new<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p str>,
+    ) -> Result<LineSearch> {
+        let code = self.code()?;
+        // A line counts only if it is in a test or in a script that the commands run.
+        if code.test_names.is_empty() && self.scripts.is_empty() {
+            return Ok(LineSearch::default());
+        }
+        let mut names = BTreeSet::new();
+        for path in paths {
+            for new in self.new_parts(path)? {
+                let stem = bare_name(new);
+                names.extend([stem.to_owned(), stem.replace('_', "")]);
+            }
+            let module = NewModule::of(path, code);
+            names.extend(module.names().map(str::to_owned));
+        }
+        names.remove("");
+        // A short name occurs in very many lines, so a line must also contain one of these words.
+        let beside = ASKING.split('|').chain(LOADING).chain(["include"]).collect();
+        let words = MODULE_PATHS.iter().map(|text| (*text).to_owned()).collect();
+        Ok(LineSearch { words, pairs: names, beside, any_case: true })
+    }
+
+    /// True if a test of the base, or a script that the commands run, loads a module that the new
+    /// file may replace.
+    pub(super) fn is_loaded(&self, path: &str) -> Result<bool> {
+        let module = NewModule::of(path, self.code()?);
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        Ok(lines.iter().any(|(other, line)| {
+            (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
+        }))
+    }
+
+    /// True if a compiler may find a new header in place of another one that a line of the base
+    /// includes.
+    pub(super) fn is_included_for_another(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        Ok(lines.iter().any(|(file, line)| {
+            let include = Include::of(line);
+            include.is_some_and(|include| code.is_included_for_another(path, file, &include))
+        }))
+    }
+
+    /// True if no line of the base or of the commands can read a new file:
+    /// * No line names the file, its kind, or a directory above it.
+    /// * git does not ignore the file.
+    /// * No test, link, seed or configured pattern gives the path a meaning.
+    ///
+    /// A tool may still find such a file by itself, as its settings. But no command reads it as
+    /// data.
+    pub fn reads_no_new(&self, path: &str) -> Result<bool> {
+        let code = self.code()?;
+        let above = directories_above(path).chain([path]);
+        let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
+        let has_own_place = code.test_names.contains(file_name(path))
+            || code.is_among_tests(path)
+            || !self.names_by_links(path)?.is_empty()
+            || self.takes_place_of_seed(path)?
+            || self.excludes(path);
+        Ok(!has_own_place
+            && !self.ignores(path)?
+            && !self.is_marker(path)?
+            && !self.names_kind_of(path)?
+            && !self.any_line(names.clone(), |_, line| {
+                names.iter().any(|name| place_of_word(line, name).is_some())
+            })?)
+    }
+
+    /// True if a line of the base or of the commands names a new directory above a new file. In
+    /// code of the product, the name counts only beside a quote or a slash, because comments may
+    /// have the same word.
+    pub(super) fn names_new_directory(&self, path: &str) -> Result<bool> {
+        let above = self.new_parts(path)?.filter(|part| *part != path);
+        let names: Vec<String> = above.map(file_name).map(str::to_owned).collect();
+        let beside: &[char] = &['"', '\'', '`', '/'];
+        self.any_line(names.clone(), |file, line| {
+            let is_product = file.is_some_and(|file| is_code(file) && !is_test_path(file));
+            names.iter().any(|name| match is_product {
+                false => place_of_word(line, name).is_some(),
+                true => line.match_indices(name.as_str()).any(|(at, _)| {
+                    line[..at].ends_with(beside) || line[at + name.len()..].starts_with(beside)
+                }),
+            })
+        })
+    }
+
+    /// True if a line of the base or of the commands names files by the extension of `path` alone,
+    /// as in `*.yml`, `"yml"` or `"{name}.yml"`.
+    pub(super) fn names_kind_of(&self, path: &str) -> Result<bool> {
+        self.any_line(words_of_kind(path), |_, line| names_kind(line, path))
+    }
+
+    pub(super) fn ignores(&self, path: &str) -> Result<bool> {
+        let path = TreePath::new(path.as_bytes());
+        Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
+    }
+}
