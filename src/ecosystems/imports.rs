@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::ecosystems::loaded::{OWN_DIRECTORY, has_loading_word, is_comment};
+use crate::ecosystems::loaded::{OWN_DIRECTORY, has_loading_word, is_comment, runs_module};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::marks;
 use crate::ecosystems::paths::{directory_of, is_in_name, resolved, stem_and_extension};
@@ -82,9 +82,14 @@ fn names_in_python(directory: &str, text: &str) -> BTreeSet<String> {
         let packages = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
         names.extend(packages.chain([name.clone()]));
     }
+    // A package that loads its modules when they are used names them in a table.
+    let is_lazy = ["__getattr__", "lazy"].iter().any(|word| code.contains(word));
     for line in lines_without_documents(text) {
         for word in quoted_words(line) {
-            names.extend(quoted(directory, word, has_loading_word(line)));
+            names.extend(quoted(directory, word, is_lazy || has_loading_word(line)));
+            if runs_module(line) {
+                names.insert(format!("{}/__main__", word.replace('.', "/")));
+            }
         }
     }
     names
@@ -216,7 +221,11 @@ mod tests {
             ("lib/b.py", "importlib.import_module('lib.calc')", "lib/calc.py", true),
             ("lib/b.py", "importlib.import_module('.calc', __name__)", "lib/calc.py", true),
             ("lib/b.py", "load_plugin('calc')", "lib/calc.py", true),
+            ("tests/t.py", "run([python, \"-m\", \"lib\"])", "lib/__main__.py", true),
+            ("tests/t.py", "runpy.run_module('lib')", "lib/__main__.py", true),
+            ("tests/t.py", "import lib", "lib/__main__.py", false),
             ("lib/b.py", "KEYS = ['calc', 'name']", "lib/calc.py", false),
+            ("lib/__init__.py", "t = {'calc': ['A']}\ndef __getattr__(n):", "lib/calc.py", true),
             ("tests/t.py", "patch('lib.calc.add')", "lib/calc.py", true),
             ("lib/b.py", "'lib.calc:Calc'", "lib/calc.py", true),
             ("lib/b.py", "# import lib.calc", "lib/calc.py", false),

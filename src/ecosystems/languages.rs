@@ -65,6 +65,11 @@ impl Language {
         matches!(self.name, "ex" | "php" | "rb")
     }
 
+    /// True if the build compiles all files in directories `lib`, whatever code names.
+    pub fn compiles_libraries(self) -> bool {
+        self.name == "ex"
+    }
+
     pub fn is_shell(self) -> bool {
         self.ecosystem.other_extensions.contains(&"sh")
     }

@@ -19,7 +19,7 @@ use crate::ecosystems::touched::is_test_path;
 use crate::model::pattern::matches;
 
 /// A line that loads a module by its name contains one of these words.
-pub const BESIDE_MODULES: [&str; 10] = [
+pub const BESIDE_MODULES: [&str; 11] = [
     MODULE_OPTIONS[0],
     MODULE_OPTIONS[1],
     MODULE_OPTIONS[2],
@@ -29,6 +29,7 @@ pub const BESIDE_MODULES: [&str; 10] = [
     "load",
     DECLARING,
     "require",
+    "run_module",
     "use",
 ];
 
@@ -36,13 +37,14 @@ pub const BESIDE_MODULES: [&str; 10] = [
 const MODULE_OPTIONS: [&str; 3] = ["-m ", "\"-m\"", "'-m'"];
 
 /// Code that lists the files of a directory contains one of these texts.
-const LISTING: [&str; 12] = [
+const LISTING: [&str; 13] = [
     "Dir.children",
     "Dir.entries",
     "Dir.each_child",
     "Dir[",
     "dir(",
     "dirSync(",
+    "find_modules",
     "glob",
     "iter_modules",
     "iterdir",
@@ -212,14 +214,18 @@ impl<'p> LoadedName<'p> {
     /// product. `is_run` is true if the commands run `other` and `other` is not a test. Such a file
     /// may run the files that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
+        let line = without_comment(line);
         // The text of the line decides first, because nearly all pairs of a file and a line end here.
         let is_path_in = self.is_path_in(other, line);
-        let is_name_in = self.is_module_in(line)
-            || self.language.names_modules() && self.is_constant_in(line)
+        let is_name_in = self.is_module_in(other, line)
+            || self.language.names_modules()
+                && quoted_words(line).any(|text| self.is_constant_of(text))
             || self.is_beside_in(other, line)
             || self.is_command_in(other, line)
-            || self.is_built_in_shell(line);
-        if !(is_path_in || is_name_in)
+            || self.is_built_in_shell(other, line);
+        let is_in_shell = language_of(other).is_some_and(|language| language.is_shell())
+            && self.is_imported_by_shell(line);
+        if !(is_path_in || is_name_in || is_in_shell)
             || other == self.path
             || is_comment(line)
             || is_hidden_or_installed(other)
@@ -231,9 +237,9 @@ impl<'p> LoadedName<'p> {
             return lists_product(other) && self.words().any(|word| is_value(line, word));
         }
         let language = language_of(other);
-        let is_code = is_test || language.is_some() || !file_name(other).contains('.');
+        let is_code = language.is_some() || !file_name(other).contains('.');
         let is_same = language.is_none_or(|language| language.is_related_to(self.language));
-        is_code && (!is_run && is_path_in || is_same && is_name_in)
+        is_code && (!is_run && is_path_in || is_same && is_name_in || is_in_shell)
     }
 
     /// True if a line of another file of the base may be a part of a statement that imports this
@@ -258,10 +264,22 @@ impl<'p> LoadedName<'p> {
     /// True if code that names the file's constant means this file. `own` is the text of this file,
     /// which must declare the constant. `other` is the text of the code: it may not declare a constant
     /// of this name itself, and must name the module in which this one is.
-    pub fn is_meant_in(&self, own: &str, other: &str) -> bool {
+    pub fn is_meant_in(&self, own: &str, other: &str, line: &str) -> bool {
         let Some(outer) = self.declaration_in(own) else { return false };
-        outer.is_none_or(|outer| other.split(|c| !is_in_name(c)).any(|word| word == outer))
+        let is_named = match &outer {
+            Some(outer) => other.split(|c| !is_in_name(c)).any(|word| word == outer),
+            None => true,
+        };
+        is_named
             && self.declaration_in(other).is_none()
+            && self.places_of_constant(line).any(|at| {
+                // `Other::Calc` is the constant of another module.
+                let before = line[..at].trim_end_matches(['\\', ':', '.', '{', ' ']);
+                let module = before.rsplit(|c| !is_in_name(c)).next().unwrap_or_default();
+                !line[..at].ends_with(['\\', ':', '.'])
+                    || !module.starts_with(char::is_uppercase)
+                    || Some(module) == outer.as_deref()
+            })
     }
 
     /// True if another file may load this one by a name, because it is code in a related language.
@@ -281,7 +299,7 @@ impl<'p> LoadedName<'p> {
     /// name: `import_module('scenarios.' + name)`.
     pub fn is_one_of_all_in(&self, test: &str, line: &str) -> bool {
         is_test_path(test)
-            && self.is_directory_in(line)
+            && self.is_directory_in(test, line)
             && !self.words().any(|word| place_of_word(line, word).is_some())
             && place_of_word(line, self.module).is_none()
     }
@@ -298,6 +316,22 @@ impl<'p> LoadedName<'p> {
             && other != self.path
             && language_of(other).is_some_and(|language| language.is_related_to(self.language))
             && !is_test_path(other)
+    }
+
+    /// True if a line of settings or of a command names the file in any way: by its path, its module or
+    /// its constant.
+    pub fn is_named_in_settings(&self, line: &str) -> bool {
+        self.words().any(|word| place_of_word(line, word).is_some())
+            || place_of_word(line, self.module).is_some()
+            || self.is_constant_in(line)
+    }
+
+    /// True if the build of the file's language compiles it, and some code in it is in a module: Mix
+    /// compiles all files in `lib`.
+    pub fn is_compiled(&self, text: &str) -> bool {
+        self.language.compiles_libraries()
+            && directories_above(self.path).any(|directory| file_name(directory) == "lib")
+            && ["defmodule ", "defimpl ", "defprotocol "].iter().any(|word| text.contains(word))
     }
 
     /// True if one of these texts of a manifest names the file.
@@ -320,15 +354,17 @@ impl<'p> LoadedName<'p> {
         !is_comment(line) && line.contains(DECLARING) && place_of_word(line, self.module).is_some()
     }
 
-    /// True if a shell line has code that imports the module, as in `python3 -c 'import calc'`. An
-    /// option such as `--import` is no code.
+    /// True if a shell line has code that imports the module, as in `python3 -c 'import calc'`, or runs
+    /// the module (`python3 -m calc`). An option such as `--import` is no code.
     pub fn is_imported_by_shell(&self, line: &str) -> bool {
         iter::once(self.module).chain(self.with_directory.iter().map(String::as_str)).any(|name| {
             let Some(at) = place_of_word(line, name) else { return false };
             let before = line[..at].trim_end_matches(|c: char| c == ' ' || "('\"./".contains(c));
-            LOADS.split_whitespace().any(|word| {
-                before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_in_path))
-            })
+            let program = before.strip_suffix(" -m").and_then(|rest| rest.rsplit(' ').next());
+            program.is_some_and(|program| program.contains("python"))
+                || LOADS.split_whitespace().any(|word| {
+                    before.strip_suffix(word).is_some_and(|rest| !rest.ends_with(is_in_path))
+                })
         })
     }
 
@@ -363,20 +399,39 @@ impl<'p> LoadedName<'p> {
     }
 
     /// True if a word of a line is the constant: `CSRFProtection` for `csrf_protection.ex`.
-    fn is_constant_in(&self, line: &str) -> bool {
-        let Some(constant) = &self.constant else { return false };
-        let mut words = line.split(|c| !is_in_name(c));
-        words.any(|word| word.starts_with(char::is_uppercase) && as_constant(word) == *constant)
+    pub fn is_constant_in(&self, line: &str) -> bool {
+        self.places_of_constant(line).next().is_some()
+    }
+
+    /// True if a text in quotes is the constant: `plugin 'Calc'`.
+    fn is_constant_of(&self, text: &str) -> bool {
+        text.starts_with(char::is_uppercase)
+            && text.chars().all(is_in_name)
+            && Some(as_constant(text)) == self.constant
+    }
+
+    /// The positions of the constant in a line.
+    fn places_of_constant<'l>(&self, line: &'l str) -> impl Iterator<Item = usize> + use<'_, 'l> {
+        let words = line.split(|c| !is_in_name(c)).filter(|word| {
+            word.starts_with(char::is_uppercase) && Some(as_constant(word)) == self.constant
+        });
+        words.map(|word| word.as_ptr().addr() - line.as_ptr().addr())
     }
 
     /// True if a line names the file by its path: by its name, perhaps with the directory. In
     /// JavaScript, a text in quotes has the path.
     fn is_path_in(&self, other: &str, line: &str) -> bool {
+        // A link to a page loads nothing.
+        if line.contains("href=") {
+            return false;
+        }
         if self.language.is_bundled() {
             let joined = joined_texts(line);
+            let loads =
+                has_loading_word(line) || names_own_directory(line) || line.contains("<script");
             return quoted_words(line)
                 .chain(quoted_words(&joined))
-                .any(|text| self.is_path_of_javascript(other, text));
+                .any(|text| self.is_path_of_javascript(other, text, loads));
         }
         // Names of modules are read in `imports.rs`.
         let is_imported = self.language.imports_modules()
@@ -410,8 +465,9 @@ impl<'p> LoadedName<'p> {
 
     /// True if a text in a line of `other` is the path of this file of JavaScript: from the directory
     /// of `other`, from the root, or, without a dot at its start, from a directory that tools choose
-    /// (`@/calc/sum`).
-    fn is_path_of_javascript(&self, other: &str, text: &str) -> bool {
+    /// (`@/calc/sum`). `loads` is true if the line loads modules, or names its own directory. In another
+    /// line, only the whole path means the file, from the root or from the directory of `other`.
+    fn is_path_of_javascript(&self, other: &str, text: &str, loads: bool) -> bool {
         let own = stem_and_extension(self.path).0;
         let own = if bare_name(own) == "index" { [own, directory_of(own)] } else { [own; 2] };
         let (stem, extension) = stem_and_extension(text);
@@ -421,36 +477,75 @@ impl<'p> LoadedName<'p> {
             let paths = [directory_of(other), ""].map(|from| resolved(from, text));
             return paths.iter().flatten().any(|path| own.contains(&path.as_str()));
         }
-        (is_code || text.contains('/'))
-            && own.iter().any(|own| !own.is_empty() && file_name(own) == file_name(text))
+        let own = own.iter().filter(|own| !own.is_empty());
+        own.into_iter().any(|own| {
+            let is_end = |end: &str| own.strip_suffix(end).is_some_and(ends_directory);
+            match text.split_once('/') {
+                _ if !loads => {
+                    [directory_of(other), ""].iter().any(|from| inside(from, text) == **own)
+                        && (is_code || lists_product(other))
+                }
+                Some(("", _)) => is_code && is_end(&text[1..]),
+                // A name for a directory stands before the slash: `@/calc/sum`, `@app/sum`.
+                Some((name, rest)) => {
+                    let name = name.trim_start_matches(|c: char| !c.is_alphanumeric());
+                    let is_above =
+                        name.is_empty() || directory_of(own).split('/').any(|d| d == name);
+                    is_end(text) || is_end(rest) && (rest.contains('/') || is_above)
+                }
+                None => is_code && file_name(own) == text,
+            }
+        })
     }
 
-    /// True if a line builds file names from the directory's name, and perhaps from the beginning of
-    /// the file's: `"./rules/" + name`, `f"app.commands.cmd_{name}"`.
-    fn is_directory_in(&self, line: &str) -> bool {
-        let directory = file_name(directory_of(self.path));
+    /// True if a line of `other` builds file names from the directory's name, and perhaps from the
+    /// beginning of the file's: `"./rules/" + name`, `f"app.commands.cmd_{name}"`.
+    fn is_directory_in(&self, other: &str, line: &str) -> bool {
+        let path = directory_of(self.path);
+        let directory = file_name(path);
         !directory.is_empty()
             && line.match_indices(directory).any(|(at, _)| {
+                let rest = &line[at + directory.len()..];
+                let rest = rest.strip_prefix("::").or(rest.strip_prefix(['/', '.']));
+                let above = line[..at].rsplit(|c| !is_in_path(c)).next().unwrap_or_default();
+                let is_here = !above.starts_with('.')
+                    || resolved(directory_of(other), &format!("{above}{directory}"))
+                        .is_none_or(|from| from == path);
                 let begins_word = !line[..at].ends_with(is_in_name);
-                let rest = line[at + directory.len()..].strip_prefix(['/', '.']);
-                begins_word && rest.is_some_and(|rest| self.is_built_by(rest))
+                begins_word && is_here && rest.is_some_and(|rest| self.is_built_by(rest))
             })
     }
 
-    /// True if a name is built by code, and may be that of the file: `cmd_{name}`, `" + name`.
+    /// True if a name is built by code, and may be that of the file: `cmd_{name}`, `" + name`. If the
+    /// name ends in an extension, it is the file's (`" + name + ".js"`).
     fn is_built_by(&self, text: &str) -> bool {
         let end = text.find(|c| !is_of_word(c)).unwrap_or(text.len());
         let (begin, rest) = text.split_at(end);
-        bare_name(self.path).starts_with(begin) && rest.starts_with(BUILDING)
+        bare_name(self.path).starts_with(begin)
+            && rest.starts_with(BUILDING)
+            && extension_after(rest)
+                .is_none_or(|extension| extension == stem_and_extension(self.path).1)
     }
 
     /// True if a line of `other` loads the file from its own directory, by a name that the line builds,
     /// or by the file's: `__dirname + "/app-" + name`.
     fn is_beside_in(&self, other: &str, line: &str) -> bool {
-        names_own_directory(line)
-            && directory_of(self.path) == directory_of(other)
-            && (quoted_words(line).any(|text| text.trim_start_matches(['.', '/']) == self.module)
-                || line.match_indices('/').any(|(at, _)| self.is_built_by(&line[at + 1..])))
+        // `import_module("." + name, __package__)`, `require("./" + name)`
+        let is_relative = || {
+            has_loading_word(line)
+                && line.match_indices(['"', '\'', '`']).any(|(at, _)| {
+                    let text = line[at + 1..].strip_prefix('.');
+                    text.is_some_and(|text| self.is_built_by(text.trim_start_matches('/')))
+                })
+        };
+        directory_of(self.path) == directory_of(other)
+            && (is_relative()
+                || names_own_directory(line)
+                    && (quoted_words(line)
+                        .any(|text| text.trim_start_matches(['.', '/']) == self.module)
+                        || line
+                            .match_indices('/')
+                            .any(|(at, _)| self.is_built_by(&line[at + 1..]))))
     }
 
     /// True if a line of a test names a file of a directory `commands` as a command, as in Django's
@@ -463,9 +558,9 @@ impl<'p> LoadedName<'p> {
 
     /// True if a line of a shell script loads or runs each file of a directory, or files whose names
     /// it builds: `. "$here/commands/$name.sh"`, `for f in "$LIB"/*.sh`.
-    fn is_built_in_shell(&self, line: &str) -> bool {
+    fn is_built_in_shell(&self, other: &str, line: &str) -> bool {
         self.language.is_shell()
-            && (self.is_directory_in(line)
+            && (self.is_directory_in(other, line)
                 || line.match_indices('/').any(|(at, _)| {
                     let before = line[..at].trim_end_matches('"');
                     let of_variable = before.trim_end_matches(is_in_name);
@@ -476,9 +571,8 @@ impl<'p> LoadedName<'p> {
                 }))
     }
 
-    /// True if a line loads the module by its name. In Python, this is a line that runs a package
-    /// (`-m`).
-    fn is_module_in(&self, line: &str) -> bool {
+    /// True if a line loads the module by its name.
+    fn is_module_in(&self, other: &str, line: &str) -> bool {
         let loads = if self.language.declares_modules() {
             line.contains(DECLARING)
         } else {
@@ -486,15 +580,31 @@ impl<'p> LoadedName<'p> {
                 || line.trim().trim_end_matches([',', ')', '}']).split(" as ").next()
                     == Some(self.module)
         };
-        let is_by_name = self.language.names_modules()
-            || bare_name(self.path) == "__main__" && runs_module(line);
-        loads && (is_by_name && self.is_named_here(line, self.module) || self.is_directory_in(line))
+        let is_by_name = self.language.names_modules();
+        loads
+            && (is_by_name && self.is_named_here(line, self.module)
+                || self.is_directory_in(other, line))
     }
 }
 
-/// True if a line has an option with which an interpreter runs a module.
-fn runs_module(line: &str) -> bool {
-    MODULE_OPTIONS.iter().any(|option| line.contains(option))
+/// True if a line of Python runs a module: by an option of the interpreter, or by `runpy`.
+pub fn runs_module(line: &str) -> bool {
+    line.contains("run_module") || MODULE_OPTIONS.iter().any(|option| line.contains(option))
+}
+
+/// The extension at the end of a name that code builds: `json` for `" + name + ".json"`.
+fn extension_after(text: &str) -> Option<&str> {
+    const QUOTES: [char; 3] = ['"', '\'', '`'];
+    let (before, rest) = text.split_once('.')?;
+    let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+    let is_name = before.ends_with(QUOTES) || before.ends_with('}') || before.ends_with(is_in_name);
+    let is_end = is_name && rest[end..].starts_with(QUOTES) || before.ends_with('*');
+    (is_end && end > 0).then_some(&rest[..end])
+}
+
+/// True for the empty path, and for a path that ends in a slash.
+fn ends_directory(path: &str) -> bool {
+    path.is_empty() || path.ends_with('/')
 }
 
 /// True if a line of code names the directory of its own file.
@@ -670,12 +780,29 @@ fn listed_in(line: &str) -> impl Iterator<Item = &str> {
 
 /// True if a line has a word with which code loads a module.
 pub fn has_loading_word(line: &str) -> bool {
-    const BEGINNINGS: [&str; 5] = ["autoload", "import", "include", "load", "require"];
+    const BEGINNINGS: [&str; 6] = ["autoload", "import", "include", "load", "require", "run_path"];
     const WORDS: [&str; 6] = ["__import__", "alias", "from", "mod", "use", "using"];
+    let is_beginning = |word: &str, begin: &str| {
+        let rest = word.strip_prefix(begin);
+        rest.is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with(|c: char| c == '_' || c.is_uppercase())
+        })
+    };
     runs_module(line)
         || line.split(|c| !is_in_name(c)).any(|word| {
-            WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| word.starts_with(begin))
+            WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| is_beginning(word, begin))
         })
+}
+
+/// A line without the comment at its end. A mark that follows an open quote begins none.
+fn without_comment(line: &str) -> &str {
+    let marks = [" //", "\t//", " #", "\t#"].iter().flat_map(|mark| line.match_indices(mark));
+    let is_outside = |at: &usize| {
+        let quotes = line[..*at].matches(['"', '\'', '`']).count();
+        quotes % 2 == 0 && !line[..*at].trim().is_empty()
+    };
+    let end = marks.map(|(at, _)| at).filter(is_outside).min();
+    &line[..end.unwrap_or(line.len())]
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.
@@ -706,7 +833,7 @@ pub fn is_setting(path: &str) -> bool {
 }
 
 /// True for a manifest or project file, which may list files of the product.
-fn lists_product(path: &str) -> bool {
+pub fn lists_product(path: &str) -> bool {
     let name = file_name(path);
     ALL.iter().any(|e| e.manifest(name).is_some() || e.project_files.contains(&name))
 }
@@ -788,11 +915,23 @@ mod tests {
             ("lib/rules/calc.js", "lib/a.js", "require(`./rules/${name}`)", true),
             ("lib/rules/calc.py", "lib/a.py", "import_module(f'lib.rules.{name}')", true),
             ("lib/rules/calc.py", "lib/a.py", "from lib.rules import b", false),
-            ("app/__main__.py", "tests/t.py", "run([python, \"-m\", \"app\"])", true),
             ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.fix_' + name)", true),
             ("app/rules/fix_a.py", "app/b.py", "import_module('app.rules.add_' + name)", false),
             ("bin/app-add.js", "bin/app.js", "fork(__dirname + `/app-${name}.js`)", true),
             ("lib/a/index.js", "lib/a/test/t.js", "require('..')", true),
+            ("lib/de.js", "lib/index.js", "require(`./${name}`)", true),
+            ("lib/de.js", "lib/index.js", "require('./' + name)", true),
+            ("lib/de.js", "lib/index.js", "read(`./${name}`)", false),
+            ("lib/de.js", "lib/index.js", "fs.readFile(__dirname + '/' + n + '.html')", false),
+            ("lib/de.py", "lib/a.py", "import_module(f'.{name}', __package__)", true),
+            ("lib/de.py", "lib/a.py", "import_module('.' + name, __package__)", true),
+            ("lib/de.py", "lib/a.py", "log('loading lib/%s', name)", false),
+            ("lib/de.py", "lib/a.py", "load_config(f'lib/{name}.json')", false),
+            ("lib/Rule/Add.pm", "lib/A.pm", "require \"Rule::$name\";", true),
+            ("tools/setup.js", "src/a.js", "x = ['tools', 'setup']", false),
+            ("tools/setup.js", "src/a.js", "new Worker('tools/setup.js')", true),
+            ("tools/setup.js", "src/a.js", "x = 'setup.js'", false),
+            ("tools/setup.js", "tests/mocharc.json", "{\"require\": \"./tools/setup.js\"}", false),
             ("lib/b/index.js", "lib/a/test/t.js", "require('..')", false),
             ("app/commands/add.py", "tests/t.py", "call_command(\"add\")", true),
             ("app/commands/add.py", "app/b.py", "call(\"add\")", false),
@@ -802,6 +941,20 @@ mod tests {
             ("tools/env.js", "src/a.js", "require('./env')", false),
             ("tools/env.js", "src/a.js", "require('../tools/env.js')", true),
             ("tools/env.js", "src/a.js", "import '@/tools/env'", true),
+            ("src/tools/env.js", "src/a.js", "import '@tools/env'", true),
+            ("src/tools/env.js", "src/a.js", "import 'tools/env'", true),
+            ("src/tools/env.js", "src/a.js", "import 'dotenv/env'", false),
+            ("src/tools/env.js", "src/a.js", "app.get('/tools/env')", false),
+            ("src/main/env.js", "a.html", "<script src=\"/src/main/env.js\">", true),
+            ("tools/env.js", "src/a.js", "require('../tools/' + name + '.json')", false),
+            (
+                "tools/env.js",
+                "t.test.js",
+                "const f = n => require(\"./tools/\" + n + \".json\")",
+                false,
+            ),
+            ("app/__main__.py", "tests/t.sh", "[ \"$(python3 -m app 1 2)\" = 3 ]", true),
+            ("tools/env.js", "src/a.js", "require(`../tools/${name}.js`)", true),
             ("tools/path.js", "src/a.js", "require('path')", false),
             ("tools/env.js", "src/a.js", "if (tools.env === 'x') use(tools)", false),
             ("tools/setup.py", "app/a.py", "the setup of the user", false),
@@ -847,6 +1000,8 @@ mod tests {
             ("lib/app/json_calc.rb", ruby, "module App\n  JSONCalc.new", true),
             ("lib/app/json_calc.rb", ruby, "JSONCalc.new", false),
             ("lib/calc.rb", "Calc = Struct.new(:a)\n", "Calc.new(1)", true),
+            ("lib/calc.rb", "class Calc\n", "Other::Calc.new(1)", false),
+            ("lib/calc.rb", "class Calc\n", "::Calc.new(1)", true),
             ("lib/calc.ex", "defmodule Calc do\n", "assert Calc.add(1, 2) == 3", true),
             ("lib/app/calc.ex", "defmodule App.Calc do\n", "alias App.{Calc, Sum}", true),
             ("lib/app/calc.ex", "defmodule App.Calc do\n", "alias Other.Calc", false),
@@ -856,7 +1011,7 @@ mod tests {
             let extension = stem_and_extension(path).1;
             let mut lines = other.lines();
             let is_meant = lines.any(|line| file.may_be_meant_in(&format!("a.{extension}"), line))
-                && file.is_meant_in(own, other);
+                && other.lines().any(|line| file.is_meant_in(own, other, line));
             assert_eq!(is_meant, expected, "{path} with {own} in {other}");
         }
     }
@@ -966,6 +1121,7 @@ mod tests {
             ("node -e \"require('./sum')\"", true),
             ("node --import ./sum", false),
             ("python3 -m pytest sum", false),
+            ("\"$python\" -m calc.sum 1 2", true),
         ] {
             assert_eq!(file.is_imported_by_shell(line), expected, "{line}");
         }

@@ -824,7 +824,7 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
     let listed = format!("for name in os.listdir('scenarios'):\n    {imports}");
     let constant = "DIR = here / 'scenarios'\nfor file in DIR.iterdir(): run(file)\n";
     // Further files of the base, and whether scenarios/add.py is source.
-    let cases: [(&[(&str, &str)], bool); 15] = [
+    let cases: [(&[(&str, &str)], bool); 16] = [
         (&[("tests/all.py", &listed)], false),
         (&[("tests/all.py", imports)], true),
         (&[("tests/all.py", lists)], false),
@@ -833,7 +833,9 @@ fn file_of_a_directory_that_only_tests_list_is_no_source() {
         (&[("MANIFEST", "scenarios/add.py\n")], false),
         // A file does not load itself.
         (&[("scenarios/add.py", "for m in glob(here / 'scenarios'): load(m)\n")], false),
-        (&[("run", "#!/bin/sh\npython3 scenarios/add.py\n")], true),
+        // A program that nothing names may be a check.
+        (&[("run", "#!/bin/sh\npython3 scenarios/add.py\n")], false),
+        (&[("run", "#!/bin/sh\npython3 scenarios/add.py\n"), ("tests/t.sh", "./run\n")], true),
         (&[("tests/all.py", "open('scenarios')\n")], false),
         (&[("tests/all.py", lists), ("tests/other.py", "import scenarios.add\n")], true),
         (&[("tests/all.py", lists), ("src/main.py", constant)], true),
@@ -1487,7 +1489,14 @@ fn source_that_tests_name_stays_source() {
             &[("tests/test_x.py", "from app.x import add\n"), ("tests/data/e.json", NAMED)],
             "true",
         ),
-        ("app/x.py", &[("tests/trace.txt", "  File \"app/x.py\", line 2, in add\n")], "true"),
+        (
+            "app/x.py",
+            &[
+                ("tests/trace.txt", "  File \"app/x.py\", line 2, in add\n"),
+                ("tests/t.py", "from app import x\n"),
+            ],
+            "true",
+        ),
         ("app/x.go", &[("tests/trace.txt", "\t/home/app/x.go:12 +0x1d\n")], "true"),
         (
             "app/x.go",

@@ -2,14 +2,15 @@
 use std::sync::Arc;
 
 use crate::ecosystems::base_lines::LineSearch;
-use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, once, only_checks};
+use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, is_code, once, only_checks};
 use crate::ecosystems::imports::{self, Imports};
-use crate::ecosystems::languages::language_of;
+use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loaded::{
-    LoadedName, lists_directory, lists_files, names_commands, search_for_listing, search_for_loads,
+    LoadedName, lists_directory, lists_files, lists_product, names_commands, search_for_listing,
+    search_for_loads,
 };
-use crate::ecosystems::looking::searches;
-use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first};
+use crate::ecosystems::looking::{reads_content, searches};
+use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first, quoted_words};
 use crate::ecosystems::paths::{below, directory_of, file_name, inside, resolved};
 use crate::ecosystems::touched::{is_test_path, source_of};
 use crate::ecosystems::{ALL, python};
@@ -48,12 +49,12 @@ impl BaseProject<'_> {
         (file.is_loaded_in(other, line, is_run) && self.is_in_code(other, line)
             || file.may_be_imported_in(other, line) && self.imports(file.path, other)
             || file.may_be_meant_in(other, line)
-                && file.is_meant_in(&self.text(file.path), &self.text(other)))
+                && file.is_meant_in(&self.text(file.path), &self.text(other), line))
             && !self.is_for_tests(other, line)
             && (file_name(other).contains('.')
                 || is_test_path(other)
                 || names_commands(other)
-                || self.text(other).starts_with("#!"))
+                || self.is_program(other))
             && self.entry_points_in(other).is_none_or(|mut texts| {
                 // A text with the path of another file does not mean this one.
                 texts.retain(|text| {
@@ -62,6 +63,30 @@ impl BaseProject<'_> {
                 });
                 file.is_in_texts(&texts)
             })
+    }
+
+    /// True for a program without an extension that a test, a manifest or other code names. A program
+    /// that nothing names may be a check, which developers run.
+    fn is_program(&self, path: &str) -> bool {
+        let name = file_name(path);
+        let directory = file_name(directory_of(path));
+        if !self.text(path).starts_with("#!") {
+            return false;
+        }
+        let lines = self.lines.find(LineSearch::of([name, directory].map(str::to_owned)));
+        lines.is_ok_and(|lines| {
+            lines.iter().any(|(other, line)| {
+                let is_named = line.contains(&format!("/{name}"))
+                    || quoted_words(line).any(|text| text == name);
+                let is_listed = match self.entry_points_in(other) {
+                    Some(texts) => texts.iter().any(|text| file_name(text) == name),
+                    None => lists_product(other) && (is_named || line.contains(directory)),
+                };
+                other != path
+                    && !is_hidden_or_installed(other)
+                    && (is_listed || is_named && !names_commands(other) && is_code(other))
+            })
+        })
     }
 
     /// True if the code of `other` imports the module of Python at `path`.
@@ -154,11 +179,13 @@ impl BaseProject<'_> {
             // A file that a shell line names counts as part of the product. A file that the line
             // also runs never gets here, because it decides which commands run.
             let lines = &self.markers()?.lines;
-            let shell = lines.iter().filter(|(kind, _)| *kind != TextKind::Program);
+            let shell = lines
+                .iter()
+                .filter(|(kind, line)| *kind != TextKind::Program && !self.lints.contains(line));
             sought.retain(|file| {
-                !shell.clone().any(|(_, line)| {
-                    (file.is_named_in(line) || file.is_imported_by_shell(line))
-                        && (!only_checks(line) || searches_files(line))
+                !shell.clone().any(|(kind, line)| {
+                    file.is_imported_by_shell(line)
+                        || file.is_named_in(line) && uses_files(*kind, line)
                 })
             });
         }
@@ -227,8 +254,15 @@ fn is_name_of(word: &str, name: &str) -> bool {
             && name.strip_prefix('.').is_some_and(|end| end.len() > 1 && word.ends_with(end))
 }
 
-/// True if a command of a line searches files for a text.
-fn searches_files(line: &str) -> bool {
+/// True if a line of commands shows that the files that it names are used, and not only checked. In
+/// recipes, which may have goals of many kinds, a command must search the files or write their
+/// content to another file.
+fn uses_files(kind: TextKind, line: &str) -> bool {
     let commands = commands_of(line);
-    commands.iter().filter_map(|command| command.words.first()).any(|word| searches(&word.text))
+    let mut programs = commands.iter().filter_map(|command| command.words.first());
+    match kind {
+        TextKind::Make => programs
+            .any(|word| searches(&word.text) || reads_content(&word.text) && line.contains('>')),
+        _ => !only_checks(line) || programs.any(|word| searches(&word.text)),
+    }
 }

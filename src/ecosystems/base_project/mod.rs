@@ -31,6 +31,7 @@ use crate::model::changed_file::ChangedFile;
 use crate::model::declared_source::DeclaredSource;
 use crate::model::oid::Oid;
 use crate::model::oracle::OracleCommand;
+use crate::model::outcome::Stage;
 use crate::model::pattern::matches;
 use crate::model::shell::commands_of;
 
@@ -50,6 +51,8 @@ pub struct BaseProject<'t> {
     compared: BTreeSet<String>,
     declared: DeclaredSource,
     commands: Vec<String>,
+    /// The commands that lint.
+    lints: Vec<String>,
     /// The project in the root, if it is known to be all that the commands test.
     only_tested: Option<RootProject>,
     /// The names in the oracle's commands, and in the files that the commands run.
@@ -94,6 +97,11 @@ impl<'t> BaseProject<'t> {
             compared,
             declared: DeclaredSource::of(source)?,
             commands: lines_of(oracle),
+            lints: oracle
+                .iter()
+                .filter(|command| command.stage == Stage::Lint)
+                .map(|command| command.command.shell_line())
+                .collect(),
             only_tested: nested::only_tested(oracle),
             markers: OnceLock::new(),
             code: OnceLock::new(),
@@ -299,14 +307,18 @@ fn is_code(path: &str) -> bool {
     is_test_path(path) || language_of(path).is_some_and(|language| !language.is_shell())
 }
 
-/// True if all commands of a line are formatters, linters and the like, which read no text of a
-/// document.
+/// True if all commands of a line are formatters, linters, compilers and the like, which read no
+/// text of a document.
 fn only_checks(line: &str) -> bool {
     let commands = commands_of(line);
-    let mut programs =
-        commands.iter().map(|command| command.words.first().map_or("", |word| &word.text));
     !commands.is_empty()
-        && programs.all(|program| looks_only(program, "") && !reads_content(program))
+        && commands.iter().all(|command| {
+            let words: Vec<&str> = command.words.iter().map(|word| word.text.as_str()).collect();
+            // `python3 -m py_compile` runs the module.
+            let words = if words.get(1) == Some(&"-m") { &words[2..] } else { &words[..] };
+            let [program, next] = [0, 1].map(|at| words.get(at).copied().unwrap_or_default());
+            looks_only(program, next) && !reads_content(program)
+        })
 }
 
 /// The value of a cell, which the first call sets by `find`.

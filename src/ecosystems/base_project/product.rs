@@ -71,22 +71,27 @@ impl BaseProject<'_> {
     }
 
     /// True if a framework loads a file of the product when a class of its name is used, so that no
-    /// code names it. The file declares such a class, code loads another file in its directory or in
-    /// one above, and no file other than code names this one.
+    /// code names it. The file declares such a class, or its build compiles all files. Code loads
+    /// another file in its directory or in one above, and neither settings nor commands name this one.
     pub(super) fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
-        if file.constant.is_none() || file.declaration_in(&self.text(path)).is_none() {
+        let Some(constant) = file.constant.clone() else { return Ok(false) };
+        let text = self.text(path);
+        if file.declaration_in(&text).is_none() && !file.is_compiled(&text) {
             return Ok(false);
         }
-        let lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
-        // Linters list the files that they leave out, in YAML.
+        let mut lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
+        lines.extend(self.lines.find(LineSearch { any_case: true, ..LineSearch::of([constant]) })?);
         let is_named = lines.iter().any(|(other, line)| {
+            let is_setting = !other.contains('/') || is_hidden_or_installed(other);
+            // Linters list the files that they leave out, in YAML.
             !is_code(other)
                 && !other.ends_with(".yml")
                 && !documents::is_only_read(other)
-                && file.is_named_by(other, line)
+                && (file.is_named_by(other, line) || is_setting && file.is_named_in_settings(line))
         });
-        if is_named {
+        let mut commands = self.markers()?.lines.iter();
+        if is_named || commands.any(|(_, line)| file.is_named_in_settings(line)) {
             return Ok(false);
         }
         let code = self.code()?;
