@@ -448,7 +448,12 @@ impl<'p> LoadedName<'p> {
     /// `vendor.calc` are other files than `lib/calc.py`.
     fn is_named_here(&self, line: &str, word: &str) -> bool {
         let Some(at) = place_of_word(line, word) else { return false };
-        let Some(before) = line[..at].strip_suffix(['/', '.']) else { return true };
+        let Some(before) = line[..at].strip_suffix(['/', '.']) else {
+            // A message may have the name of a file among its words.
+            return !self.language.imports_modules()
+                || !quoted_words(line)
+                    .any(|text| text.contains(' ') && place_of_word(text, word).is_some());
+        };
         let above = before.rsplit(|c| !is_of_word(c)).next().unwrap_or_default();
         let is_variable = before[..before.len() - above.len()].ends_with(['$', '{', '%']);
         is_variable || above.is_empty() || above == self.directory()
@@ -530,22 +535,24 @@ impl<'p> LoadedName<'p> {
     /// True if a line of `other` loads the file from its own directory, by a name that the line builds,
     /// or by the file's: `__dirname + "/app-" + name`.
     fn is_beside_in(&self, other: &str, line: &str) -> bool {
-        // `import_module("." + name, __package__)`, `require("./" + name)`
-        let is_relative = || {
-            has_loading_word(line)
-                && line.match_indices(['"', '\'', '`']).any(|(at, _)| {
-                    let text = line[at + 1..].strip_prefix('.');
-                    text.is_some_and(|text| self.is_built_by(text.trim_start_matches('/')))
-                })
-        };
         directory_of(self.path) == directory_of(other)
-            && (is_relative()
+            && (self.is_relative_in(line)
                 || names_own_directory(line)
                     && (quoted_words(line)
                         .any(|text| text.trim_start_matches(['.', '/']) == self.module)
                         || line
                             .match_indices('/')
                             .any(|(at, _)| self.is_built_by(&line[at + 1..]))))
+    }
+
+    /// True if a line loads a module by a name that it builds from its own package:
+    /// `import_module("." + name, __package__)`, `require("./" + name)`.
+    fn is_relative_in(&self, line: &str) -> bool {
+        has_loading_word(line)
+            && line.match_indices(['"', '\'', '`']).any(|(at, _)| {
+                let text = line[at + 1..].strip_prefix('.');
+                text.is_some_and(|text| self.is_built_by(text.trim_start_matches('/')))
+            })
     }
 
     /// True if a line of a test names a file of a directory `commands` as a command, as in Django's
@@ -597,7 +604,8 @@ fn extension_after(text: &str) -> Option<&str> {
     const QUOTES: [char; 3] = ['"', '\'', '`'];
     let (before, rest) = text.split_once('.')?;
     let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-    let is_name = before.ends_with(QUOTES) || before.ends_with('}') || before.ends_with(is_in_name);
+    let is_name =
+        before.ends_with(|c: char| QUOTES.contains(&c) || is_in_name(c) || "}])".contains(c));
     let is_end = is_name && rest[end..].starts_with(QUOTES) || before.ends_with('*');
     (is_end && end > 0).then_some(&rest[..end])
 }
@@ -733,13 +741,19 @@ pub fn lists_files(text: &str) -> bool {
 }
 
 /// True if code may list the directory that one of its lines names: that line lists files, has the
-/// directory as an argument of a function, or gives it to a variable that another line lists.
-pub fn lists_directory(text: &str, line: &str) -> bool {
+/// directory as an argument of a function, or gives it to a variable that another line lists. If the
+/// listing has a pattern with an extension, this is `extension`.
+pub fn lists_directory(text: &str, line: &str, extension: &str) -> bool {
+    let lines = text.lines().filter(|line| !is_comment(line)).filter(|line| {
+        let listed = line.find('*').and_then(|at| extension_after(&line[at..]));
+        listed.is_none_or(|listed| listed == extension)
+    });
+    let lines: Vec<&str> = lines.collect();
+    let lists = || lines.iter().any(|line| lists_files(line));
     if lists_files(line) || names_own_directory(line) {
-        return lists_files(text);
+        return lists();
     }
-    let Some(variable) = assigned(line) else { return line.contains('(') && lists_files(text) };
-    let lines: Vec<&str> = text.lines().filter(|line| !is_comment(line)).collect();
+    let Some(variable) = assigned(line) else { return line.contains('(') && lists() };
     let mut variables = BTreeSet::from([variable]);
     let has_variable = |variables: &BTreeSet<&str>, text: &str| {
         variables.iter().any(|variable| place_of_word(text, variable).is_some())
@@ -782,26 +796,27 @@ fn listed_in(line: &str) -> impl Iterator<Item = &str> {
 pub fn has_loading_word(line: &str) -> bool {
     const BEGINNINGS: [&str; 6] = ["autoload", "import", "include", "load", "require", "run_path"];
     const WORDS: [&str; 6] = ["__import__", "alias", "from", "mod", "use", "using"];
-    let is_beginning = |word: &str, begin: &str| {
-        let rest = word.strip_prefix(begin);
-        rest.is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with(|c: char| c == '_' || c.is_uppercase())
-        })
-    };
     runs_module(line)
         || line.split(|c| !is_in_name(c)).any(|word| {
-            WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| is_beginning(word, begin))
+            WORDS.contains(&word) || BEGINNINGS.iter().any(|begin| is_word_or_longer(word, begin))
         })
+}
+
+/// True for `load`, `load_file` and `loadFile` if `begin` is `load`, but not for `loading`.
+fn is_word_or_longer(word: &str, begin: &str) -> bool {
+    word.strip_prefix(begin).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with(|c: char| c == '_' || c.is_uppercase())
+    })
 }
 
 /// A line without the comment at its end. A mark that follows an open quote begins none.
 fn without_comment(line: &str) -> &str {
     let marks = [" //", "\t//", " #", "\t#"].iter().flat_map(|mark| line.match_indices(mark));
-    let is_outside = |at: &usize| {
-        let quotes = line[..*at].matches(['"', '\'', '`']).count();
-        quotes % 2 == 0 && !line[..*at].trim().is_empty()
-    };
-    let end = marks.map(|(at, _)| at).filter(is_outside).min();
+    let ends = marks.map(|(at, _)| at).filter(|at| {
+        let before = &line[..*at];
+        before.matches(['"', '\'', '`']).count() % 2 == 0 && !before.trim().is_empty()
+    });
+    let end = ends.min();
     &line[..end.unwrap_or(line.len())]
 }
 
@@ -926,6 +941,9 @@ mod tests {
             ("lib/de.py", "lib/a.py", "import_module(f'.{name}', __package__)", true),
             ("lib/de.py", "lib/a.py", "import_module('.' + name, __package__)", true),
             ("lib/de.py", "lib/a.py", "log('loading lib/%s', name)", false),
+            ("lib/de.py", "lib/a.py", "raise OSError('no de.py in lib')", false),
+            ("lib/de.py", "tests/t.py", "sh('python3 lib/de.py 1')", true),
+            ("inc/Calc.pm", "lib/A.pm", "load_file(\"inc/$_[0].txt\")", false),
             ("lib/de.py", "lib/a.py", "load_config(f'lib/{name}.json')", false),
             ("lib/Rule/Add.pm", "lib/A.pm", "require \"Rule::$name\";", true),
             ("tools/setup.js", "src/a.js", "x = ['tools', 'setup']", false),
@@ -1028,10 +1046,12 @@ mod tests {
             ("keys = {'rules': 1}\nos.listdir('.')", false),
             ("  'rules',\nos.listdir('.')", false),
             ("dir = 'rules'", false),
+            ("dir = 'rules'\nfor p in dir.glob('*.sql'):", false),
+            ("dir = 'rules'\nfor p in dir.glob('*.py'):", true),
         ];
         for (text, expected) in cases {
             let line = text.lines().next().expect("a line");
-            assert_eq!(lists_directory(text, line), expected, "{text}");
+            assert_eq!(lists_directory(text, line, "py"), expected, "{text}");
         }
     }
 

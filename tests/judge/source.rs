@@ -1279,8 +1279,8 @@ fn each_file_that_is_not_source_is_judged_beside_the_source_alone() {
     assert_eq!(second(&json)["alone"].as_array().unwrap().len(), 2);
     assert_eq!(second(&json)["results"].as_array().unwrap().len(), 3);
     let json = judge(&edit(&["a", "b", "c", "d", "e"], "good too"), 3);
-    let why = "passes, with 12 lines in 6 files, but is not compared with the base: 5 of its files are not known \
-               to be source, or can decide what is run (data/a.json, data/b.json, data/c.json and 2 more)";
+    let why = "passes, with 12 lines in 6 files, but is not compared with the base: data/a.json, data/b.json, \
+               data/c.json and 2 more are not known to be source, or can decide what is run, and at most 3";
     let reason = json["rationale"].as_str().unwrap();
     assert!(reason.contains(why), "{json:#}");
     assert!(reason.contains("; with all of them as in the base, it passes"), "{json:#}");
@@ -1307,6 +1307,26 @@ fn documents_are_judged_together_beside_the_source() {
         assert_eq!(second(&json)["no_source"].as_array().unwrap().len(), files, "{json:#}");
         assert_eq!(second(&json)["results"].as_array().unwrap().len(), trees, "{json:#}");
     }
+}
+
+#[test]
+fn tests_that_the_command_names_are_judged_together_beside_the_source() {
+    let world = World::unborn();
+    world.write("a.py", "bad\n");
+    world.write("data.bin", "x\n");
+    let names = ["a", "b", "c", "d", "e"].map(|name| format!("tests/{name}.sh"));
+    names.iter().for_each(|name| world.write(name, "grep -q good a.py\n"));
+    world.commit("base");
+    let test = names.map(|name| format!("sh {name}")).join(" && ");
+    let edit = "echo good > a.py; for f in tests/*.sh; do echo '#' >> $f; done";
+    for (other, trees) in [("", 1), ("; echo y > data.bin", 3)] {
+        let run = world.attempts(&[&format!("{edit}{other}")]);
+        let json = world.frites(["judge", "--json", "--test", &test, &run]).expect(0).json();
+        assert_eq!(second(&json)["results"].as_array().unwrap().len(), trees, "{json:#}");
+    }
+    let weak = "for f in tests/*.sh; do echo : > $f; done; echo '# x' >> a.py";
+    let run = world.attempts(&[weak]);
+    world.frites(["judge", "--test", &test, &run]).expect(3);
 }
 
 #[test]

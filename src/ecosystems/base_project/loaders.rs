@@ -11,7 +11,9 @@ use crate::ecosystems::loaded::{
 };
 use crate::ecosystems::looking::{reads_content, searches};
 use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first, quoted_words};
-use crate::ecosystems::paths::{below, directory_of, file_name, inside, resolved};
+use crate::ecosystems::paths::{
+    below, directory_of, file_name, inside, resolved, stem_and_extension,
+};
 use crate::ecosystems::touched::{is_test_path, source_of};
 use crate::ecosystems::{ALL, python};
 use crate::error::Result;
@@ -173,7 +175,7 @@ impl BaseProject<'_> {
                 !lines.iter().any(|(other, line)| {
                     file.is_directory_named_in(other, line)
                         && self.is_of_program(other)
-                        && lists_directory(&self.text(other), line)
+                        && lists_directory(&self.text(other), line, stem_and_extension(file.path).1)
                 })
             });
             // A file that a shell line names counts as part of the product. A file that the line

@@ -12,6 +12,7 @@ use crate::ecosystems::loaded::{
     BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_commands, search_for_loads,
     search_for_tests,
 };
+use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::nested;
 use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, inside, place_of_word,
@@ -81,9 +82,16 @@ impl BaseProject<'_> {
             return Ok(false);
         }
         let mut lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
+        let quoted = format!("{}\"", file.module);
+        lines.extend(self.lines.find(LineSearch::of([quoted]))?);
         lines.extend(self.lines.find(LineSearch { any_case: true, ..LineSearch::of([constant]) })?);
         let is_named = lines.iter().any(|(other, line)| {
             let is_setting = !other.contains('/') || is_hidden_or_installed(other);
+            // A task may have the name of the module: `aliases: [check: ["verify"]]` in mix.exs.
+            if is_code(other) && names_commands(other) {
+                return quoted_words(line)
+                    .any(|text| text.rsplit('.').next().is_some_and(|task| task == file.module));
+            }
             // Linters list the files that they leave out, in YAML.
             !is_code(other)
                 && !other.ends_with(".yml")

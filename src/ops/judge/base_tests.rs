@@ -17,6 +17,7 @@ use crate::ecosystems::put_back::{
     PutBack, begins_project, is_read_as_text, is_setting_at_most, put_back,
     tests_are_named_by_modules,
 };
+use crate::ecosystems::touched::is_test_path;
 use crate::error::Result;
 use crate::git::protect::{self, Restore, RestoredTree};
 use crate::git::repo::Repo;
@@ -33,8 +34,7 @@ use crate::model::terms::Terms;
 use crate::ops::judge::changed_file::changed_files;
 use crate::ops::session::Session;
 
-/// At most this many doubtful files are judged in all combinations. All documents count as one
-/// file.
+/// At most this many groups of doubtful files are judged in all combinations.
 const MOST_BESIDE: usize = 3;
 
 /// The reason why a candidate that changes no source is not verified.
@@ -64,13 +64,7 @@ pub fn plan(
     let mut doubtful = choices.paths(|choice| choice.decides() || choice.is_unknown());
     let settings = choices.new_settings()?;
     doubtful.retain(|path| !settings.contains(path));
-    // The documents are kept or put back together: the tests that read one of them judge it with
-    // the base's version of all documents, and as it lands.
-    let (documents, others_in_doubt): (Vec<_>, Vec<_>) =
-        doubtful.into_iter().partition(|path| is_document_by_name(&path.lossy()));
-    let mut doubtful: Vec<Vec<&TreePath>> =
-        others_in_doubt.into_iter().map(|path| vec![path]).collect();
-    doubtful.extend((!documents.is_empty()).then_some(documents));
+    let doubtful = choices.in_groups(doubtful);
     let restored = choices.restore(repo, base, tree, &|_, _| false)?;
     let submodules: Vec<&TreePath> =
         changes.iter().filter(|file| file.is_submodule).map(|file| &file.path).collect();
@@ -180,10 +174,11 @@ fn why_too_many(doubtful: &[Vec<&TreePath>]) -> Option<String> {
     let names: Vec<String> = doubtful.iter().flatten().map(|path| path.quoted()).collect();
     (doubtful.len() > MOST_BESIDE).then(|| {
         format!(
-            "{} of its files are not known to be source, or can decide what is run ({}), and at most \
-             {MOST_BESIDE} such files are judged beside the source, in each combination (all documents count as one)",
-            names.len(),
-            some_of(&names)
+            "{} are not known to be source, or can decide what is run, and at most {MOST_BESIDE} such \
+             files are judged beside the source, in each combination (all documents count as one, \
+             and so do all tests: that makes {})",
+            some_of(&names),
+            doubtful.len()
         )
     })
 }
@@ -264,6 +259,21 @@ impl<'c, 'p> Choices<'c, 'p> {
         }
         choices.all.retain(|_, choice| *choice != PutBack::Keep);
         Ok(choices)
+    }
+
+    /// Doubtful files in groups that are kept or put back together. The documents are one group: the
+    /// tests that read one of them judge it with the base's version of all documents, and as it lands.
+    /// So are the tests that the commands name, because each other group is judged by the base's
+    /// version of all of them. Each other file is a group.
+    fn in_groups<'d>(&self, doubtful: Vec<&'d TreePath>) -> Vec<Vec<&'d TreePath>> {
+        let (documents, others): (Vec<_>, Vec<_>) =
+            doubtful.into_iter().partition(|path| is_document_by_name(&path.lossy()));
+        let (tests, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|path| {
+            is_test_path(&path.lossy()) && self.all.get(*path).is_some_and(PutBack::decides)
+        });
+        let mut groups: Vec<Vec<&TreePath>> = others.into_iter().map(|path| vec![path]).collect();
+        groups.extend([tests, documents].into_iter().filter(|group| !group.is_empty()));
+        groups
     }
 
     /// True if at least one file is put back, and each is a test of the base or decides which
