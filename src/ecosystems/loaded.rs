@@ -75,6 +75,9 @@ pub const OWN_DIRECTORY: [&str; 8] = [
 /// other lines.
 const OWN_PACKAGES: [&str; 2] = ["from . import (", "from .. import ("];
 
+/// A line that builds a name relative to its own package contains one of these texts.
+const RELATIVE: [&str; 7] = ["\"./\"", "'./'", "`./${", "\".\"", "'.'", "\".{", "'.{"];
+
 /// Words before the name of a class or a module.
 const DECLARES: [&str; 8] =
     ["class", "defmodule", "defprotocol", "enum", "interface", "module", "namespace", "trait"];
@@ -184,7 +187,8 @@ impl<'p> LoadedName<'p> {
         let directory = file_name(directory_of(self.path));
         // The names after `from DIRECTORY import (` are in other lines.
         let package = self.language.imports_modules().then(|| directory.to_owned());
-        [format!("{directory}/"), format!("{directory}.")].into_iter().chain(package)
+        let built = ["/", ".", "::"].map(|end| format!("{directory}{end}"));
+        built.into_iter().chain(package).chain(RELATIVE.map(str::to_owned))
     }
 
     /// True if a shell line names the file in a word: by a path that has a directory and ends in
@@ -535,14 +539,16 @@ impl<'p> LoadedName<'p> {
     /// True if a line of `other` loads the file from its own directory, by a name that the line builds,
     /// or by the file's: `__dirname + "/app-" + name`.
     fn is_beside_in(&self, other: &str, line: &str) -> bool {
-        directory_of(self.path) == directory_of(other)
-            && (self.is_relative_in(line)
-                || names_own_directory(line)
-                    && (quoted_words(line)
-                        .any(|text| text.trim_start_matches(['.', '/']) == self.module)
-                        || line
-                            .match_indices('/')
-                            .any(|(at, _)| self.is_built_by(&line[at + 1..]))))
+        let is_beside = directory_of(self.path) == directory_of(other);
+        // `import_module("." + name, "app.rules")` names the package beside the name.
+        let package = file_name(directory_of(self.path));
+        let mut packages = quoted_words(line).filter_map(|text| text.rsplit('.').next());
+        (is_beside || packages.any(|name| name == package)) && self.is_relative_in(line)
+            || is_beside
+                && names_own_directory(line)
+                && (quoted_words(line)
+                    .any(|text| text.trim_start_matches(['.', '/']) == self.module)
+                    || line.match_indices('/').any(|(at, _)| self.is_built_by(&line[at + 1..])))
     }
 
     /// True if a line loads a module by a name that it builds from its own package:
@@ -602,7 +608,8 @@ pub fn runs_module(line: &str) -> bool {
 /// The extension at the end of a name that code builds: `json` for `" + name + ".json"`.
 fn extension_after(text: &str) -> Option<&str> {
     const QUOTES: [char; 3] = ['"', '\'', '`'];
-    let (before, rest) = text.split_once('.')?;
+    // After a comma follows the next argument.
+    let (before, rest) = text.split(',').next()?.split_once('.')?;
     let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
     let is_name =
         before.ends_with(|c: char| QUOTES.contains(&c) || is_in_name(c) || "}])".contains(c));
@@ -814,7 +821,7 @@ fn without_comment(line: &str) -> &str {
     let marks = [" //", "\t//", " #", "\t#"].iter().flat_map(|mark| line.match_indices(mark));
     let ends = marks.map(|(at, _)| at).filter(|at| {
         let before = &line[..*at];
-        before.matches(['"', '\'', '`']).count() % 2 == 0 && !before.trim().is_empty()
+        before.matches(['"', '\'', '`']).count().is_multiple_of(2) && !before.trim().is_empty()
     });
     let end = ends.min();
     &line[..end.unwrap_or(line.len())]
@@ -940,6 +947,7 @@ mod tests {
             ("lib/de.js", "lib/index.js", "fs.readFile(__dirname + '/' + n + '.html')", false),
             ("lib/de.py", "lib/a.py", "import_module(f'.{name}', __package__)", true),
             ("lib/de.py", "lib/a.py", "import_module('.' + name, __package__)", true),
+            ("app/rules/de.py", "app/a.py", "import_module('.' + n, __name__ + '.rules')", true),
             ("lib/de.py", "lib/a.py", "log('loading lib/%s', name)", false),
             ("lib/de.py", "lib/a.py", "raise OSError('no de.py in lib')", false),
             ("lib/de.py", "tests/t.py", "sh('python3 lib/de.py 1')", true),
