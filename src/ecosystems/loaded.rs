@@ -218,7 +218,14 @@ impl<'p> LoadedName<'p> {
     /// product. `is_run` is true if the commands run `other` and `other` is not a test. Such a file
     /// may run the files that it names by path, so a path in it does not count as loading.
     pub fn is_loaded_in(&self, other: &str, line: &str, is_run: bool) -> bool {
-        let line = without_comment(line);
+        self.is_loaded_by_code(other, line, is_run) && {
+            let code = without_comment(line);
+            code.len() == line.len() || self.is_loaded_by_code(other, code, is_run)
+        }
+    }
+
+    /// As [`Self::is_loaded_in`], for a line without a comment at its end.
+    fn is_loaded_by_code(&self, other: &str, line: &str, is_run: bool) -> bool {
         // The text of the line decides first, because nearly all pairs of a file and a line end here.
         let is_path_in = self.is_path_in(other, line);
         let is_name_in = self.is_module_in(other, line)
@@ -816,15 +823,20 @@ fn is_word_or_longer(word: &str, begin: &str) -> bool {
     })
 }
 
-/// A line without the comment at its end. A mark that follows an open quote begins none.
+/// A line without the comment at its end. A mark in an open quote begins none.
 fn without_comment(line: &str) -> &str {
-    let marks = [" //", "\t//", " #", "\t#"].iter().flat_map(|mark| line.match_indices(mark));
-    let ends = marks.map(|(at, _)| at).filter(|at| {
-        let before = &line[..*at];
-        before.matches(['"', '\'', '`']).count().is_multiple_of(2) && !before.trim().is_empty()
-    });
-    let end = ends.min();
-    &line[..end.unwrap_or(line.len())]
+    let mut is_quoted = false;
+    let mut has_code = false;
+    for (at, c) in line.char_indices() {
+        let rest = &line[at + c.len_utf8()..];
+        let is_mark = rest.starts_with('#') || rest.starts_with("//");
+        if c.is_whitespace() && has_code && !is_quoted && is_mark {
+            return &line[..at];
+        }
+        is_quoted ^= "\"'`".contains(c);
+        has_code |= !c.is_whitespace();
+    }
+    line
 }
 
 /// True for a comment, but not for an attribute of Rust or an include of C.

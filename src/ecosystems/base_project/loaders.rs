@@ -10,7 +10,7 @@ use crate::ecosystems::loaded::{
     search_for_loads,
 };
 use crate::ecosystems::looking::{reads_content, searches};
-use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first, quoted_words};
+use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first};
 use crate::ecosystems::paths::{
     below, directory_of, file_name, inside, resolved, stem_and_extension,
 };
@@ -70,23 +70,30 @@ impl BaseProject<'_> {
     /// True for a program without an extension that a test, a manifest or other code names. A program
     /// that nothing names may be a check, which developers run.
     fn is_program(&self, path: &str) -> bool {
-        let name = file_name(path);
-        let directory = file_name(directory_of(path));
         if !self.text(path).starts_with("#!") {
             return false;
         }
-        let lines = self.lines.find(LineSearch::of([name, directory].map(str::to_owned)));
+        let name = file_name(path);
+        let named = [format!("/{name}"), format!("\"{name}\""), format!("'{name}'")];
+        // A manifest may name the directory of all programs.
+        let directory = file_name(directory_of(path));
+        let listed = [format!("{directory}/"), format!("\"{directory}\"")];
+        let listed = if directory.is_empty() { Vec::new() } else { listed.to_vec() };
+        let lines = self.lines.find(LineSearch::of(named.iter().chain(&listed).cloned()));
+        let has = |line: &str, texts: &[String]| texts.iter().any(|text| line.contains(text));
         lines.is_ok_and(|lines| {
             lines.iter().any(|(other, line)| {
-                let is_named = line.contains(&format!("/{name}"))
-                    || quoted_words(line).any(|text| text == name);
-                let is_listed = match self.entry_points_in(other) {
-                    Some(texts) => texts.iter().any(|text| file_name(text) == name),
-                    None => lists_product(other) && (is_named || line.contains(directory)),
-                };
-                other != path
-                    && !is_hidden_or_installed(other)
-                    && (is_listed || is_named && !names_commands(other) && is_code(other))
+                if other == path || is_hidden_or_installed(other) {
+                    return false;
+                }
+                if !names_commands(other) {
+                    return is_code(other) && has(line, &named);
+                }
+                lists_product(other)
+                    && match self.entry_points_in(other) {
+                        Some(texts) => texts.iter().any(|text| file_name(text) == name),
+                        None => has(line, &named) || has(line, &listed),
+                    }
             })
         })
     }

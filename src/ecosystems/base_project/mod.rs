@@ -62,6 +62,8 @@ pub struct BaseProject<'t> {
     tests: OnceLock<Vec<String>>,
     /// The texts of the files of tasks in the root.
     tasks: OnceLock<Vec<String>>,
+    /// The settings in the root and in hidden directories, each with its text.
+    settings: OnceLock<Vec<(String, String)>>,
     links: OnceLock<Vec<(String, String)>>,
     /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they
     /// have been found.
@@ -107,6 +109,7 @@ impl<'t> BaseProject<'t> {
             code: OnceLock::new(),
             tests: OnceLock::new(),
             tasks: OnceLock::new(),
+            settings: OnceLock::new(),
             links: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),

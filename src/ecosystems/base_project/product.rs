@@ -18,7 +18,7 @@ use crate::ecosystems::paths::{
     bare_name, below, directories_above, directory_of, file_name, inside, place_of_word,
 };
 use crate::ecosystems::touched::is_test_path;
-use crate::ecosystems::{documents, javascript};
+use crate::ecosystems::{ALL, documents, javascript};
 use crate::error::Result;
 
 /// Fewer files than this are read to compare their lengths.
@@ -76,30 +76,33 @@ impl BaseProject<'_> {
     /// another file in its directory or in one above, and neither settings nor commands name this one.
     pub(super) fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
-        let Some(constant) = file.constant.clone() else { return Ok(false) };
         let text = self.text(path);
-        if file.declaration_in(&text).is_none() && !file.is_compiled(&text) {
+        if file.constant.is_none()
+            || file.declaration_in(&text).is_none() && !file.is_compiled(&text)
+        {
             return Ok(false);
         }
-        let mut lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
-        let quoted = format!("{}\"", file.module);
-        lines.extend(self.lines.find(LineSearch::of([quoted]))?);
-        lines.extend(self.lines.find(LineSearch { any_case: true, ..LineSearch::of([constant]) })?);
+        let lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
+        // Linters list the files that they leave out, in YAML.
         let is_named = lines.iter().any(|(other, line)| {
-            let is_setting = !other.contains('/') || is_hidden_or_installed(other);
-            // A task may have the name of the module: `aliases: [check: ["verify"]]` in mix.exs.
-            if is_code(other) && names_commands(other) {
-                return quoted_words(line)
-                    .any(|text| text.rsplit('.').next().is_some_and(|task| task == file.module));
-            }
-            // Linters list the files that they leave out, in YAML.
             !is_code(other)
                 && !other.ends_with(".yml")
                 && !documents::is_only_read(other)
-                && (file.is_named_by(other, line) || is_setting && file.is_named_in_settings(line))
+                && file.is_named_by(other, line)
         });
         let mut commands = self.markers()?.lines.iter();
-        if is_named || commands.any(|(_, line)| file.is_named_in_settings(line)) {
+        if is_named
+            || commands.any(|(_, line)| file.is_named_in_settings(line))
+            || self.texts_of_settings()?.iter().any(|(other, text)| {
+                text.lines().any(|line| match is_code(other) {
+                    // A task may have the name of the module: `check: ["verify"]` in mix.exs.
+                    true => {
+                        quoted_words(line).any(|text| text.rsplit('.').next() == Some(file.module))
+                    }
+                    false => file.is_named_in_settings(line),
+                })
+            })
+        {
             return Ok(false);
         }
         let code = self.code()?;
@@ -216,6 +219,22 @@ impl BaseProject<'_> {
             (is_test_path(test) || names_commands(test))
                 && files.iter().any(|file| self.loads(file, test, line, false))
         }))
+    }
+
+    /// The settings in the root and in hidden directories, each with its text. Code counts only if it
+    /// decides which commands run. Settings in YAML and lock files are left out.
+    fn texts_of_settings(&self) -> Result<&[(String, String)]> {
+        let texts = once(&self.settings, || {
+            let settings = self.code()?.files.iter().filter(|file| {
+                (!file.contains('/') || file.starts_with('.'))
+                    && (names_commands(file) || !is_code(file))
+                    && !file.ends_with(".yml")
+                    && !ALL.iter().any(|ecosystem| ecosystem.lock_files.contains(&file_name(file)))
+                    && !documents::is_only_read(file)
+            });
+            Ok(settings.map(|file| (file.clone(), self.text(file))).collect())
+        })?;
+        Ok(texts)
     }
 
     /// The texts of the files of tasks in the root.
