@@ -188,7 +188,9 @@ impl<'p> LoadedName<'p> {
         // The names after `from DIRECTORY import (` are in other lines.
         let package = self.language.imports_modules().then(|| directory.to_owned());
         let built = ["/", ".", "::"].map(|end| format!("{directory}{end}"));
-        built.into_iter().chain(package).chain(RELATIVE.map(str::to_owned))
+        let is_relative = self.language.is_bundled() || self.language.imports_modules();
+        let relative = is_relative.then_some(RELATIVE.map(str::to_owned));
+        built.into_iter().chain(package).chain(relative.into_iter().flatten())
     }
 
     /// True if a shell line names the file in a word: by a path that has a directory and ends in
@@ -423,7 +425,8 @@ impl<'p> LoadedName<'p> {
 
     /// The positions of the constant in a line.
     fn places_of_constant<'l>(&self, line: &'l str) -> impl Iterator<Item = usize> + use<'_, 'l> {
-        let words = line.split(|c| !is_in_name(c)).filter(|word| {
+        let words = self.constant.iter().flat_map(|_| line.split(|c| !is_in_name(c)));
+        let words = words.filter(|word| {
             word.starts_with(char::is_uppercase) && Some(as_constant(word)) == self.constant
         });
         words.map(|word| word.as_ptr().addr() - line.as_ptr().addr())
