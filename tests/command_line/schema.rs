@@ -543,13 +543,13 @@ fn judged_in_every_way(checker: &mut Checker) {
     world.write("tests/a.py", "def test_a(): pass\n");
     world.write("results", "bad a\nok b\n");
     world.write("tests/protected", "1\n");
-    world.write("check.rs", "#[test]\nfn t() {}\n");
+    world.write("main.rs", "#[test]\nfn t() {}\n");
     world.commit("tests");
     world.attempts(&[
-        "echo // >> check.rs; printf 'bad b\\nskip a\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
-        "echo // >> check.rs; printf 'bad a\\nbad b\\nbad c\\nok c\\n' > results; echo x > tests/protected; echo > conftest.py",
-        "echo x > x; rm check.rs",
-        "echo // >> check.rs; echo x > tests/more.py",
+        "echo // >> main.rs; printf 'bad b\\nskip a\\n' > results; printf '@skip\\ndef test_a(): pass\\n' > tests/a.py; echo x > x",
+        "echo // >> main.rs; printf 'bad a\\nbad b\\nbad c\\nok c\\n' > results; echo x > tests/protected; echo > conftest.py",
+        "echo x > x; rm main.rs",
+        "echo // >> main.rs; echo x > tests/more.py",
     ]);
     let near = |test: &str, more: &[&str]| {
         world.frites(["judge", "--json", "--test", test].iter().chain(more))
@@ -623,16 +623,16 @@ fn judged_across(checker: &mut Checker) {
         echo '</testcase>'; done; echo '</testsuite>'; } > r.xml; ! grep -q failure r.xml";
     world.write("tests/a.t", "true\n");
     world.write("tests/z.t", "true\n");
-    world.write("m.rs", "1\n");
+    world.write("lib.rs", "1\n");
     world.commit("tests");
     world.git(["config", "frites.oracle.junit", "r.xml"]);
     world.attempts(&[
-        "echo 'grep -q 2 m.rs' > tests/a.t; printf '2\\n#[test]\\nfn t() {}\\n' > m.rs; echo 'grep -q 2 m.rs' > tests/b.t",
-        "echo 'grep -q [23] m.rs' > tests/a.t; echo 3 > m.rs; rm tests/z.t",
+        "echo 'grep -q 2 lib.rs' > tests/a.t; printf '2\\n#[test]\\nfn t() {}\\n' > lib.rs; echo 'grep -q 2 lib.rs' > tests/b.t",
+        "echo 'grep -q [23] lib.rs' > tests/a.t; echo 3 > lib.rs; rm tests/z.t",
     ]);
     let words = ["judge", "--cross", "--json", "--test", test];
     let verdict = checker.answer("judge", 0, world.frites(words));
-    assert_eq!(verdict["candidates"][0]["cross"]["inseparable"], json!(["m.rs"]), "{verdict:#}");
+    assert_eq!(verdict["candidates"][0]["cross"]["inseparable"], json!(["lib.rs"]), "{verdict:#}");
     let apart =
         checker.answer("diff", 0, world.frites(["diff", "--json", "--tests", "1/c1", "c2"]));
     let test = json!({ "name": "tests/b.t", "author": "c1", "passes": "c1", "fails": "c2" });
