@@ -187,10 +187,16 @@ impl<'p> LoadedName<'p> {
         let directory = file_name(directory_of(self.path));
         // The names after `from DIRECTORY import (` are in other lines.
         let package = self.language.imports_modules().then(|| directory.to_owned());
+        // Only Perl builds names of modules with colons; in other languages these stand in many lines.
         let built = ["/", ".", "::"].map(|end| format!("{directory}{end}"));
-        let is_relative = self.language.is_bundled() || self.language.imports_modules();
-        let relative = is_relative.then_some(RELATIVE.map(str::to_owned));
-        built.into_iter().chain(package).chain(relative.into_iter().flatten())
+        let built = built.into_iter().take(if self.language.names_modules() { 3 } else { 2 });
+        let relative = self.builds_relative_names().then_some(RELATIVE.map(str::to_owned));
+        built.chain(package).chain(relative.into_iter().flatten())
+    }
+
+    /// True if code of the language may build a name from its own package.
+    fn builds_relative_names(&self) -> bool {
+        self.language.is_bundled() || self.language.imports_modules()
     }
 
     /// True if a shell line names the file in a word: by a path that has a directory and ends in
@@ -236,12 +242,15 @@ impl<'p> LoadedName<'p> {
             || self.is_beside_in(other, line)
             || self.is_command_in(other, line)
             || self.is_built_in_shell(other, line);
-        let is_in_shell = language_of(other).is_some_and(|language| language.is_shell())
+        let is_in_shell = line.contains(self.module)
+            && language_of(other).is_some_and(|language| language.is_shell())
             && self.is_imported_by_shell(line);
         if !(is_path_in || is_name_in || is_in_shell)
             || other == self.path
             || is_comment(line)
             || is_hidden_or_installed(other)
+            // A link to a page loads nothing.
+            || !is_name_in && line.contains("href=")
         {
             return false;
         }
@@ -435,10 +444,6 @@ impl<'p> LoadedName<'p> {
     /// True if a line names the file by its path: by its name, perhaps with the directory. In
     /// JavaScript, a text in quotes has the path.
     fn is_path_in(&self, other: &str, line: &str) -> bool {
-        // A link to a page loads nothing.
-        if line.contains("href=") {
-            return false;
-        }
         if self.language.is_bundled() {
             let joined = joined_texts(line);
             let loads =
@@ -553,7 +558,9 @@ impl<'p> LoadedName<'p> {
         // `import_module("." + name, "app.rules")` names the package beside the name.
         let package = file_name(directory_of(self.path));
         let mut packages = quoted_words(line).filter_map(|text| text.rsplit('.').next());
-        (is_beside || packages.any(|name| name == package)) && self.is_relative_in(line)
+        self.builds_relative_names()
+            && (is_beside || line.contains(package) && packages.any(|name| name == package))
+            && self.is_relative_in(line)
             || is_beside
                 && names_own_directory(line)
                 && (quoted_words(line)
