@@ -20,18 +20,15 @@ pub struct Loaders {
 }
 
 impl Loaders {
-    /// Adds what these lines say about the files at `paths`. Returns the loaders about which
-    /// nothing is known yet, except those of a file that a test or a file of the product loads:
-    /// they cannot make it a part of a check. `loads` is true if a line of another file loads a
-    /// file. `runs` is true for a file that the oracle's commands run.
+    /// Adds what these lines say about the files at `paths`. `loads` is true if a line of another
+    /// file loads a file. `runs` is true for a file that the oracle's commands run.
     pub fn add(
         &mut self,
         paths: &BTreeSet<String>,
         lines: &[(String, String)],
         loads: impl Fn(&LoadedName<'_>, &str, &str) -> bool,
         runs: impl Fn(&str) -> bool,
-    ) -> BTreeSet<String> {
-        let mut loaders = BTreeSet::new();
+    ) {
         for path in paths {
             let own = self.by_file.entry(path.clone()).or_default();
             let name = LoadedName::of(path);
@@ -50,20 +47,45 @@ impl Loaders {
                     }
                 }
             }
+            self.checks.extend(Some(path.clone()).filter(|path| runs(path)));
             if !own.iter().any(|loader| is_of_product(loader) && !runs(loader)) {
-                loaders.extend(own.iter().cloned());
+                self.checks.extend(own.iter().filter(|loader| runs(loader)).cloned());
             }
         }
-        let run = paths.iter().chain(&loaders).filter(|path| runs(path)).cloned();
-        self.checks.extend(run.collect::<Vec<_>>());
-        loaders.retain(|path| !self.by_file.contains_key(path));
-        loaders
     }
 
-    /// The files that no file loads, as far as the added lines show, and that nothing runs.
-    pub fn ends(&self) -> impl Iterator<Item = &str> {
-        let files = self.by_file.iter().filter(|(_, loaders)| loaders.is_empty());
-        files.map(|(path, _)| path.as_str()).filter(|path| !self.checks.contains(*path))
+    /// The files on which it depends whether one of `paths` is a part of a check: these files, and
+    /// the files that load them, directly or through others. A file that a test or the product loads
+    /// is no part, whatever else loads it, so its other loaders are left out.
+    pub fn open(&self, paths: &[&str]) -> BTreeSet<&str> {
+        let all = self.by_file.iter().flat_map(|(path, loaders)| loaders.iter().chain([path]));
+        let all = all.map(String::as_str);
+        let start = all.filter(|path| self.checks.contains(*path) || !is_of_product(path));
+        let possible = shrunk(start.collect(), |parts, path| {
+            let mut loaders = self.by_file.get(path).into_iter().flatten();
+            loaders.all(|loader| parts.contains(loader.as_str()))
+        });
+        let mut open = BTreeSet::new();
+        let asked = paths.iter().filter(|path| possible.contains(**path));
+        let asked = asked.filter_map(|path| self.by_file.get_key_value(*path));
+        let mut next: Vec<&str> = asked.map(|(path, _)| path.as_str()).collect();
+        while let Some(path) = next.pop() {
+            if open.insert(path) {
+                let loaders = self.by_file.get(path).into_iter().flatten();
+                next.extend(loaders.map(String::as_str));
+            }
+        }
+        open
+    }
+
+    /// True if the loaders of a file were added.
+    pub fn has(&self, path: &str) -> bool {
+        self.by_file.contains_key(path)
+    }
+
+    /// True for a file that no file loads, as far as the added lines show, and that nothing runs.
+    pub fn is_end(&self, path: &str) -> bool {
+        self.by_file.get(path).is_some_and(BTreeSet::is_empty) && !self.checks.contains(path)
     }
 
     /// Counts one more file as a check.
@@ -84,19 +106,10 @@ impl Loaders {
     /// `directories`, a part is in or below one of them.
     pub fn parts_of_checks(&self, directories: Option<&BTreeSet<&str>>) -> BTreeSet<&str> {
         let all = self.by_file.keys().chain(&self.checks).map(String::as_str);
-        let mut parts: BTreeSet<&str> = all
-            .filter(|path| {
-                directories.is_none_or(|tops| tops.iter().any(|top| below(path, top).is_some()))
-            })
-            .collect();
-        loop {
-            let before = parts.len();
-            let next = parts.iter().copied().filter(|path| self.is_loaded_only_by(&parts, path));
-            parts = next.collect();
-            if parts.len() == before {
-                return parts;
-            }
-        }
+        let start = all.filter(|path| {
+            directories.is_none_or(|tops| tops.iter().any(|top| below(path, top).is_some()))
+        });
+        shrunk(start.collect(), |parts, path| self.is_loaded_only_by(parts, path))
     }
 
     /// True if all loaders of a file are among `parts`. If the file has no loaders, true if it is a
@@ -105,6 +118,21 @@ impl Loaders {
         let mut loaders = self.by_file.get(path).into_iter().flatten().peekable();
         (loaders.peek().is_some() || self.checks.contains(path))
             && loaders.all(|loader| parts.contains(loader.as_str()))
+    }
+}
+
+/// The largest part of a set in which `stays` is true for each element.
+fn shrunk<'p>(
+    mut set: BTreeSet<&'p str>,
+    stays: impl Fn(&BTreeSet<&'p str>, &str) -> bool,
+) -> BTreeSet<&'p str> {
+    loop {
+        let next: BTreeSet<&str> =
+            set.iter().copied().filter(|element| stays(&set, element)).collect();
+        if next.len() == set.len() {
+            return set;
+        }
+        set = next;
     }
 }
 
@@ -169,7 +197,7 @@ mod tests {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while !next.is_empty() {
-            next = loaders.add(
+            loaders.add(
                 &next,
                 &lines,
                 |file, other, line| {
@@ -177,6 +205,8 @@ mod tests {
                 },
                 |path| run.contains(&path),
             );
+            let open = loaders.open(paths);
+            next = open.into_iter().filter(|path| !loaders.has(path)).map(str::to_owned).collect();
         }
         let found = loaders.parts_of_checks(Some(&loaders.directories()));
         paths.iter().filter(|path| found.contains(**path)).map(|path| (*path).to_owned()).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::ecosystems::loaded::{OWN_DIRECTORY, has_loading_word, is_comment, runs_module};
+use crate::ecosystems::loaded::{has_loading_word, is_comment, names_own_directory, runs_module};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::marks;
 use crate::ecosystems::paths::{directory_of, is_in_name, resolved, stem_and_extension};
@@ -46,7 +46,7 @@ fn names_in_ruby(directory: &str, text: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for line in text.lines().filter(|line| !is_comment(line)) {
         let loads = has_loading_word(line);
-        let names_own = OWN_DIRECTORY.iter().any(|word| line.contains(word));
+        let names_own = names_own_directory(line);
         let is_relative = names_own || line.contains("require_relative");
         // `%w[sum mean].each { |name| require_relative name }`
         let list = line.split_once("%w").map_or("", |(_, list)| list);

@@ -60,7 +60,7 @@ const DIRECTIVES: [&str; 5] = ["define", "el", "if", "include", "pragma"];
 const BUILDING: [char; 8] = ['"', '\'', '`', '$', '{', '#', '*', '%'];
 
 /// With these words, code names its own directory.
-pub const OWN_DIRECTORY: [&str; 8] = [
+const OWN_DIRECTORY: [&str; 8] = [
     "BASH_SOURCE",
     "FindBin",
     "__DIR__",
@@ -152,7 +152,9 @@ impl<'p> LoadedName<'p> {
         let quoted = ["'", "\""].map(|quote| format!("{quote}{}{quote}", self.module));
         let words = self.words().map(str::to_owned);
         let own = OWN_DIRECTORY.map(str::to_owned);
-        let shell = self.language.is_shell().then(|| "$".to_owned());
+        // A shell script builds the name of another one with its extension.
+        let extension = stem_and_extension(self.path).1;
+        let shell = self.language.is_shell().then(|| format!(".{extension}"));
         let paths = self.language.is_bundled().then(|| self.searched_in_javascript());
         let packages = self.language.imports_modules().then_some(OWN_PACKAGES.map(str::to_owned));
         words
@@ -411,7 +413,7 @@ impl<'p> LoadedName<'p> {
                 name.split(|c| !is_in_name(c)).filter(|p| !p.is_empty()).collect();
             let Some((last, outer)) = parts.split_last() else { continue };
             around.retain(|(other, _)| *other < indent);
-            if last.starts_with(char::is_uppercase) && Some(as_constant(last)) == self.constant {
+            if self.is_constant_of(last) {
                 let outer = outer.last().copied().or(around.last().map(|(_, name)| *name));
                 return Some(outer.map(str::to_owned));
             }
@@ -425,19 +427,17 @@ impl<'p> LoadedName<'p> {
         self.places_of_constant(line).next().is_some()
     }
 
-    /// True if a text in quotes is the constant: `plugin 'Calc'`.
-    fn is_constant_of(&self, text: &str) -> bool {
-        text.starts_with(char::is_uppercase)
-            && text.chars().all(is_in_name)
-            && Some(as_constant(text)) == self.constant
+    /// True if a word is the constant, or if a text in quotes is (`plugin 'Calc'`).
+    fn is_constant_of(&self, word: &str) -> bool {
+        let Some(constant) = &self.constant else { return false };
+        word.starts_with(char::is_uppercase)
+            && word.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).eq(constant.chars())
     }
 
     /// The positions of the constant in a line.
     fn places_of_constant<'l>(&self, line: &'l str) -> impl Iterator<Item = usize> + use<'_, 'l> {
         let words = self.constant.iter().flat_map(|_| line.split(|c| !is_in_name(c)));
-        let words = words.filter(|word| {
-            word.starts_with(char::is_uppercase) && Some(as_constant(word)) == self.constant
-        });
+        let words = words.filter(|word| self.is_constant_of(word));
         words.map(|word| word.as_ptr().addr() - line.as_ptr().addr())
     }
 
@@ -581,9 +581,9 @@ impl<'p> LoadedName<'p> {
     /// True if a line of a test names a file of a directory `commands` as a command, as in Django's
     /// `call_command("total")`: programs find such files by the names of their commands.
     fn is_command_in(&self, test: &str, line: &str) -> bool {
-        is_test_path(test)
-            && file_name(directory_of(self.path)) == "commands"
+        file_name(directory_of(self.path)) == "commands"
             && quoted_words(line).any(|text| text == self.module)
+            && is_test_path(test)
     }
 
     /// True if a line of a shell script loads or runs each file of a directory, or files whose names
@@ -603,17 +603,18 @@ impl<'p> LoadedName<'p> {
 
     /// True if a line loads the module by its name.
     fn is_module_in(&self, other: &str, line: &str) -> bool {
-        let loads = if self.language.declares_modules() {
-            line.contains(DECLARING)
-        } else {
-            has_loading_word(line)
-                || line.trim().trim_end_matches([',', ')', '}']).split(" as ").next()
-                    == Some(self.module)
-        };
-        let is_by_name = self.language.names_modules();
-        loads
-            && (is_by_name && self.is_named_here(line, self.module)
-                || self.is_directory_in(other, line))
+        // Most lines end here: to look for the name takes less time than to look for loading words.
+        if !(self.language.names_modules() && self.is_named_here(line, self.module)
+            || self.is_directory_in(other, line))
+        {
+            return false;
+        }
+        if self.language.declares_modules() {
+            return line.contains(DECLARING);
+        }
+        has_loading_word(line)
+            || line.trim().trim_end_matches([',', ')', '}']).split(" as ").next()
+                == Some(self.module)
     }
 }
 
@@ -640,7 +641,7 @@ fn ends_directory(path: &str) -> bool {
 }
 
 /// True if a line of code names the directory of its own file.
-fn names_own_directory(line: &str) -> bool {
+pub fn names_own_directory(line: &str) -> bool {
     OWN_DIRECTORY.iter().any(|word| line.contains(word))
 }
 

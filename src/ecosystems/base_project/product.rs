@@ -166,14 +166,18 @@ impl BaseProject<'_> {
                 lines.extend(self.lines.find(search)?);
             }
             lines.retain(|(other, line)| !self.is_for_tests(other, line));
-            next = loaders.add(
+            loaders.add(
                 &next,
                 &lines,
                 |file, other, line| self.loads(file, other, line, false),
                 |path| self.runs(path),
             );
+            let open = loaders.open(paths);
+            next = open.into_iter().filter(|path| !loaders.has(path)).map(str::to_owned).collect();
         }
-        let ends: Vec<LoadedName<'_>> = loaders.ends().filter_map(LoadedName::of).collect();
+        let open = loaders.open(paths);
+        let ends = open.into_iter().filter(|path| loaders.is_end(path));
+        let ends: Vec<LoadedName<'_>> = ends.filter_map(LoadedName::of).collect();
         let unloaded = self.unloaded(ends, &[])?.into_iter();
         let unloaded: Vec<String> = unloaded.map(|file| file.path.to_owned()).collect();
         for path in unloaded {
