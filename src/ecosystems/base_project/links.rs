@@ -28,7 +28,7 @@ impl BaseProject<'_> {
     }
 
     /// The symbolic links of the base, each with its target in the base.
-    pub(super) fn links(&self) -> Result<&[(String, String)]> {
+    fn links(&self) -> Result<&[(String, String)]> {
         let links = &self.code()?.links;
         let found = once(&self.links, || {
             let roots = [self.repo.work_tree(), self.repo.main_worktree()];
@@ -52,7 +52,7 @@ impl BaseProject<'_> {
     /// Returns the path to which a symbolic link of the base leads, directly or through other
     /// links. `root` is the absolute path of the base. In a sealed world, this is the path of the
     /// checkout.
-    pub(super) fn target_of(
+    fn target_of(
         &self,
         link: &str,
         links: &BTreeSet<String>,

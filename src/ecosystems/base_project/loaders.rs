@@ -99,7 +99,7 @@ impl BaseProject<'_> {
     }
 
     /// True if the code of `other` imports the module of Python at `path`.
-    pub(super) fn imports(&self, path: &str, other: &str) -> bool {
+    fn imports(&self, path: &str, other: &str) -> bool {
         let known = self.imports.lock().get(other).cloned();
         let imports = known.unwrap_or_else(|| {
             let imports = Arc::new(Imports::of(other, &self.text(other)));
@@ -114,7 +114,7 @@ impl BaseProject<'_> {
     /// True if Python looks for the modules that `other` imports in `directory`: in a directory above
     /// it or beside a manifest, in the directory of sources of such a one, or in one that a search path
     /// lists. A package is none of them.
-    pub(super) fn searches_modules_in(&self, directory: &str, other: &str) -> Result<bool> {
+    fn searches_modules_in(&self, directory: &str, other: &str) -> Result<bool> {
         let files = &self.code()?.files;
         if files.contains(&inside(directory, python::ECOSYSTEM.package_file)) {
             return Ok(false);
@@ -138,13 +138,13 @@ impl BaseProject<'_> {
     }
 
     /// True if a line of `other` is not in a document of Python's code.
-    pub(super) fn is_in_code(&self, other: &str, line: &str) -> bool {
+    fn is_in_code(&self, other: &str, line: &str) -> bool {
         !python::ECOSYSTEM.has_source(other) || imports::is_in_code(&self.text(other), line)
     }
 
     /// The texts of a manifest that name parts of the product. `None` for other files, and for
     /// manifests in which any value may name such a part.
-    pub(super) fn entry_points_in(&self, manifest: &str) -> Option<Vec<String>> {
+    fn entry_points_in(&self, manifest: &str) -> Option<Vec<String>> {
         let name = file_name(manifest);
         let find = ALL.iter().find_map(|ecosystem| ecosystem.entry_points_of(name))?;
         let lines = &self.markers().ok()?.lines;
@@ -202,7 +202,7 @@ impl BaseProject<'_> {
     }
 
     /// True if one of these lines of the base loads a file.
-    pub(super) fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[(String, String)]) -> bool {
+    fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[(String, String)]) -> bool {
         lines.iter().any(|(other, line)| {
             (file.is_loaded_in(other, line, false)
                 || file.may_be_imported_in(other, line)
@@ -215,7 +215,7 @@ impl BaseProject<'_> {
 
     /// True for a file that the commands do not run, and that is no setting: its code may load parts of
     /// the product.
-    pub(super) fn is_of_program(&self, path: &str) -> bool {
+    fn is_of_program(&self, path: &str) -> bool {
         !self.runs(path) && !names_commands(path)
     }
 
@@ -232,7 +232,7 @@ impl BaseProject<'_> {
     /// True if each line that declares a file as a module is compiled only for tests: by itself, or
     /// because its whole module is. That module lies in a directory above, or is the main file of
     /// this directory, so the recursion ends at the root of the crate.
-    pub(super) fn is_module_for_tests(&self, path: &str) -> bool {
+    fn is_module_for_tests(&self, path: &str) -> bool {
         if !language_of(path).is_some_and(|language| language.declares_modules()) {
             return false;
         }

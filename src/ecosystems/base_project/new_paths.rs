@@ -108,7 +108,7 @@ impl<'t> BaseProject<'t> {
     }
 
     /// The paths of the new directories above a new file, then its own path.
-    pub(super) fn new_parts<'p>(
+    fn new_parts<'p>(
         &self,
         path: &'p str,
     ) -> Result<impl Iterator<Item = &'p str> + use<'_, 'p, 't>> {
@@ -145,7 +145,7 @@ impl<'t> BaseProject<'t> {
 
     /// True if a test of the base, or a script that the commands run, loads a module that the new
     /// file may replace.
-    pub(super) fn is_loaded(&self, path: &str) -> Result<bool> {
+    fn is_loaded(&self, path: &str) -> Result<bool> {
         let module = NewModule::of(path, self.code()?);
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(other, line)| {
@@ -155,7 +155,7 @@ impl<'t> BaseProject<'t> {
 
     /// True if a compiler may find a new header in place of another one that a line of the base
     /// includes.
-    pub(super) fn is_included_for_another(&self, path: &str) -> Result<bool> {
+    fn is_included_for_another(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         Ok(lines.iter().any(|(file, line)| {
@@ -209,11 +209,11 @@ impl<'t> BaseProject<'t> {
 
     /// True if a line of the base or of the commands names files by the extension of `path` alone,
     /// as in `*.yml`, `"yml"` or `"{name}.yml"`.
-    pub(super) fn names_kind_of(&self, path: &str) -> Result<bool> {
+    fn names_kind_of(&self, path: &str) -> Result<bool> {
         self.any_line(words_of_kind(path), |_, line| names_kind(line, path))
     }
 
-    pub(super) fn ignores(&self, path: &str) -> Result<bool> {
+    fn ignores(&self, path: &str) -> Result<bool> {
         let path = TreePath::new(path.as_bytes());
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }

@@ -74,7 +74,7 @@ impl BaseProject<'_> {
     /// True if a framework loads a file of the product when a class of its name is used, so that no
     /// code names it. The file declares such a class, or its build compiles all files. Code loads
     /// another file in its directory or in one above, and neither settings nor commands name this one.
-    pub(super) fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
+    fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
         let Some(file) = LoadedName::of(path) else { return Ok(false) };
         let text = self.text(path);
         if file.constant.is_none()
@@ -117,7 +117,7 @@ impl BaseProject<'_> {
     /// True if a JavaScript file belongs to a package of the workspace that only settings and
     /// commands load or run, by the name of the package or of one of its programs. Such a package
     /// configures or runs the checks of the others. It has no tests of its own.
-    pub(super) fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
+    fn is_of_package_for_checks(&self, path: &str) -> Result<bool> {
         let files = &self.code()?.files;
         let root = || self.text("package.json");
         if !javascript::ECOSYSTEM.has_source(path)
@@ -152,7 +152,7 @@ impl BaseProject<'_> {
 
     /// Returns the files among these that are modules of checks, and not source. Neither code of
     /// the product nor a test loads such a file, directly or through other files.
-    pub(super) fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
+    fn modules_of_checks(&self, paths: &[&str]) -> Result<BTreeSet<String>> {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         let tasks = self.texts_of_tasks()?;
@@ -207,7 +207,7 @@ impl BaseProject<'_> {
 
     /// True if tests load a source file in the language of `path` that is none of `parts`, or if an
     /// entry point names one.
-    pub(super) fn has_product_besides(&self, parts: &BTreeSet<&str>, path: &str) -> Result<bool> {
+    fn has_product_besides(&self, parts: &BTreeSet<&str>, path: &str) -> Result<bool> {
         let files = self.code()?.files.iter().map(String::as_str).filter(|file| {
             have_same_language(path, file)
                 && !is_test_path(file)
@@ -242,7 +242,7 @@ impl BaseProject<'_> {
     }
 
     /// The texts of the files of tasks in the root.
-    pub(super) fn texts_of_tasks(&self) -> Result<&[String]> {
+    fn texts_of_tasks(&self) -> Result<&[String]> {
         let texts = once(&self.tasks, || {
             let files = self.code()?.files.iter();
             let tasks = files.filter(|file| !file.contains('/') && is_of_tasks(file));
@@ -255,7 +255,7 @@ impl BaseProject<'_> {
     /// language in which code imports directories, the commands run a file in the same outermost
     /// directory, or a file of tasks names that directory. `tasks` are the texts of the files of
     /// tasks in the root.
-    pub(super) fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
+    fn may_be_of_check(&self, path: &str, tasks: &[String]) -> bool {
         let is_beside_check = path.split_once('/').is_some_and(|(top, _)| {
             self.scripts.iter().any(|script| below(script, top).is_some())
                 || tasks.iter().any(|text| text.contains(&format!("{top}/")))
@@ -266,7 +266,7 @@ impl BaseProject<'_> {
 
     /// True if a directory has tests that need not load what they test, because they are in the
     /// same package.
-    pub(super) fn has_own_tests(&self, directory: &str) -> Result<bool> {
+    fn has_own_tests(&self, directory: &str) -> Result<bool> {
         let is_inside = |file: &str| below(file, directory).is_some();
         let mut files = self.code()?.files.iter().filter(|file| is_inside(file));
         let is_built = files.any(|file| {
@@ -280,7 +280,7 @@ impl BaseProject<'_> {
 
     /// True if the product has source outside of a directory of checks. The build finds such source
     /// by itself, tests load it, or the checks load it and are not the larger part of the code.
-    pub(super) fn has_product_outside(&self, directory: &str) -> Result<bool> {
+    fn has_product_outside(&self, directory: &str) -> Result<bool> {
         let files = self.code()?.files.iter().map(String::as_str);
         let sources = files.filter(|file| {
             language_of(file).is_some()

@@ -33,7 +33,7 @@ impl BaseProject<'_> {
     }
 
     /// True if Cargo compiles a file as the root of a crate, by its place in a package.
-    pub(super) fn begins_crate(&self, path: &str) -> Result<bool> {
+    fn begins_crate(&self, path: &str) -> Result<bool> {
         let is_rust = language_of(path).is_some_and(|language| language.declares_modules());
         if !is_rust || LoadedName::of(path).is_some() {
             return Ok(false);
@@ -92,7 +92,7 @@ impl BaseProject<'_> {
 
     /// True if a line of the base or of the commands uses the document at `path`. With
     /// `is_manifest`, true if such a line uses the manifest at `path` as data.
-    pub(super) fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
+    fn is_used(&self, path: &str, is_manifest: bool) -> Result<bool> {
         let words = documents::words_for(path);
         self.any_line(words.clone(), |file, line| {
             // A line of a settings file counts as a line of a test if it contains `test`, e.g. in
