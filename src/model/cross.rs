@@ -1,7 +1,7 @@
 //! The record of the results of each candidate's tests on the other candidates and on the base.
 use serde::{Deserialize, Serialize};
 
-use crate::model::count::{count, some_of};
+use crate::model::count::some_of;
 use crate::model::name::Name;
 use crate::model::outcome::{Outcome, Results, Stage};
 use crate::model::test_report::TestReport;
@@ -145,19 +145,16 @@ impl Proof {
 
     /// The conclusion, as a clause without its subject.
     pub fn in_words(&self) -> String {
-        match (self.shows, self.tests.len()) {
-            (ProofKind::Change, n) => {
-                let (fail, pass) = if n == 1 { ("fails", "passes") } else { ("fail", "pass") };
-                let tests = count(n, "test");
+        match self.shows {
+            // Without a report of single tests, a name is a list of files, so names are not counted.
+            ProofKind::Change => {
                 let names = some_of(&self.tests);
-                format!(
-                    "proves itself: {tests} of its own {fail} on the base and {pass} here: {names}"
-                )
+                format!("proves itself: its own tests fail on the base and pass here: {names}")
             }
-            (ProofKind::Weak, _) => {
+            ProofKind::Weak => {
                 "proves itself weakly: its tests do not run on the base".to_owned()
             }
-            (ProofKind::Nothing, _) => {
+            ProofKind::Nothing => {
                 "changes tests, but they pass on the base, too, so they do not show that the change works"
                     .to_owned()
             }

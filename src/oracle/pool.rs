@@ -155,7 +155,7 @@ impl<'a> Checkouts<'a> {
         let exported = export_submodules(repo, self.home.as_deref(), commit, path);
         let problem = exported.err().map(|e| e.message);
         self.seeds.place(path)?;
-        let index = CompleteIndex::hand_out(&index, &index).could_not("prepare", path)?;
+        let index = CompleteIndex::hand_out(&index).could_not("prepare", path)?;
         let identity = identity(path).could_not("prepare", path)?;
         wait_for_next_step(&place.room.dir).could_not("prepare", path)?;
         Ok(PlainCheckout { place, index, identity, problem })

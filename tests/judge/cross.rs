@@ -118,7 +118,7 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
     let cases = [
         (
             "grep -q 2 value.rs",
-            "c1 proves itself: 1 test of its own fails on the base and passes here: tests/new.t",
+            "c1 proves itself: its own tests fail on the base and pass here: tests/new.t",
             "proves itself",
         ),
         (

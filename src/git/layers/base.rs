@@ -8,9 +8,11 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use gix::bstr::ByteSlice;
+use gix::index::State;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{IoContext, Result};
@@ -52,11 +54,13 @@ pub struct BaseEnd {
 #[derive(Clone, Debug)]
 pub struct BaseLayer {
     dir: PathBuf,
+    /// The content of the index file, which every judged tree needs.
+    tracked: Arc<OnceLock<State>>,
 }
 
 impl BaseLayer {
     pub fn at(dir: PathBuf) -> BaseLayer {
-        BaseLayer { dir }
+        BaseLayer { dir, tracked: Arc::default() }
     }
 
     /// The directory of all layers.
@@ -72,6 +76,15 @@ impl BaseLayer {
     /// The index file with the tracked files in [`BaseLayer::sources`] and their stat data.
     pub fn index(&self) -> PathBuf {
         self.dir.join("index")
+    }
+
+    /// The tracked files. Fails if the index file cannot be read.
+    pub(super) fn tracked(&self) -> Result<&State> {
+        if let Some(tracked) = self.tracked.get() {
+            return Ok(tracked);
+        }
+        let read = State::from(read_index(&self.index())?);
+        Ok(self.tracked.get_or_init(|| read))
     }
 
     /// The layer with the files that the base's commands wrote in the checkout. `None` if no

@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 
 use gix::bstr::ByteSlice;
+use gix::index::State;
 use gix::index::entry::{Flags, Mode, Stat};
 use rustix::fs::{CWD, FileType};
 
 use crate::error::{IoContext, Result};
 use crate::git::fan_out;
-use crate::git::index::{encoded_with_checksum, read_index};
+use crate::git::index::encoded_with_checksum;
 use crate::git::layers::base::BaseLayer;
 use crate::git::mode::EntryMode;
 use crate::git::repo::Repo;
@@ -41,11 +42,12 @@ pub fn write(
     if differences.iter().any(changes_other_files) {
         return Ok(false);
     }
-    let own = index_of(&layer.index(), &differences)?;
+    let own = index_of(layer.tracked()?, &differences);
     fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", index)?;
     fs::create_dir_all(into).could_not("write", into)?;
-    let mut some = gix::index::State::new(own.object_hash());
-    add(&mut some, &differences);
+    let mut some = State::new(own.object_hash());
+    add(&mut some, differences.iter());
+    some.sort_entries();
     let some = gix::index::File::from_state(some, index.to_owned());
     if !fan_out::check_out_some(repo, base, &own, some, into) {
         check_out_by_git(repo, layer, &differences, into, index)?;
@@ -80,16 +82,17 @@ fn check_out_by_git(
 
 /// Makes the index of the other tree from the base's index and the differences. git would have to
 /// read all trees for this. A new or changed entry has no stat data.
-fn index_of(base: &Path, differences: &[TreeDifference]) -> Result<gix::index::File> {
-    let mut index = read_index(base)?;
+fn index_of(base: &State, differences: &[TreeDifference]) -> State {
+    let mut index = base.clone();
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
     index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
-    add(&mut index, differences);
-    Ok(index)
+    add(&mut index, differences.iter());
+    index.sort_entries();
+    index
 }
 
-/// Adds the new and changed files to an index, without stat data.
-fn add(index: &mut gix::index::State, differences: &[TreeDifference]) {
+/// Appends the new and changed files to an index, without stat data.
+fn add<'d>(index: &mut State, differences: impl Iterator<Item = &'d TreeDifference>) {
     for TreeDifference { path, new, .. } in differences {
         let Some((mode, id)) = *new else { continue };
         let mode = match mode {
@@ -100,7 +103,6 @@ fn add(index: &mut gix::index::State, differences: &[TreeDifference]) {
         let path = path.as_bytes().as_bstr();
         index.dangerously_push_entry(Stat::default(), id, Flags::empty(), mode, path);
     }
-    index.sort_entries();
 }
 
 /// True if this difference can change how other paths are checked out, or if it is a submodule.
@@ -115,7 +117,7 @@ fn changes_other_files(difference: &TreeDifference) -> bool {
 /// such a directory.
 fn paths_to_mark<'a>(
     deleted: impl Iterator<Item = &'a TreePath>,
-    index: &gix::index::State,
+    index: &State,
     seeds: &Seeds,
 ) -> BTreeSet<TreePath> {
     let is_kept = |directory: &TreePath| {

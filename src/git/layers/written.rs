@@ -34,19 +34,15 @@ pub struct CompleteIndex {
 }
 
 impl CompleteIndex {
-    /// Reads the `index` of a complete tree, and copies it to `to`, for the commands that run in
-    /// the tree.
+    /// Reads the `index` of a complete tree before commands run in the tree.
     ///
-    /// Every entry of the copy is racily clean, so a git that a command runs always compares
+    /// From now on, every entry of the file is racily clean, so a git that a command runs always compares
     /// contents. This matters if attributes have changed, because git might then check out a file
     /// differently.
-    pub fn hand_out(index: &Path, to: &Path) -> io::Result<CompleteIndex> {
+    pub fn hand_out(index: &Path) -> io::Result<CompleteIndex> {
         let (bytes, meta) = regular::read_with_metadata(index)?;
         let modified = meta.modified()?;
-        if to != index {
-            fs::write(to, &bytes)?;
-        }
-        make_racy(&File::options().write(true).open(to)?)?;
+        make_racy(&File::options().write(true).open(index)?)?;
         Ok(CompleteIndex { bytes, modified })
     }
 
@@ -213,7 +209,7 @@ mod tests {
         let commit = repo.resolve_commit("HEAD").expect("a commit");
         let (tree, index) = (at("tree"), at("index"));
         fan_out::check_out(&repo, &commit, &tree, &index, FileTimes::Current).expect("written");
-        let complete = CompleteIndex::hand_out(&index, &at("handed-out")).expect("handed out");
+        let complete = CompleteIndex::hand_out(&index).expect("handed out");
         wait_for_next_step(dir.path()).expect("waited");
         let changed = || complete.changed_in(&repo.git(), &tree).expect("the changed files");
         assert_eq!(changed(), []);

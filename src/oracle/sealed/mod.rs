@@ -226,6 +226,8 @@ impl<'a> SealedCheckouts<'a> {
             let shown = room.cut(number);
             fs::write(&shown, npm_settings::shown_of(settings)).could_not("write", &shown)?;
         }
+        let own = room.own_git_dir(&self.surroundings);
+        fs::create_dir_all(&own).could_not("make", &own)?;
         let over_base = match warmth {
             Warmth::Warm => self.over_base(commit, &room)?,
             Warmth::Cold => None,
@@ -308,7 +310,7 @@ impl<'a> SealedCheckouts<'a> {
             self.store.repo(),
             commit,
             &directory,
-            &room.index(),
+            &room.index(&self.surroundings),
             FileTimes::Current,
         )?;
         let problem = self.add_submodules_and_seeds(commit, &directory)?;
@@ -322,7 +324,7 @@ impl<'a> SealedCheckouts<'a> {
         let mut layers = layer.all_outputs();
         let has_outputs = !layers.is_empty();
         layers.push(layer.sources());
-        let index = room.index();
+        let index = room.index(&self.surroundings);
         if *commit == self.base {
             fs::copy(layer.index(), &index).could_not("write", &index)?;
         } else {
@@ -479,17 +481,15 @@ impl<'a> SealedCheckouts<'a> {
         self.seeds.place(sources).map(|_| problem)
     }
 
-    /// Prepares the upper layer of the git directory: HEAD is at the commit, and the index has the
-    /// commit's tree.
+    /// Prepares the upper layer of the git directory, which has the index of the commit's tree
+    /// already: HEAD is at the commit.
     fn write_git_dir(&self, commit: &Oid, room: &WorldRoom) -> Result<CompleteIndex> {
         let failed = || "could not prepare the git directory of a sealed world".to_owned();
         let Surroundings { checkout, git_dir, .. } = &self.surroundings;
-        let own = if *git_dir == checkout.join(".git") {
+        let own = room.own_git_dir(&self.surroundings);
+        if own == room.git_dir() {
             fs::create_dir(room.checkout().join(".git")).context(failed)?;
-            room.git_dir()
         } else {
-            let own = room.worktrees().join("frites");
-            fs::create_dir_all(&own).context(failed)?;
             let write = |path: PathBuf, target: &Path| {
                 fs::write(path, [target.as_os_str().as_bytes(), b"\n"].concat()).context(failed)
             };
@@ -499,14 +499,13 @@ impl<'a> SealedCheckouts<'a> {
             let mut link = OsString::from("gitdir: ");
             link.push(entry);
             write(room.checkout().join(".git"), Path::new(&link))?;
-            own
-        };
+        }
         fs::write(own.join("HEAD"), format!("{commit}\n")).context(failed)?;
         for refs in directories_of_our_refs(&room.git_dir()) {
             fs::create_dir_all(refs).context(failed)?;
         }
         copy_lists_of_refs(git_dir, &room.git_dir()).context(failed)?;
-        CompleteIndex::hand_out(&room.index(), &own.join("index")).context(failed)
+        CompleteIndex::hand_out(&room.index(&self.surroundings)).context(failed)
     }
 }
 

@@ -80,9 +80,18 @@ impl WorldRoom {
         self.0.join("difference")
     }
 
-    /// The judged tree's index after the checkout.
-    pub fn index(&self) -> PathBuf {
-        self.0.join("index")
+    /// The git directory of the checkout's worktree: the one of the repository, or the only
+    /// administrative entry that the world shows.
+    pub fn own_git_dir(&self, surroundings: &Surroundings) -> PathBuf {
+        match surroundings.git_dir == surroundings.checkout.join(".git") {
+            true => self.git_dir(),
+            false => self.worktrees().join("frites"),
+        }
+    }
+
+    /// The judged tree's index.
+    pub fn index(&self, surroundings: &Surroundings) -> PathBuf {
+        self.own_git_dir(surroundings).join("index")
     }
 
     /// See [`crate::process::world_spec::WorldSpec::wrapping_point`].
