@@ -40,7 +40,7 @@ impl Language {
         self.name == "rs"
     }
 
-    /// True if code imports modules by names that tell the paths of files (`imports.rs`).
+    /// True if code imports modules by names that tell the paths of files (`loading/imports.rs`).
     pub fn imports_modules(self) -> bool {
         matches!(self.name, "py" | "rb")
     }

@@ -4,12 +4,10 @@
 //! named. It also says which of its files decide what is run. To add an ecosystem, write a file
 //! with a `pub const ECOSYSTEM`, its `mod` line, and one line in [`ALL`].
 //!
-//! A source file that no code loads is not source (`loaded.rs`): whatever runs it, it may be a check.
-//! `imports.rs` reads the names of modules as the interpreters of Python and Ruby do.
-//! Nor is a module that only checks load (`check_modules.rs`).
+//! [`base_project`] answers questions about the base of an attempt. A source file that no code loads
+//! is not source ([`loading`]): whatever runs it, it may be a check.
 mod base_lines;
 pub mod base_project;
-mod check_modules;
 mod ci;
 mod ci_steps;
 mod dart;
@@ -23,12 +21,11 @@ mod ecosystem;
 mod elixir;
 pub mod flags;
 mod go;
-mod imports;
 mod javascript;
 mod just;
 mod jvm;
 pub mod languages;
-mod loaded;
+mod loading;
 mod looking;
 mod make;
 mod manifest;

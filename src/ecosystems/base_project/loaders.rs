@@ -3,12 +3,11 @@ use std::sync::Arc;
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, is_code, once, only_checks};
-use crate::ecosystems::imports::{self, Imports};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{
-    LoadedName, lists_directory, lists_files, lists_product, names_commands, search_for_listing,
-    search_for_loads,
-};
+use crate::ecosystems::loading::imports::{self, Imports};
+use crate::ecosystems::loading::listing::{lists_directory, lists_files, search_for_listing};
+use crate::ecosystems::loading::settings::{lists_product, names_commands};
+use crate::ecosystems::loading::{LoadedName, search_for_loads};
 use crate::ecosystems::looking::{reads_content, searches};
 use crate::ecosystems::markers::{MODULE_PATHS, TextKind, put_first};
 use crate::ecosystems::paths::{
@@ -98,7 +97,7 @@ impl BaseProject<'_> {
         })
     }
 
-    /// True if the code of `other` imports the module of Python at `path`.
+    /// True if the code of `other` imports the module of Python or Ruby at `path`.
     fn imports(&self, path: &str, other: &str) -> bool {
         let known = self.imports.lock().get(other).cloned();
         let imports = known.unwrap_or_else(|| {
@@ -111,9 +110,9 @@ impl BaseProject<'_> {
         })
     }
 
-    /// True if Python looks for the modules that `other` imports in `directory`: in a directory above
-    /// it or beside a manifest, in the directory of sources of such a one, or in one that a search path
-    /// lists. A package is none of them.
+    /// True if an interpreter looks for the modules that `other` imports in `directory`: in a directory
+    /// above it or beside a manifest, in the directory of sources of such a one, or in one that a search
+    /// path lists. A package of Python is none of them.
     fn searches_modules_in(&self, directory: &str, other: &str) -> Result<bool> {
         let files = &self.code()?.files;
         if files.contains(&inside(directory, python::ECOSYSTEM.package_file)) {

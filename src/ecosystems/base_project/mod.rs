@@ -12,9 +12,10 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::ecosystems::base_lines::{BaseLines, LineSearch};
-use crate::ecosystems::imports::Imports;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{names_commands, search_for_tests};
+use crate::ecosystems::loading::imports::Imports;
+use crate::ecosystems::loading::settings::names_commands;
+use crate::ecosystems::loading::tests_of_product::search_for_tests;
 use crate::ecosystems::looking::{looks_only, reads_content};
 use crate::ecosystems::markers::Markers;
 use crate::ecosystems::nested::{self, RootProject};

@@ -6,7 +6,8 @@ use std::iter;
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, once};
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::loaded::{LoadedName, names_end_of};
+use crate::ecosystems::loading::LoadedName;
+use crate::ecosystems::loading::path_ends::names_end_of;
 use crate::ecosystems::markers::{ASKING, MODULE_PATHS, goes_on_without, is_listed, put_first};
 use crate::ecosystems::new_file::{Include, LOADING, NewModule};
 use crate::ecosystems::paths::{

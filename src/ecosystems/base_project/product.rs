@@ -6,12 +6,13 @@ use std::slice;
 
 use crate::ecosystems::base_lines::{FoundLines, LineSearch};
 use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, is_code, once};
-use crate::ecosystems::check_modules::{Loaders, is_of_package, is_of_tasks, search_for_loaders};
 use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, language_of};
-use crate::ecosystems::loaded::{
-    BESIDE_MODULES, LoadedName, is_imported_in, loads_test, names_commands, search_for_loads,
-    search_for_tests,
+use crate::ecosystems::loading::check_modules::{
+    Loaders, is_of_package, is_of_tasks, search_for_loaders,
 };
+use crate::ecosystems::loading::settings::names_commands;
+use crate::ecosystems::loading::tests_of_product::{loads_test, search_for_tests};
+use crate::ecosystems::loading::{BESIDE_MODULES, LoadedName, is_imported_in, search_for_loads};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::nested;
 use crate::ecosystems::paths::{

@@ -2,7 +2,8 @@
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, only_checks};
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::loaded::{LoadedName, is_imported_in, lists_files};
+use crate::ecosystems::loading::listing::lists_files;
+use crate::ecosystems::loading::{LoadedName, is_imported_in};
 use crate::ecosystems::paths::{below, directory_of, file_name, names_kind};
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{dependencies, documents, test_data};

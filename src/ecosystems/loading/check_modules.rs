@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::language_of;
-use crate::ecosystems::loaded::{LoadedName, is_setting, names_commands, search_for_loads};
+use crate::ecosystems::loading::settings::{is_setting, names_commands};
+use crate::ecosystems::loading::{LoadedName, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
 use crate::ecosystems::touched::is_test_path;
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use crate::ecosystems::loaded::{has_loading_word, is_comment, names_own_directory, runs_module};
+use crate::ecosystems::loading::code_lines::{
+    has_loading_word, is_comment, names_own_directory, runs_module,
+};
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::marks;
 use crate::ecosystems::paths::{directory_of, is_in_name, resolved, stem_and_extension};

@@ -1,0 +1,93 @@
+//! Paths of modules in JavaScript.
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loading::LoadedName;
+use crate::ecosystems::loading::code_lines::{has_loading_word, names_own_directory};
+use crate::ecosystems::loading::settings::lists_product;
+use crate::ecosystems::markers::quoted_words;
+use crate::ecosystems::paths::{
+    bare_name, directory_of, file_name, inside, resolved, stem_and_extension,
+};
+
+impl LoadedName<'_> {
+    /// The ends of paths in JavaScript that lead to the file. To the main file of a directory, dots may
+    /// lead.
+    pub(super) fn searched_in_javascript(&self) -> impl Iterator<Item = String> {
+        let stem = bare_name(self.path);
+        let names = [stem, self.module].into_iter();
+        let ends = names.flat_map(|name| ["'", "\"", "`", "."].map(|end| format!("/{name}{end}")));
+        let dots = ["'.'", "'./'", "'..", "\".\"", "\"./\"", "\".."].map(str::to_owned);
+        let dots = (stem == "index").then_some(dots);
+        ends.chain(dots.into_iter().flatten())
+    }
+
+    /// True if a text in quotes is the path of the file, or if some texts together are.
+    pub(super) fn is_path_in_javascript(&self, other: &str, line: &str) -> bool {
+        let joined = joined_texts(line);
+        let loads = has_loading_word(line) || names_own_directory(line) || line.contains("<script");
+        quoted_words(line)
+            .chain(quoted_words(&joined))
+            .any(|text| self.is_path_of_javascript(other, text, loads))
+    }
+
+    /// True if a text in a line of `other` is the path of this file of JavaScript: from the directory
+    /// of `other`, from the root, or, without a dot at its start, from a directory that tools choose
+    /// (`@/calc/sum`). `loads` is true if the line loads modules, or names its own directory. In another
+    /// line, only the whole path means the file, from the root or from the directory of `other`.
+    fn is_path_of_javascript(&self, other: &str, text: &str, loads: bool) -> bool {
+        let own = stem_and_extension(self.path).0;
+        let own = if bare_name(own) == "index" { [own, directory_of(own)] } else { [own; 2] };
+        let (stem, extension) = stem_and_extension(text);
+        let is_code = language_of(text).is_some_and(|language| language.is_bundled());
+        let text = if is_code && !extension.is_empty() { stem } else { text };
+        if text.starts_with('.') {
+            let paths = [directory_of(other), ""].map(|from| resolved(from, text));
+            return paths.iter().flatten().any(|path| own.contains(&path.as_str()));
+        }
+        let own = own.iter().filter(|own| !own.is_empty());
+        own.into_iter().any(|own| {
+            let is_end = |end: &str| own.strip_suffix(end).is_some_and(ends_directory);
+            match text.split_once('/') {
+                _ if !loads => {
+                    [directory_of(other), ""].iter().any(|from| inside(from, text) == **own)
+                        && (is_code || lists_product(other))
+                }
+                Some(("", _)) => is_code && is_end(&text[1..]),
+                // A name for a directory stands before the slash: `@/calc/sum`, `@app/sum`.
+                Some((name, rest)) => {
+                    let name = name.trim_start_matches(|c: char| !c.is_alphanumeric());
+                    let is_above =
+                        name.is_empty() || directory_of(own).split('/').any(|d| d == name);
+                    is_end(text) || is_end(rest) && (rest.contains('/') || is_above)
+                }
+                None => is_code && file_name(own) == text,
+            }
+        })
+    }
+}
+
+/// True for the empty path, and for a path that ends in a slash.
+fn ends_directory(path: &str) -> bool {
+    path.is_empty() || path.ends_with('/')
+}
+
+/// A line of code with the parts of a path as one text: `'src/setup'` for `'src', 'setup'`.
+fn joined_texts(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once(',') {
+        let next = after.trim_start();
+        let quote = before.chars().next_back().filter(|c| "\"'`".contains(*c));
+        match quote.filter(|quote| next.starts_with(*quote)) {
+            Some(_) => {
+                joined.push_str(&before[..before.len() - 1]);
+                joined.push('/');
+                rest = &next[1..];
+            }
+            None => {
+                joined.extend([before, ","]);
+                rest = after;
+            }
+        }
+    }
+    joined + rest
+}

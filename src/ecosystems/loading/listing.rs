@@ -1,0 +1,135 @@
+//! Code that lists the files of a directory.
+use std::collections::BTreeSet;
+
+use crate::ecosystems::base_lines::LineSearch;
+use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loading::LoadedName;
+use crate::ecosystems::loading::code_lines::{
+    OWN_DIRECTORY, extension_after, is_comment, names_own_directory,
+};
+use crate::ecosystems::markers::quoted_words;
+use crate::ecosystems::paths::{directory_of, file_name, is_in_name, place_of_word};
+use crate::ecosystems::touched::is_test_path;
+
+/// Code that lists the files of a directory contains one of these texts.
+const LISTING: [&str; 13] = [
+    "Dir.children",
+    "Dir.entries",
+    "Dir.each_child",
+    "Dir[",
+    "dir(",
+    "dirSync(",
+    "find_modules",
+    "glob",
+    "iter_modules",
+    "iterdir",
+    "read_dir",
+    "scandir",
+    "walk",
+];
+
+impl LoadedName<'_> {
+    /// True if a line of other code than tests, in a related language, names the file's directory: by a
+    /// text with its name, or, in a file of the same directory, as the directory of the code itself.
+    pub fn is_directory_named_in(&self, other: &str, line: &str) -> bool {
+        let directory = directory_of(self.path);
+        let is_of_name =
+            |text: &str| text.split(['/', '.', ':']).any(|w| w == file_name(directory));
+        let is_named = !is_comment(line) && quoted_words(line).any(is_of_name)
+            || directory == directory_of(other) && names_own_directory(line);
+        is_named
+            && other != self.path
+            && language_of(other).is_some_and(|language| language.is_related_to(self.language))
+            && !is_test_path(other)
+    }
+}
+
+/// The search for every line that may name the directory of one of these files.
+pub fn search_for_listing(files: &[LoadedName<'_>]) -> LineSearch {
+    let directories = files.iter().map(|file| file_name(directory_of(file.path)).to_owned());
+    LineSearch::of(directories.chain(OWN_DIRECTORY.map(str::to_owned)))
+}
+
+/// True if a text of code lists the files of a directory.
+pub fn lists_files(text: &str) -> bool {
+    text.lines()
+        .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
+}
+
+/// True if code may list the directory that one of its lines names: that line lists files, has the
+/// directory as an argument of a function, or gives it to a variable that another line lists. If the
+/// listing has a pattern with an extension, this is `extension`.
+pub fn lists_directory(text: &str, line: &str, extension: &str) -> bool {
+    let lines = text.lines().filter(|line| !is_comment(line)).filter(|line| {
+        let listed = line.find('*').and_then(|at| extension_after(&line[at..]));
+        listed.is_none_or(|listed| listed == extension)
+    });
+    let lines: Vec<&str> = lines.collect();
+    let lists = || lines.iter().any(|line| lists_files(line));
+    if lists_files(line) || names_own_directory(line) {
+        return lists();
+    }
+    let Some(variable) = assigned(line) else { return line.contains('(') && lists() };
+    let mut variables = BTreeSet::from([variable]);
+    let has_variable = |variables: &BTreeSet<&str>, text: &str| {
+        variables.iter().any(|variable| place_of_word(text, variable).is_some())
+    };
+    loop {
+        let number = variables.len();
+        for line in &lines {
+            if let Some(next) = assigned(line)
+                && has_variable(&variables, line.split_once('=').map_or("", |(_, value)| value))
+            {
+                variables.insert(next);
+            }
+        }
+        if variables.len() == number {
+            break;
+        }
+    }
+    lines.iter().flat_map(|line| listed_in(line)).any(|listed| has_variable(&variables, listed))
+}
+
+/// The name of the variable or function to which a line gives a value.
+fn assigned(line: &str) -> Option<&str> {
+    let (before, _) = line.split_once('=')?;
+    before.split(|c| !is_in_name(c)).rfind(|word| !word.is_empty())
+}
+
+/// The texts in a line that say which directory a call lists: its arguments, and the object whose
+/// method it is.
+fn listed_in(line: &str) -> impl Iterator<Item = &str> {
+    let calls = LISTING.iter().flat_map(move |call| line.match_indices(call));
+    calls.flat_map(move |(at, call)| {
+        let object = line[..at].trim_end_matches(|c: char| c == '.' || is_in_name(c)).len();
+        let start = at + call.len();
+        let end = line[start..].find([')', ']']).map_or(line.len(), |end| start + end);
+        [&line[object..at], &line[start..end]]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_lists_the_directory_that_it_names() {
+        let cases = [
+            ("const files = readdirSync(join(__dirname, 'rules'))", true),
+            ("const dir = 'rules'\nreaddirSync(dir)", true),
+            ("RULES = 'rules'\nfor p in RULES.iterdir():", true),
+            ("RULES = 'rules'\nat = join(here, RULES)\nfor p in os.listdir(at):", true),
+            ("load('rules')\ndef load(at):\n    for p in at.glob('*'):", true),
+            ("const ignored = ['rules', 'x']\nreaddirSync(d).filter(f => !ignored.has(f))", false),
+            ("keys = {'rules': 1}\nos.listdir('.')", false),
+            ("  'rules',\nos.listdir('.')", false),
+            ("dir = 'rules'", false),
+            ("dir = 'rules'\nfor p in dir.glob('*.sql'):", false),
+            ("dir = 'rules'\nfor p in dir.glob('*.py'):", true),
+        ];
+        for (text, expected) in cases {
+            let line = text.lines().next().expect("a line");
+            assert_eq!(lists_directory(text, line, "py"), expected, "{text}");
+        }
+    }
+}
