@@ -25,7 +25,7 @@ const MOST_KEPT: usize = 64 << 20;
 /// Pairs of the path of a file and one of its lines.
 pub type FoundLines = Vec<(String, String)>;
 
-/// The path and the text of each file of a base, if they are kept.
+/// The path and the text of each file of a base, sorted by path, if they are kept.
 type KeptTexts = Option<Vec<(String, String)>>;
 
 /// A search for the lines that contain one of `words`, or one of `pairs` together with one of
@@ -144,6 +144,14 @@ impl<'t> BaseLines<'t> {
         let lines = self.search(&search, &mut searched.texts)?;
         searched.searches.push((search, lines.clone()));
         Ok(lines)
+    }
+
+    /// The text of a file, if an earlier search has kept it.
+    pub fn text_of(&self, path: &str) -> Option<String> {
+        let searched = self.searched.lock();
+        let texts = searched.texts.as_ref()?;
+        let at = texts.binary_search_by(|(other, _)| other.as_str().cmp(path)).ok()?;
+        Some(texts[at].1.clone())
     }
 
     /// Searches the files in process, because `git grep` takes four times as much processor time.

@@ -1006,6 +1006,31 @@ fn document_that_a_recipe_lists_is_no_document_beside_shell_alone() {
 }
 
 #[test]
+fn new_file_that_a_search_path_finds_is_no_source() {
+    for (script, new, is_judged_twice) in [
+        ("PATH=$PWD/bin:$PATH", "bin/diff", true),
+        ("export PATH := $(CURDIR)/bin:$(PATH)", "bin/bash", true),
+        ("LD_LIBRARY_PATH=lib ./app", "lib/libc.so.6", true),
+        ("echo $PATH ${PATH} $(PATH)", "bin/diff", false),
+        ("PATH=$PWD/bin:$PATH", "bin/new.sh", false),
+        ("PATH=$PWD/bin:$PATH", "data/new.txt", false),
+    ] {
+        let world = World::unborn();
+        world.write("test/run", format!("#!/bin/sh\n{script}\n"));
+        world.write("bin/greet", "bad\n");
+        world.write("lib/a.sh", "");
+        world.write("data/a.txt", "");
+        world.commit("base");
+        let run = world.attempts(&[&format!(
+            "mkdir -p bin; echo good > bin/greet; echo new > {new}; chmod +x {new}"
+        )]);
+        let test = "grep -q good bin/greet";
+        let json = world.frites(["judge", "--json", "--test", test, &run]).json();
+        assert_eq!(second(&json) != &Value::Null, is_judged_twice, "{script}, {new}: {json:#}");
+    }
+}
+
+#[test]
 fn manifest_that_is_only_data_of_tests_is_no_dependency() {
     const LISTS: &str = "for name in os.listdir('samples'): run(name)\n";
     let locked = "version = 3\n\n[[package]]\nname = \"b\"\nversion = \"1.0.0\"\n";

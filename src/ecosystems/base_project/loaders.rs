@@ -22,8 +22,21 @@ use crate::model::shell::commands_of;
 const DIRECTORIES_OF_SOURCES: [&str; 3] = ["lib", "python", "src"];
 
 impl BaseProject<'_> {
+    /// True if no code of the base loads any of the other files that are in the directory of `path` and
+    /// have its extension.
+    pub(super) fn loads_none_beside(&self, path: &str) -> Result<bool> {
+        let group = (directory_of(path).to_owned(), stem_and_extension(path).1.to_owned());
+        let known = self.unloaded_groups.lock().get(&group).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let is_unloaded = self.loads_none(self.code()?.files_beside(path))?;
+        self.unloaded_groups.lock().insert(group, is_unloaded);
+        Ok(is_unloaded)
+    }
+
     /// True if no code of the base loads any of these files.
-    pub(super) fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
+    fn loads_none<'f>(&self, files: impl Iterator<Item = &'f str>) -> Result<bool> {
         let files: Vec<LoadedName<'_>> =
             files.filter_map(LoadedName::of).take(MOST_NAMES).collect();
         if files.is_empty() {
@@ -48,7 +61,9 @@ impl BaseProject<'_> {
         is_run: bool,
     ) -> bool {
         (file.is_loaded_in(other, line, is_run) && self.is_in_code(other, line)
-            || file.may_be_imported_in(other, line) && self.imports(file.path, other)
+            || file.may_be_imported_in(other, line)
+                && self.imports(file.path, other)
+                && file.has_code_in(other)
             || file.may_be_meant_in(other, line)
                 && file.is_meant_in(&self.text(file.path), &self.text(other), line))
             && !self.is_for_tests(other, line)

@@ -66,12 +66,17 @@ pub struct BaseProject<'t> {
     /// The settings in the root and in hidden directories, each with its text.
     settings: OnceLock<Vec<(String, String)>>,
     links: OnceLock<Vec<(String, String)>>,
+    /// True if programs may be found in directories of the base.
+    finds_programs: OnceLock<bool>,
     /// The patterns of the seeds, with the checkout that has the seeds; and the seeds, once they
     /// have been found.
     seeds: (Option<SeedPatterns>, OnceLock<Seeds>),
     /// The source files examined so far, by path. The value is true if the file is part of the
     /// product.
     products: Mutex<BTreeMap<String, bool>>,
+    /// The groups of files about which [`BaseProject::loads_none_beside`] was asked: the directory and
+    /// the extension of each. The value is true if no code loads one of the files.
+    unloaded_groups: Mutex<BTreeMap<(String, String), bool>>,
     /// The modules examined so far, by path. The value is true if only tests compile the module.
     for_tests: Mutex<BTreeMap<String, bool>>,
     /// The modules that files of Python load, by the path of the file.
@@ -112,8 +117,10 @@ impl<'t> BaseProject<'t> {
             tasks: OnceLock::new(),
             settings: OnceLock::new(),
             links: OnceLock::new(),
+            finds_programs: OnceLock::new(),
             seeds: Default::default(),
             products: Mutex::default(),
+            unloaded_groups: Mutex::default(),
             for_tests: Mutex::default(),
             imports: Mutex::default(),
             module_paths: OnceLock::new(),
@@ -219,7 +226,8 @@ impl<'t> BaseProject<'t> {
         if !code.is_known && documents::is_document_by_name(path) && self.is_of_shell()? {
             return self.is_document(path);
         }
-        Ok(is_source || is_free && !code.is_known)
+        let is_source = is_source || is_free && !code.is_known;
+        Ok(is_source && !(is_new && self.is_found_as_program(path)?))
     }
 
     /// True if the base has a shell script that is no test, and that the commands do not run.
@@ -229,6 +237,9 @@ impl<'t> BaseProject<'t> {
 
     /// The text of a file of the base; empty if it cannot be read.
     fn text(&self, path: &str) -> String {
+        if let Some(text) = self.lines.text_of(path) {
+            return text;
+        }
         let bytes = self.repo.bytes_at(&self.commit, path).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }

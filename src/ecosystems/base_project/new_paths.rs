@@ -1,7 +1,9 @@
 //! The effects of the path of a new file, whatever the file contains: tools may find it by its name.
 use std::collections::BTreeSet;
+use std::env;
 use std::fs;
 use std::iter;
+use std::path::Path;
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, once};
@@ -11,8 +13,8 @@ use crate::ecosystems::loading::path_ends::names_end_of;
 use crate::ecosystems::markers::{ASKING, MODULE_PATHS, goes_on_without, is_listed, put_first};
 use crate::ecosystems::new_file::{Include, LOADING, NewModule};
 use crate::ecosystems::paths::{
-    bare_name, directories_above, directory_of, file_name, have_same_extension, names_kind,
-    place_of_word, words_of_kind,
+    bare_name, directories_above, directory_of, file_name, have_same_extension, is_in_name,
+    names_kind, place_of_word, words_of_kind,
 };
 use crate::ecosystems::touched::is_test_path;
 use crate::ecosystems::{documents, native};
@@ -20,6 +22,9 @@ use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::seed::find::Seeds;
 use crate::model::path::TreePath;
+
+/// The variable in which systems find programs. The names of other search paths end like it.
+const PATH: &str = "PATH";
 
 impl<'t> BaseProject<'t> {
     /// True if a path that the base does not have takes the place of a seed, or lies in a directory
@@ -61,6 +66,33 @@ impl<'t> BaseProject<'t> {
         Ok(runs_script || put_first(&lines, directory))
     }
 
+    /// True if a system may find a new file in place of a program or a library of the system: a line of
+    /// the base or of the commands sets a search path (`PATH=$PWD/bin:$PATH`, `LD_LIBRARY_PATH=lib`), or
+    /// the user's own path leads into the checkout. The names of programs are many, so each name
+    /// counts that has no extension, or one of which the base has no file.
+    pub(super) fn is_found_as_program(&self, path: &str) -> Result<bool> {
+        let name = file_name(path);
+        let files = &self.code()?.files;
+        let is_of_known_kind = language_of(path).is_some()
+            || name.contains('.') && files.iter().any(|file| have_same_extension(file, path));
+        let finds_programs = || {
+            let lines = self.lines.find(LineSearch::of([PATH.to_owned()]))?;
+            let commands = self.markers()?.lines.iter().map(|(_, line)| line);
+            let mut lines = lines.iter().map(|(_, line)| line).chain(commands);
+            Ok(lines.any(|line| sets_search_path(line)) || self.is_on_users_path())
+        };
+        Ok(!is_of_known_kind && *once(&self.finds_programs, finds_programs)?)
+    }
+
+    /// True if the user's search path has a directory in the checkout, or a relative one.
+    fn is_on_users_path(&self) -> bool {
+        let roots = [self.repo.work_tree(), self.repo.main_worktree()];
+        let roots: Vec<&Path> = roots.into_iter().flatten().collect();
+        let users = env::var_os(PATH).unwrap_or_default();
+        env::split_paths(&users)
+            .any(|place| place.is_relative() || roots.iter().any(|root| place.starts_with(root)))
+    }
+
     /// True if the path of a new file can change what the base's tools do, whatever the file
     /// contains.
     pub(super) fn has_effect_by_name(&self, path: &str) -> Result<bool> {
@@ -84,7 +116,7 @@ impl<'t> BaseProject<'t> {
         Ok(LoadedName::of(path).is_some()
             && beside.peek().is_some()
             && beside.all(|file| LoadedName::of(file).is_some())
-            && self.loads_none(code.files_beside(path))?)
+            && self.loads_none_beside(path)?)
     }
 
     /// True if the commands, or the files that they run, name a new or removed file, or a new
@@ -218,4 +250,14 @@ impl<'t> BaseProject<'t> {
         let path = TreePath::new(path.as_bytes());
         Ok(!ignored(self.repo, &self.commit, iter::once(&path))?.is_empty())
     }
+}
+
+/// True if a line may set a search path, and not only read one: the name of a variable that ends in
+/// `PATH` stands without a sign that takes its value.
+fn sets_search_path(line: &str) -> bool {
+    line.match_indices(PATH).any(|(at, _)| {
+        let before = line[..at].trim_end_matches(is_in_name);
+        let is_value = ["$", "${", "$("].iter().any(|sign| before.ends_with(sign));
+        !is_value && !line[at + PATH.len()..].starts_with(is_in_name)
+    })
 }

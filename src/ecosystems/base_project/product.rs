@@ -106,9 +106,8 @@ impl BaseProject<'_> {
         {
             return Ok(false);
         }
-        let code = self.code()?;
         for directory in directories_above(path) {
-            if !self.loads_none(code.files_beside(&inside(directory, file_name(path))))? {
+            if !self.loads_none_beside(&inside(directory, file_name(path)))? {
                 return Ok(true);
             }
         }

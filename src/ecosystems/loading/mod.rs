@@ -228,17 +228,22 @@ impl<'p> LoadedName<'p> {
         self.language.imports_modules()
             && ([self.module, directory].iter().any(|name| place_of_word(line, name).is_some())
                 || OWN_PACKAGES.iter().any(|text| line.contains(text)))
-            && self.has_code_in(other)
+            && self.is_code_beside(other)
     }
 
-    /// True if another file may load this one by a name, because it is code in a related language.
-    fn has_code_in(&self, other: &str) -> bool {
-        let is_code = match language_of(other) {
+    /// True if another file is code in a related language, or may be.
+    fn is_code_beside(&self, other: &str) -> bool {
+        match language_of(other) {
             Some(language) => language.is_related_to(self.language),
             // A file without an extension may be a program.
             None => is_test_path(other) || !file_name(other).contains('.'),
-        };
-        is_code
+        }
+    }
+
+    /// True if another file may load this one by a name, because it is code in a related language that
+    /// is no setting.
+    pub fn has_code_in(&self, other: &str) -> bool {
+        self.is_code_beside(other)
             && other != self.path
             && !is_hidden_or_installed(other)
             && (is_test_path(other) || !names_commands(other))
@@ -293,14 +298,14 @@ impl<'p> LoadedName<'p> {
             return self.is_path_in_javascript(other, line);
         }
         // `imports` reads the names of modules.
-        let is_imported = self.language.imports_modules()
-            && language_of(other).is_some()
-            && self.has_code_in(other);
-        let number = if is_imported { 1 } else { usize::MAX };
-        self.words().take(number).any(|word| match word == file_name(self.path) {
-            true => self.is_named_here(line, word),
-            false => place_of_word(line, word).is_some(),
-        })
+        let is_imported = || {
+            self.language.imports_modules()
+                && language_of(other).is_some()
+                && self.has_code_in(other)
+        };
+        self.is_named_here(line, file_name(self.path))
+            || self.with_directory.iter().any(|name| place_of_word(line, name).is_some())
+                && !is_imported()
     }
 
     /// True if a line has this word, and not below another directory: `vendor/calc.py` and
