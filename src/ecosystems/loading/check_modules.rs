@@ -202,7 +202,8 @@ mod tests {
                 &next,
                 &lines,
                 |file, other, line| {
-                    file.is_loaded_in(other, line, false) || file.may_be_imported_in(other, line)
+                    file.is_loaded_in(other, line, false)
+                        || file.may_be_imported_in(other, line) && file.has_code_in(other)
                 },
                 |path| run.contains(&path),
             );
