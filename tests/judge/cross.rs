@@ -151,7 +151,7 @@ fn winner_proves_itself_by_tests_that_fail_on_the_base() {
     let run = world.attempts(&["echo 3 > value.rs; echo 'grep -q 3 value.rs' > tests/old.t"]);
     let answer = world.frites(["judge", &run]).expect(0);
     assert!(
-        answer.stderr.contains("fails on the base and passes here: tests/old.t"),
+        answer.stderr.contains("fail on the base and pass here: tests/old.t"),
         "{}",
         answer.stderr
     );

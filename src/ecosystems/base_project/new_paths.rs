@@ -75,13 +75,15 @@ impl<'t> BaseProject<'t> {
         let files = &self.code()?.files;
         let is_of_known_kind = language_of(path).is_some()
             || name.contains('.') && files.iter().any(|file| have_same_extension(file, path));
-        let finds_programs = || {
+        if is_of_known_kind {
+            return Ok(false);
+        }
+        Ok(*once(&self.finds_programs, || {
             let lines = self.lines.find(LineSearch::of([PATH.to_owned()]))?;
             let commands = self.markers()?.lines.iter().map(|(_, line)| line);
             let mut lines = lines.iter().map(|(_, line)| line).chain(commands);
             Ok(lines.any(|line| sets_search_path(line)) || self.is_on_users_path())
-        };
-        Ok(!is_of_known_kind && *once(&self.finds_programs, finds_programs)?)
+        })?)
     }
 
     /// True if the user's search path has a directory in the checkout, or a relative one.
