@@ -297,15 +297,12 @@ impl<'p> LoadedName<'p> {
         if self.language.is_bundled() {
             return self.is_path_in_javascript(other, line);
         }
-        // `imports` reads the names of modules.
-        let is_imported = || {
-            self.language.imports_modules()
-                && language_of(other).is_some()
-                && self.has_code_in(other)
-        };
         self.is_named_here(line, file_name(self.path))
             || self.with_directory.iter().any(|name| place_of_word(line, name).is_some())
-                && !is_imported()
+                // `imports` reads the names of modules.
+                && !(self.language.imports_modules()
+                    && language_of(other).is_some()
+                    && self.has_code_in(other))
     }
 
     /// True if a line has this word, and not below another directory: `vendor/calc.py` and
