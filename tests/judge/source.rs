@@ -1007,15 +1007,23 @@ fn document_that_a_recipe_lists_is_no_document_beside_shell_alone() {
 
 #[test]
 fn new_file_that_a_search_path_finds_is_no_source() {
-    for (script, new, is_judged_twice) in [
-        ("PATH=$PWD/bin:$PATH", "bin/diff", true),
-        ("export PATH := $(CURDIR)/bin:$(PATH)", "bin/bash", true),
-        ("LD_LIBRARY_PATH=lib ./app", "lib/libc.so.6", true),
-        ("echo $PATH ${PATH} $(PATH)", "bin/diff", false),
-        ("PATH=$PWD/bin:$PATH", "bin/new.sh", false),
-        ("PATH=$PWD/bin:$PATH", "data/new.txt", false),
+    // The user's own search path may lead into the checkout, too.
+    for (users, script, new, is_judged_twice) in [
+        ("", "PATH=$PWD/bin:$PATH", "bin/diff", true),
+        ("", "export PATH := $(CURDIR)/bin:$(PATH)", "bin/bash", true),
+        ("", "LD_LIBRARY_PATH=lib ./app", "lib/libc.so.6", true),
+        ("", "echo $PATH ${PATH} $(PATH)", "bin/diff", false),
+        ("", "PATH=$PWD/bin:$PATH", "bin/new.sh", false),
+        ("", "PATH=$PWD/bin:$PATH", "data/new.txt", false),
+        ("bin", "", "bin/diff", true),
+        ("/elsewhere/bin", "", "bin/diff", false),
     ] {
-        let world = World::unborn();
+        let mut world = World::unborn();
+        let users = Some(users).filter(|users| !users.is_empty());
+        let places = users.map(|users| world.repo.join(users));
+        let before = world.env("PATH");
+        let path = std::env::split_paths(&before).chain(places);
+        world.set_env("PATH", std::env::join_paths(path).unwrap());
         world.write("test/run", format!("#!/bin/sh\n{script}\n"));
         world.write("bin/greet", "bad\n");
         world.write("lib/a.sh", "");
@@ -1026,7 +1034,11 @@ fn new_file_that_a_search_path_finds_is_no_source() {
         )]);
         let test = "grep -q good bin/greet";
         let json = world.frites(["judge", "--json", "--test", test, &run]).json();
-        assert_eq!(second(&json) != &Value::Null, is_judged_twice, "{script}, {new}: {json:#}");
+        assert_eq!(
+            second(&json) != &Value::Null,
+            is_judged_twice,
+            "{users:?}, {script}, {new}: {json:#}"
+        );
     }
 }
 

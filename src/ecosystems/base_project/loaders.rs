@@ -25,12 +25,17 @@ impl BaseProject<'_> {
     /// True if no code of the base loads any of the other files that are in the directory of `path` and
     /// have its extension.
     pub(super) fn loads_none_beside(&self, path: &str) -> Result<bool> {
+        let files_beside = self.code()?.files_beside(path);
+        // A file of the base is none of the others, so its group is not that of a new file.
+        if self.code()?.files.contains(path) {
+            return self.loads_none(files_beside);
+        }
         let group = (directory_of(path).to_owned(), stem_and_extension(path).1.to_owned());
         let known = self.unloaded_groups.lock().get(&group).copied();
         if let Some(known) = known {
             return Ok(known);
         }
-        let is_unloaded = self.loads_none(self.code()?.files_beside(path))?;
+        let is_unloaded = self.loads_none(files_beside)?;
         self.unloaded_groups.lock().insert(group, is_unloaded);
         Ok(is_unloaded)
     }

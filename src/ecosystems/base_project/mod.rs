@@ -74,8 +74,8 @@ pub struct BaseProject<'t> {
     /// The source files examined so far, by path. The value is true if the file is part of the
     /// product.
     products: Mutex<BTreeMap<String, bool>>,
-    /// The groups of files about which [`BaseProject::loads_none_beside`] was asked: the directory and
-    /// the extension of each. The value is true if no code loads one of the files.
+    /// The groups of files about which [`BaseProject::loads_none_beside`] was asked for a new file: the
+    /// directory and the extension of each. The value is true if no code loads one of the files.
     unloaded_groups: Mutex<BTreeMap<(String, String), bool>>,
     /// The modules examined so far, by path. The value is true if only tests compile the module.
     for_tests: Mutex<BTreeMap<String, bool>>,

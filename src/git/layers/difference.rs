@@ -46,8 +46,7 @@ pub fn write(
     fs::write(index, encoded_with_checksum(&own, None)?).could_not("write", index)?;
     fs::create_dir_all(into).could_not("write", into)?;
     let mut some = State::new(own.object_hash());
-    add(&mut some, differences.iter());
-    some.sort_entries();
+    add(&mut some, &differences);
     let some = gix::index::File::from_state(some, index.to_owned());
     if !fan_out::check_out_some(repo, base, &own, some, into) {
         check_out_by_git(repo, layer, &differences, into, index)?;
@@ -86,13 +85,12 @@ fn index_of(base: &State, differences: &[TreeDifference]) -> State {
     let mut index = base.clone();
     let paths: BTreeSet<&[u8]> = differences.iter().map(|d| d.path.as_bytes()).collect();
     index.remove_entries(|_, path, _| paths.contains(path.as_bytes()));
-    add(&mut index, differences.iter());
-    index.sort_entries();
+    add(&mut index, differences);
     index
 }
 
-/// Appends the new and changed files to an index, without stat data.
-fn add<'d>(index: &mut State, differences: impl Iterator<Item = &'d TreeDifference>) {
+/// Adds the new and changed files to an index, without stat data.
+fn add(index: &mut State, differences: &[TreeDifference]) {
     for TreeDifference { path, new, .. } in differences {
         let Some((mode, id)) = *new else { continue };
         let mode = match mode {
@@ -103,6 +101,7 @@ fn add<'d>(index: &mut State, differences: impl Iterator<Item = &'d TreeDifferen
         let path = path.as_bytes().as_bstr();
         index.dangerously_push_entry(Stat::default(), id, Flags::empty(), mode, path);
     }
+    index.sort_entries();
 }
 
 /// True if this difference can change how other paths are checked out, or if it is a submodule.

@@ -36,9 +36,9 @@ pub struct CompleteIndex {
 impl CompleteIndex {
     /// Reads the `index` of a complete tree before commands run in the tree.
     ///
-    /// From now on, every entry of the file is racily clean, so a git that a command runs always compares
-    /// contents. This matters if attributes have changed, because git might then check out a file
-    /// differently.
+    /// From now on, every entry of the file is racily clean, so a git that a command runs always
+    /// compares contents. This matters if attributes have changed, because git might then check out
+    /// a file differently.
     pub fn hand_out(index: &Path) -> io::Result<CompleteIndex> {
         let (bytes, meta) = regular::read_with_metadata(index)?;
         let modified = meta.modified()?;
