@@ -37,6 +37,12 @@ fn all_recipes(justfile: &str) -> Vec<Recipe> {
     });
     let others = Recipe { lines: others.collect(), ..Recipe::default() };
     let mut found = indented_recipes(&lines, head);
+    let aliases = lines.iter().filter_map(|line| line.strip_prefix("alias ")?.split_once(":="));
+    found.extend(aliases.map(|(name, recipe)| Recipe {
+        name: name.trim().to_owned(),
+        needs: vec![recipe.trim().to_owned()],
+        ..Recipe::default()
+    }));
     found.insert(0, others);
     found
 }

@@ -10,7 +10,7 @@ const LOOKING: &str = "
     scalac swiftc ghc dmd ldc2 gfortran nvcc emcc mcs csc fpc ocamlc ocamlopt tsc swc esbuild rollup
     bunchee microbundle ncc pkgroll rolldown tsdown tsup unbuild
     webpack parcel babel terser uglifyjs sass lessc postcss tailwindcss protoc flex bison yacc lex
-    mypy pyright pytype flake8 pylint ruff black isort autopep8 yapf bandit pydocstyle pycodestyle pyflakes
+    mypy stubtest pyright pytype flake8 pylint ruff black isort autopep8 yapf bandit pydocstyle pycodestyle pyflakes
     vulture radon py_compile compileall eslint jshint xo prettier stylelint biome oxlint htmlhint
     rubocop standardrb reek perlcritic perltidy phpcs phpcbf phpstan psalm php-cs-fixer shellcheck
     shfmt checkbashisms clang-format clang-tidy cppcheck cpplint splint indent astyle uncrustify rustfmt

@@ -158,8 +158,9 @@ fn rules(makefile: &str) -> Vec<Recipe> {
 
 /// The targets of a rule, including the rule for targets without a rule (`.DEFAULT`).
 fn targets_of(line: &str) -> Option<&str> {
-    if line.starts_with(".DEFAULT") {
-        return line.split([' ', ':']).next();
+    // `.DEFAULT_GOAL` is a variable.
+    if line.split([' ', ':']).next() == Some(".DEFAULT") {
+        return Some(".DEFAULT");
     }
     rule_targets(line)
 }

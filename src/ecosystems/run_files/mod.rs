@@ -63,6 +63,8 @@ pub fn named_files(files: &TreeFiles<'_>, commands: &[String]) -> Result<NamedFi
         values: BTreeMap::new(),
         used: BTreeSet::new(),
         recipes: BTreeSet::new(),
+        known_recipes: BTreeSet::new(),
+        first_recipes: BTreeSet::new(),
         scripts: None,
         directories: BTreeMap::new(),
         entered: BTreeMap::new(),

@@ -14,6 +14,9 @@ use crate::model::shell::Word;
 /// Words before the files that a file of recipes includes.
 pub(super) const INCLUDING: [&str; 5] = ["include", "-include", "sinclude", "import", "import?"];
 
+/// The variable of a Makefile that names the recipe to run if make gets no name, as a shell reads it.
+const DEFAULT_GOAL: &str = "${_DEFAULT_GOAL}";
+
 /// The recipes of at most this many packages of a workspace are searched.
 const MOST_MEMBERS: usize = 1000;
 
@@ -58,7 +61,27 @@ impl Search<'_> {
             }
             self.recipe_file(tool, &file)?;
         }
+        if !self.has_goal(runner, &words) {
+            self.used.extend(variables_in(DEFAULT_GOAL));
+            let goal = self.with_values(&Word::expanded(DEFAULT_GOAL.to_owned()), context);
+            let goal = goal.iter().flat_map(|word| word.text.split_whitespace());
+            let goal: Vec<_> = goal.map(|name| (runner, name.to_owned())).collect();
+            let first = self.first_recipes.iter().filter(|(of, _)| *of == runner);
+            self.recipes.extend(first.cloned().chain(goal));
+        }
         Ok(())
+    }
+
+    /// True if one of these words after a runner is the name of a recipe. A word after an option may be
+    /// its value, as in `make -C D -j 4`, unless a recipe has this name. A variable may be empty.
+    fn has_goal(&self, runner: &'static str, words: &[Word]) -> bool {
+        words.iter().enumerate().any(|(at, word)| {
+            let name = word.text.as_str();
+            let may_be_value = at > 0 && words[at - 1].text.starts_with('-');
+            !name.starts_with('-')
+                && !name.contains(['=', '$'])
+                && (!may_be_value || self.known_recipes.contains(&(runner, name.to_owned())))
+        })
     }
 
     /// Runs the scripts of a package.json that these words name, whatever program gets them:
@@ -105,17 +128,22 @@ impl Search<'_> {
         // A recipe that does not run uses its variables all the same.
         self.used.extend(variables_in(&text));
         let mut lines = Vec::new();
+        let recipes = (tool.recipes)(&text);
+        let is_plain = |name: &str| !name.is_empty() && !name.starts_with('.');
         // A runner that gets no name runs the first recipe. npm runs none.
-        let mut is_first = runner != "npm";
-        for recipe in (tool.recipes)(&text) {
-            let is_plain = !recipe.name.is_empty() && !recipe.name.starts_with('.');
-            let counts = !is_plain || recipe.name.contains(['$', '%']) || is_first;
-            is_first &= !is_plain;
-            let name = if counts { None } else { Some((runner, recipe.name)) };
-            let needs = [runner.to_owned()].into_iter().chain(recipe.needs);
-            let needs = needs.collect::<Vec<_>>().join(" ");
-            let texts = recipe.lines.into_iter().chain([needs]);
-            lines.extend(texts.flat_map(|text| lines_of(&text, &name)));
+        let first = recipes.iter().find(|recipe| is_plain(&recipe.name) && runner != "npm");
+        self.first_recipes.extend(first.map(|recipe| (runner, recipe.name.clone())));
+        for mut recipe in recipes {
+            let counts = !is_plain(&recipe.name) || recipe.name.contains(['$', '%']);
+            if !recipe.needs.is_empty() {
+                // The recipe's own name shows that the runner gets a name.
+                let needs = recipe.needs.join(" ");
+                recipe.lines.push(format!("{runner} {} {needs}", recipe.name));
+            }
+            let key = (runner, recipe.name);
+            self.known_recipes.insert(key.clone());
+            let key = if counts { None } else { Some(key) };
+            lines.extend(recipe.lines.iter().flat_map(|text| lines_of(text, &key)));
         }
         // make runs in the root, or in the directory that an option names.
         let directory = directory_of(path).to_owned();

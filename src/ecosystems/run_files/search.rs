@@ -138,6 +138,9 @@ pub(super) struct Search<'a> {
     pub(super) used: BTreeSet<String>,
     /// The recipes that run, with their runner.
     pub(super) recipes: BTreeSet<(&'static str, String)>,
+    /// The recipes in the texts, and those that are the first of their file, with their runner.
+    pub(super) known_recipes: BTreeSet<(&'static str, String)>,
+    pub(super) first_recipes: BTreeSet<(&'static str, String)>,
     /// The names of the scripts in the root's package.json; `None` before they are needed.
     pub(super) scripts: Option<BTreeSet<String>>,
     /// The directories at which paths in a text may begin, by the index of the text.

@@ -126,6 +126,8 @@ fn source_that_a_program_names_in_any_way_is_run() {
         ("python3 -m mypy src/calc.py", none),
         ("python -m compileall src", none),
         ("coverage run --source=src -m pytest", none),
+        ("coverage run --include='v/*.py' -m pytest", none),
+        ("stubtest v.all", none),
         ("ruff check .", none),
         ("rustfmt src/lib.rs", none),
         ("terser src/index.js -o out.js", none),
@@ -293,6 +295,32 @@ fn recipe_of_make_names_files_by_variables_functions_and_patterns() {
         }
         let found: Vec<&String> = found.iter().collect();
         assert_eq!(found, expected, "{make}");
+    }
+}
+
+#[test]
+fn first_recipe_runs_if_the_runner_gets_no_name() {
+    let js = &["v/all.js"][..];
+    let none = &[][..];
+    let make = ("Makefile", "all: u\nt: x\nx:\nu:\n\tnode v/all.js\nw:\n\t$(MAKE)\n4:\n\ttrue\n");
+    let goal = ("Makefile", ".DEFAULT_GOAL := u\nt:\n\ttrue\nu:\n\tnode v/all.js\n");
+    let just = ("justfile", "alias v := u\nt:\n    true\nu:\n    node v/all.js\n");
+    let cases = [
+        (make, "make", js),
+        (make, "make -j 3 -C . X=1", js),
+        (make, "make $GOALS", js),
+        (make, "make w", js),
+        (make, "make t", none),
+        (make, "make -s t", none),
+        (make, "make -j 2 t", none),
+        (make, "make t; make", js),
+        (goal, "make", js),
+        (goal, "make t", none),
+        (just, "just v", js),
+        (just, "just", none),
+    ];
+    for (file, command, expected) in cases {
+        assert_eq!(of(&[file, ("v/all.js", "")], command), expected, "{command} with {file:?}");
     }
 }
 
