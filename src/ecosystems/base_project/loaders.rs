@@ -5,6 +5,7 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, is_code, once, only_checks};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loading::imports::{self, Imports};
+use crate::ecosystems::loading::lines_of_files::lines_of_files;
 use crate::ecosystems::loading::listing::{lists_directory, lists_files, search_for_listing};
 use crate::ecosystems::loading::settings::{lists_product, names_commands};
 use crate::ecosystems::loading::{LoadedName, search_for_loads};
@@ -49,7 +50,8 @@ impl BaseProject<'_> {
         }
         // In a directory of the product, one of the first files decides.
         let lines = self.lines.find(search_for_loads(&files))?;
-        if files.iter().any(|file| self.is_loaded_by(file, &lines)) {
+        let lines = lines_of_files(files.iter().map(LoadedName::texts), &lines)?;
+        if files.iter().zip(&lines).any(|(file, lines)| self.is_loaded_by(file, lines)) {
             return Ok(false);
         }
         let number = files.len();
@@ -182,18 +184,15 @@ impl BaseProject<'_> {
         mut sought: Vec<LoadedName<'p>>,
         lines: &[(String, String)],
     ) -> Result<Vec<LoadedName<'p>>> {
-        let drop_found = |sought: &mut Vec<LoadedName<'p>>, lines: &[(String, String)]| {
-            sought.retain(|file| !self.is_loaded_by(file, lines));
-        };
-        drop_found(&mut sought, lines);
+        sought = self.not_loaded_by(sought, lines)?;
         // The next searches are needed only for files that none of `lines` loads.
         if !sought.is_empty() {
             let more = self.lines.find(search_for_loads(&sought))?;
-            drop_found(&mut sought, &more);
+            sought = self.not_loaded_by(sought, &more)?;
         }
         let constants = sought.iter().filter_map(|file| file.constant.clone());
         let constants = LineSearch { any_case: true, ..LineSearch::of(constants) };
-        drop_found(&mut sought, &self.lines.find(constants)?);
+        sought = self.not_loaded_by(sought, &self.lines.find(constants)?)?;
         if !sought.is_empty() {
             // Code may list the files of a directory, and load each of them.
             let lines = self.lines.find(search_for_listing(&sought))?;
@@ -220,8 +219,20 @@ impl BaseProject<'_> {
         Ok(sought)
     }
 
+    /// The files among these that none of these lines of the base loads.
+    fn not_loaded_by<'p>(
+        &self,
+        files: Vec<LoadedName<'p>>,
+        lines: &[(String, String)],
+    ) -> Result<Vec<LoadedName<'p>>> {
+        let lines = lines_of_files(files.iter().map(LoadedName::texts), lines)?;
+        let pairs = files.into_iter().zip(lines);
+        let unloaded = pairs.filter(|(file, lines)| !self.is_loaded_by(file, lines));
+        Ok(unloaded.map(|(file, _)| file).collect())
+    }
+
     /// True if one of these lines of the base loads a file.
-    fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[(String, String)]) -> bool {
+    fn is_loaded_by(&self, file: &LoadedName<'_>, lines: &[&(String, String)]) -> bool {
         lines.iter().any(|(other, line)| {
             (file.is_loaded_in(other, line, false)
                 || file.may_be_imported_in(other, line)

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::ecosystems::base_lines::{BaseLines, LineSearch};
+use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loading::imports::Imports;
 use crate::ecosystems::loading::settings::names_commands;
@@ -63,8 +63,9 @@ pub struct BaseProject<'t> {
     tests: OnceLock<Vec<String>>,
     /// The texts of the files of tasks in the root.
     tasks: OnceLock<Vec<String>>,
-    /// The settings in the root and in hidden directories, each with its text.
-    settings: OnceLock<Vec<(String, String)>>,
+    /// The lines of the commands and of the settings in the root and in hidden directories, each with
+    /// its file.
+    settings: OnceLock<FoundLines>,
     links: OnceLock<Vec<(String, String)>>,
     /// True if programs may be found in directories of the base.
     finds_programs: OnceLock<bool>,

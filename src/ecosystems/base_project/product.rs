@@ -2,7 +2,6 @@
 //! neither is data of tests.
 use std::collections::BTreeSet;
 use std::iter;
-use std::slice;
 
 use crate::ecosystems::base_lines::{FoundLines, LineSearch};
 use crate::ecosystems::base_project::{BaseProject, MOST_NAMES, is_code, once};
@@ -10,6 +9,7 @@ use crate::ecosystems::languages::{have_same_language, is_hidden_or_installed, l
 use crate::ecosystems::loading::check_modules::{
     Loaders, is_of_package, is_of_tasks, search_for_loaders,
 };
+use crate::ecosystems::loading::lines_of_files::lines_of_files;
 use crate::ecosystems::loading::settings::names_commands;
 use crate::ecosystems::loading::tests_of_product::{loads_test, search_for_tests};
 use crate::ecosystems::loading::{BESIDE_MODULES, LoadedName, is_imported_in, search_for_loads};
@@ -60,9 +60,10 @@ impl BaseProject<'_> {
             })?;
             let unloaded = self.unloaded(files, &lines)?;
             let unloaded: BTreeSet<&str> = unloaded.iter().map(|file| file.path).collect();
+            let by_class = self.found_by_their_classes(unloaded.iter().copied())?;
             let modules = self.modules_of_checks(paths)?;
             for path in paths {
-                let is_product = (!unloaded.contains(path) || self.is_found_by_its_class(path)?)
+                let is_product = (!unloaded.contains(path) || by_class.contains(path))
                     && !modules.contains(*path)
                     && !self.is_of_package_for_checks(path)?
                     && !self.is_test_data(path, &lines)?;
@@ -72,46 +73,48 @@ impl BaseProject<'_> {
         Ok(())
     }
 
-    /// True if a framework loads a file of the product when a class of its name is used, so that no
-    /// code names it. The file declares such a class, or its build compiles all files. Code loads
+    /// Returns the files among these that a framework loads when a class of their name is used, so that
+    /// no code names them. Such a file declares the class, or its build compiles all files. Code loads
     /// another file in its directory or in one above, and neither settings nor commands name this one.
-    fn is_found_by_its_class(&self, path: &str) -> Result<bool> {
-        let Some(file) = LoadedName::of(path) else { return Ok(false) };
-        let text = self.text(path);
-        if file.constant.is_none()
-            || file.declaration_in(&text).is_none() && !file.is_compiled(&text)
-        {
-            return Ok(false);
-        }
-        let lines = self.lines.find(search_for_loads(slice::from_ref(&file)))?;
-        // Linters list the files that they leave out, in YAML.
-        let is_named = lines.iter().any(|(other, line)| {
-            !is_code(other)
-                && !other.ends_with(".yml")
-                && !documents::is_only_read(other)
-                && file.is_named_by(other, line)
+    fn found_by_their_classes<'p>(
+        &self,
+        paths: impl Iterator<Item = &'p str>,
+    ) -> Result<BTreeSet<&'p str>> {
+        let files = paths.filter_map(LoadedName::of).filter(|file| {
+            let text = self.text(file.path);
+            file.constant.is_some()
+                && (file.declaration_in(&text).is_some() || file.is_compiled(&text))
         });
-        let mut commands = self.markers()?.lines.iter();
-        if is_named
-            || commands.any(|(_, line)| file.is_named_in_settings(line))
-            || self.texts_of_settings()?.iter().any(|(other, text)| {
-                text.lines().any(|line| match is_code(other) {
-                    // A task may have the name of the module: `check: ["verify"]` in mix.exs.
-                    true => {
-                        quoted_words(line).any(|text| text.rsplit('.').next() == Some(file.module))
-                    }
-                    false => file.is_named_in_settings(line),
-                })
-            })
-        {
-            return Ok(false);
-        }
-        for directory in directories_above(path) {
-            if !self.loads_none_beside(&inside(directory, file_name(path)))? {
-                return Ok(true);
+        let files: Vec<LoadedName<'_>> = files.collect();
+        let lines = self.lines.find(search_for_loads(&files))?;
+        let lines = lines_of_files(files.iter().map(LoadedName::texts), &lines)?;
+        let settings = self.lines_of_settings()?;
+        let settings = lines_of_files(files.iter().map(LoadedName::texts), settings)?;
+        let mut found = BTreeSet::new();
+        for ((file, lines), settings) in files.iter().zip(lines).zip(settings) {
+            // Linters list the files that they leave out, in YAML.
+            let is_named = lines.iter().any(|(other, line)| {
+                !is_code(other)
+                    && !other.ends_with(".yml")
+                    && !documents::is_only_read(other)
+                    && file.is_named_by(other, line)
+            });
+            let is_set = settings.iter().any(|(other, line)| match is_code(other) {
+                // A task may have the name of the module: `check: ["verify"]` in mix.exs.
+                true => quoted_words(line).any(|text| text.rsplit('.').next() == Some(file.module)),
+                false => file.is_named_in_settings(line),
+            });
+            if is_named || is_set {
+                continue;
+            }
+            for directory in directories_above(file.path) {
+                if !self.loads_none_beside(&inside(directory, file_name(file.path)))? {
+                    found.insert(file.path);
+                    break;
+                }
             }
         }
-        Ok(false)
+        Ok(found)
     }
 
     /// True if a JavaScript file belongs to a package of the workspace that only settings and
@@ -171,19 +174,18 @@ impl BaseProject<'_> {
                 &lines,
                 |file, other, line| self.loads(file, other, line, false),
                 |path| self.runs(path),
-            );
+            )?;
             let open = loaders.open(paths);
             next = open.into_iter().filter(|path| !loaders.has(path)).map(str::to_owned).collect();
         }
         let open = loaders.open(paths);
         let ends = open.into_iter().filter(|path| loaders.is_end(path));
         let ends: Vec<LoadedName<'_>> = ends.filter_map(LoadedName::of).collect();
-        let unloaded = self.unloaded(ends, &[])?.into_iter();
-        let unloaded: Vec<String> = unloaded.map(|file| file.path.to_owned()).collect();
-        for path in unloaded {
-            if !self.is_found_by_its_class(&path)? {
-                loaders.add_check(path);
-            }
+        let unloaded = self.unloaded(ends, &[])?;
+        let unloaded: Vec<String> = unloaded.iter().map(|file| file.path.to_owned()).collect();
+        let by_class = self.found_by_their_classes(unloaded.iter().map(String::as_str))?;
+        for path in unloaded.iter().filter(|path| !by_class.contains(path.as_str())) {
+            loaders.add_check(path.clone());
         }
         let found = loaders.parts_of_checks(None);
         if !paths.iter().any(|path| found.contains(path)) {
@@ -219,16 +221,19 @@ impl BaseProject<'_> {
         let step = files.len() / MOST_NAMES + 1;
         let files: Vec<LoadedName<'_>> = files.into_iter().step_by(step).collect();
         let lines = self.lines.find(search_for_loads(&files))?;
-        Ok(lines.iter().any(|(test, line)| {
-            (is_test_path(test) || names_commands(test))
-                && files.iter().any(|file| self.loads(file, test, line, false))
+        let lines = lines_of_files(files.iter().map(LoadedName::texts), &lines)?;
+        Ok(files.iter().zip(lines).any(|(file, lines)| {
+            lines.iter().any(|(test, line)| {
+                (is_test_path(test) || names_commands(test)) && self.loads(file, test, line, false)
+            })
         }))
     }
 
-    /// The settings in the root and in hidden directories, each with its text. Code counts only if it
-    /// decides which commands run. Settings in YAML and lock files are left out.
-    fn texts_of_settings(&self) -> Result<&[(String, String)]> {
-        let texts = once(&self.settings, || {
+    /// The lines of the settings in the root and in hidden directories, each with its file, and the
+    /// lines of the commands, with no file. Code counts only if it decides which commands run. Settings
+    /// in YAML and lock files are left out.
+    fn lines_of_settings(&self) -> Result<&[(String, String)]> {
+        let lines = once(&self.settings, || {
             let settings = self.code()?.files.iter().filter(|file| {
                 (!file.contains('/') || file.starts_with('.'))
                     && (names_commands(file) || !is_code(file))
@@ -236,9 +241,16 @@ impl BaseProject<'_> {
                     && !ALL.iter().any(|ecosystem| ecosystem.lock_files.contains(&file_name(file)))
                     && !documents::is_only_read(file)
             });
-            Ok(settings.map(|file| (file.clone(), self.text(file))).collect())
+            let commands = self.markers()?.lines.iter();
+            let mut lines: FoundLines =
+                commands.map(|(_, line)| (String::new(), line.clone())).collect();
+            for file in settings {
+                let text = self.text(file);
+                lines.extend(text.lines().map(|line| (file.clone(), line.to_owned())));
+            }
+            Ok(lines)
         })?;
-        Ok(texts)
+        Ok(lines)
     }
 
     /// The texts of the files of tasks in the root.

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::language_of;
+use crate::ecosystems::loading::lines_of_files::lines_of_files;
 use crate::ecosystems::loading::settings::{is_setting, names_commands};
 use crate::ecosystems::loading::{LoadedName, search_for_loads};
 use crate::ecosystems::paths::{bare_name, below, directory_of, file_name};
 use crate::ecosystems::touched::is_test_path;
+use crate::error::Result;
 
 /// For some source files, the files that load them. Of the source files and their loaders, also
 /// the checks.
@@ -23,17 +25,28 @@ pub struct Loaders {
 impl Loaders {
     /// Adds what these lines say about the files at `paths`. `loads` is true if a line of another
     /// file loads a file. `runs` is true for a file that the oracle's commands run.
+    ///
+    /// Fails if the paths are too long for a search.
     pub fn add(
         &mut self,
         paths: &BTreeSet<String>,
         lines: &[(String, String)],
         loads: impl Fn(&LoadedName<'_>, &str, &str) -> bool,
         runs: impl Fn(&str) -> bool,
-    ) {
-        for path in paths {
+    ) -> Result<()> {
+        let names: Vec<Option<LoadedName<'_>>> =
+            paths.iter().map(|path| LoadedName::of(path)).collect();
+        let texts = paths.iter().zip(&names).map(|(path, name)| match name {
+            Some(name) => name.texts(),
+            None => vec![import_of(path)],
+        });
+        let lines = lines_of_files(texts, lines)?;
+        for ((path, name), lines) in paths.iter().zip(names).zip(lines) {
             let own = self.by_file.entry(path.clone()).or_default();
-            let name = LoadedName::of(path);
-            for (other, line) in lines.iter().filter(|(other, _)| other != path) {
+            for (other, line) in lines.into_iter().filter(|(other, _)| other != path) {
+                if own.contains(other) && !names_commands(other) {
+                    continue;
+                }
                 let is_named = name.as_ref().is_some_and(|name| name.is_named_by(other, line));
                 let is_loaded = match &name {
                     Some(name) => loads(name, other, line),
@@ -53,6 +66,7 @@ impl Loaders {
                 self.checks.extend(own.iter().filter(|loader| runs(loader)).cloned());
             }
         }
+        Ok(())
     }
 
     /// The files on which it depends whether one of `paths` is a part of a check: these files, and
@@ -198,7 +212,7 @@ mod tests {
         let mut loaders = Loaders::default();
         let mut next: BTreeSet<String> = paths.iter().map(|path| (*path).to_owned()).collect();
         while !next.is_empty() {
-            loaders.add(
+            let added = loaders.add(
                 &next,
                 &lines,
                 |file, other, line| {
@@ -207,6 +221,7 @@ mod tests {
                 },
                 |path| run.contains(&path),
             );
+            added.expect("the paths are short");
             let open = loaders.open(paths);
             next = open.into_iter().filter(|path| !loaders.has(path)).map(str::to_owned).collect();
         }

@@ -22,20 +22,18 @@ impl LoadedName<'_> {
     /// of this name itself, and must name the module in which this one is.
     pub fn is_meant_in(&self, own: &str, other: &str, line: &str) -> bool {
         let Some(outer) = self.declaration_in(own) else { return false };
-        let is_named = match &outer {
-            Some(outer) => other.split(|c| !is_in_name(c)).any(|word| word == outer),
-            None => true,
-        };
-        is_named
+        // `Other::Calc` is the constant of another module.
+        let mut places = self.places_of_constant(line);
+        let is_this = places.any(|at| {
+            let before = line[..at].trim_end_matches(['\\', ':', '.', '{', ' ']);
+            let module = before.rsplit(|c| !is_in_name(c)).next().unwrap_or_default();
+            !line[..at].ends_with(['\\', ':', '.'])
+                || !module.starts_with(char::is_uppercase)
+                || Some(module) == outer.as_deref()
+        });
+        is_this
+            && outer.is_none_or(|outer| other.split(|c| !is_in_name(c)).any(|word| word == outer))
             && self.declaration_in(other).is_none()
-            && self.places_of_constant(line).any(|at| {
-                // `Other::Calc` is the constant of another module.
-                let before = line[..at].trim_end_matches(['\\', ':', '.', '{', ' ']);
-                let module = before.rsplit(|c| !is_in_name(c)).next().unwrap_or_default();
-                !line[..at].ends_with(['\\', ':', '.'])
-                    || !module.starts_with(char::is_uppercase)
-                    || Some(module) == outer.as_deref()
-            })
     }
 
     /// If `text` declares the constant of the file as a class or a module: the name of the module or

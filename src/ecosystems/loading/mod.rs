@@ -9,6 +9,7 @@ mod code_lines;
 mod constants;
 pub mod imports;
 mod javascript_paths;
+pub mod lines_of_files;
 pub mod listing;
 pub mod path_ends;
 pub mod settings;
