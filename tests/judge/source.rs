@@ -1015,6 +1015,7 @@ fn new_file_that_a_search_path_finds_is_no_source() {
         ("", "echo $PATH ${PATH} $(PATH)", "bin/diff", false),
         ("", "PATH=$PWD/bin:$PATH", "bin/new.sh", false),
         ("", "PATH=$PWD/bin:$PATH", "data/new.txt", false),
+        ("", "PATH=$PWD/bin:$PATH\ncommand -v skip.sh && exit", "bin/skip.sh", true),
         ("bin", "", "bin/diff", true),
         ("/elsewhere/bin", "", "bin/diff", false),
     ] {

@@ -3,6 +3,10 @@ use crate::ecosystems::loading::code_lines::as_constant;
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{below, directory_of, file_name, is_in_path};
 
+/// Words of lines that ask for a file which is looked for in several directories, with `|` between
+/// them.
+const SEARCHING: &str = "LookPath|command -|has_include|hash |type |which";
+
 /// True if a line of a test has the end of a path as a word. The word may begin with `../`, and may
 /// lack the extension. It may also be a module: `calc.local` and `Calc::Local` for
 /// `lib/calc/local.ex`, or `from calc import local`.
@@ -19,16 +23,21 @@ pub fn names_end_of(test: &str, line: &str, path: &str) -> bool {
     words.any(|word| {
         let is_relative = word.starts_with('.') && below(test, directory_of(path)).is_some();
         let word = word.trim_start_matches(['.', '/']);
-        // A file name without a directory may mean a file in another directory. In `__has_include`
-        // such a name counts, because a compiler looks for the file in several directories.
+        // A file name without a directory may mean a file in another directory. With one of
+        // `SEARCHING` it counts, because the file is looked for in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
-        if is_name && path.contains('/') && !is_relative && !line.contains("has_include") {
+        if is_name && path.contains('/') && !is_relative && !searches(&line) {
             return false;
         }
         let word = as_constant(word);
         let own = [format!("/{word}"), format!("/{}", word.replace('.', "/"))];
         !word.is_empty() && own.iter().any(|own| ends.iter().any(|end| end.ends_with(own)))
     })
+}
+
+/// True if a line asks whether a compiler finds a header, or the system finds a program.
+fn searches(line: &str) -> bool {
+    SEARCHING.split('|').any(|word| line.contains(word))
 }
 
 /// `calc.local` for `from calc import local`, and `..local` for `from .. import local`.
@@ -53,6 +62,7 @@ mod tests {
             ("try { require('../src/local') } catch {}", "src/local.js", true),
             ("#if __has_include(\"local.h\")", "src/local.h", true),
             ("Code.ensure_loaded?(Calc.LocalPart)", "lib/calc/local_part.ex", true),
+            ("command -v quick.sh && exit", "bin/quick.sh", true),
             ("exists('quicker')", "src/quick.py", false),
             ("exists(tmp / 'quick.py')", "src/quick.py", false),
             ("exists('quick')", "quick", true),
