@@ -76,14 +76,22 @@ pub fn tells_of_lack(line: &str) -> bool {
 }
 
 /// True if a line has this word as the title of a message, perhaps with the code of an error:
-/// `error[E0308]: x`.
+/// `error[E0308]: x`, `TypeError [ERR_INVALID_ARG_TYPE]: x`.
 fn has_title(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| {
         let after = &line[at + word.len()..];
         after.starts_with(": ")
             || after == ":"
+            || after.strip_prefix(" [").is_some_and(has_name_of_node)
             || after.strip_prefix([' ', '[']).is_some_and(has_code)
     })
+}
+
+/// True if a text begins with the name that Node.js gives to an error, and the end of the title:
+/// `ERR_ASSERTION]: x`.
+fn has_name_of_node(text: &str) -> bool {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_uppercase() || c == '_');
+    rest.len() < text.len() && rest.starts_with("]:")
 }
 
 /// True if a text begins with a code such as `E0308` or `TS2304`, followed by a colon. Reads no
@@ -128,6 +136,7 @@ mod tests {
             "src/a.ts(1,5): error TS2304: Cannot find name 'x'.",
             "TypeError: undefined is not a function",
             "    AssertionError: 1 == 2",
+            "AssertionError [ERR_ASSERTION]: 1 == 2",
             "Caused by: java.lang.IllegalStateException: no",
             "panic: runtime error: index out of range",
             "Can't locate Suite.pm in @INC (you may need to install the Suite module)",
@@ -153,6 +162,7 @@ mod tests {
             "error: test failed, to rerun pass `--lib`",
             "error: Recipe `test` failed on line 2 with exit code 1",
             "0 errors, 2 warnings",
+            "an error [of the kind]: no",
             "an error of the kind that is expected",
             "std::error::Error",
             "DeprecationWarning: use x",

@@ -178,8 +178,9 @@ pub fn passed_over(
     oracle: &ResolvedOracle,
 ) -> Result<Vec<PassedOver>> {
     // Detection can find the same command in several files.
-    let same =
-        |a: &OracleCommand, b: &OracleCommand| (a.stage, &a.command) == (b.stage, &b.command);
+    let same = |a: &OracleCommand, b: &OracleCommand| {
+        (a.stage, a.command.shell_line()) == (b.stage, b.command.shell_line())
+    };
     let runs = |command: &OracleCommand| oracle.commands.iter().any(|own| same(own, command));
     let by_config = named_by_config(config);
     let by_flags = oracle.commands.iter().any(|c| c.source.starts_with("--"));

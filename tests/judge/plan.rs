@@ -69,6 +69,8 @@ fn what_is_passed_over_is_named_with_the_reason() {
     let found = passed_over(&["--test", "true"]);
     let lint = found.iter().find(|line| line.starts_with("lint `")).unwrap();
     assert!(lint.ends_with(": options name the commands"), "{found:?}");
+    let found = passed_over(&["--test", "make test"]);
+    assert!(!found.iter().any(|line| line.starts_with("test `make test`")), "{found:?}");
     world.git(["config", "frites.oracle.lint", "echo lint"]);
     let found = passed_over(&["--test", "true"]);
     assert!(found.iter().any(|l| l.starts_with("lint `echo lint`, from ")), "{found:?}");
