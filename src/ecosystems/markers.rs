@@ -137,6 +137,19 @@ impl Markers {
         found
     }
 
+    /// The patterns that a line of a test names. A path from a directory that is not known is one of
+    /// them. With `anywhere`, so is the name of a file, because the test may join it with directories
+    /// that it lists.
+    pub fn of_line(line: &str, anywhere: bool) -> Markers {
+        let mut found = Markers::default();
+        found.add_quoted(line);
+        if anywhere {
+            found.add_names_of_files(line);
+        }
+        found.words.clear();
+        found
+    }
+
     /// Adds the names in a text. `values` are the values of the Makefiles' variables.
     fn add(&mut self, text: &str, kind: TextKind, values: &MakeValues) {
         let lines = kind.lines(text);
@@ -144,6 +157,8 @@ impl Markers {
         let lists: Vec<String> = lists.map(|line| expanded(line, values)).collect();
         let lists = lists.join("\n");
         let phony = make::phony_targets(&lists);
+        // The directory of a file may be in another line than the question for the file.
+        let asks = ASKING.split('|').any(|word| text.contains(word));
         for line in lines {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
@@ -155,6 +170,9 @@ impl Markers {
             }
             if kind == TextKind::Program {
                 self.add_quoted(&line);
+                if asks {
+                    self.add_names_of_files(&line);
+                }
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_make_values(&line), &phony);
                 // A name may have several parts, each the value of a variable.
@@ -256,7 +274,18 @@ impl Markers {
 
     fn add_quoted(&mut self, line: &str) {
         for word in quoted_words(line) {
-            self.add_word(word);
+            let word = without_interpolations(word);
+            // A program adds such a text to the path of a directory.
+            let begins_below = word.starts_with('/') && file_name(&word).contains('.');
+            let unknown = if begins_below { VALUE.to_string() } else { String::new() };
+            self.add_word(&format!("{unknown}{word}"));
+        }
+    }
+
+    /// Adds the names of files in quotes, as names in any directory.
+    fn add_names_of_files(&mut self, line: &str) {
+        for word in quoted_words(line).filter(|word| word.contains('.') && !word.contains('/')) {
+            self.add_word(&format!("{VALUE}/{word}"));
         }
     }
 
@@ -276,6 +305,11 @@ impl Markers {
             return;
         }
         let name = word.replace([VALUE, '?', '['], "*");
+        // The directory that `../` leaves is not known.
+        let name = match name.rsplit_once("../") {
+            Some((_, rest)) if rest.contains(char::is_alphanumeric) => format!("*/{rest}"),
+            _ => name,
+        };
         let names = if name.contains('*') { &mut self.patterns } else { &mut self.words };
         names.insert(name);
     }
@@ -408,6 +442,23 @@ pub fn is_listed(pattern: &str, path: &str) -> bool {
 /// The texts between quotes in a line of a program.
 pub fn quoted_words(line: &str) -> impl Iterator<Item = &str> {
     line.split(['"', '\'', '`']).skip(1).step_by(2)
+}
+
+/// A text of a program, with [`VALUE`] for each value that the program puts into it: `{name}`,
+/// `${name}`, `#{name}`, `$name` and `%s`.
+fn without_interpolations(text: &str) -> String {
+    let text = text.replace("#{", "{").replace("%{", "{");
+    let text = without_variables(&text, VALUE).replace("%s", &VALUE.to_string());
+    let mut found = String::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('{')
+        && let Some((_, end)) = after.split_once('}')
+    {
+        found.push_str(before);
+        found.push(VALUE);
+        rest = end;
+    }
+    found + rest
 }
 
 /// A line of a Makefile with its functions replaced, and with [`VALUE`] for each variable of make
@@ -616,5 +667,26 @@ mod tests {
         let text = "if os.path.exists('quick'): quit(server)\n";
         assert!(named(text, TextKind::Program, "quick"));
         assert!(!named(text, TextKind::Program, "server"));
+        let new = "src/core/quick.go";
+        for text in [
+            "glob(__DIR__ . '/../src/*/quick*.go')",
+            "Dir[\"#{__dir__}/../src/*/quick.go\"]",
+            "is_file(__DIR__ . \"/../src/$d/quick.go\")",
+            "exists(f'{root}/src/{d}/quick.go')",
+            "existsSync(join(__dirname, '..', 'src', d, 'quick.go'))",
+            "for d in src.iterdir():\n  f = d / 'quick.go'\n  if f.is_file():",
+        ] {
+            assert!(named(text, TextKind::Program, new), "{text}");
+        }
+        for text in [
+            "write(d / 'quick.go')",
+            "glob(__DIR__ . '/../src/*.go')",
+            "get('/core/quick')",
+            "open('../')",
+        ] {
+            assert!(!named(text, TextKind::Program, new), "{text}");
+        }
+        let text = "for f in \"$here\"/../src/*/quick.go; do . \"$f\"; done";
+        assert!(named(text, TextKind::Script, new));
     }
 }

@@ -1044,6 +1044,63 @@ fn new_file_that_a_search_path_finds_is_no_source() {
 }
 
 #[test]
+fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
+    const GLOB: &str = "glob(__DIR__ . '/../src/*/boot*.php')";
+    const ASKS: &str = "readdirSync(s).filter(d => existsSync(join(s, d, 'hooks.js')))";
+    const CHAI: &str = "const { expect } = require('chai')";
+    const TYPES: &str = "import { expectTypeOf } from 'expect-type'";
+    const PLACES: &str = "{\"jest\": {\"moduleDirectories\": [\"src\", \"node_modules\"]}}";
+    let declares = |module: &str| format!("declare module '{module}' {{}}");
+    for (settings, test, (language, new), text, is_judged_twice) in [
+        ("", ("test/a_test.php", GLOB), ("php", "src/core/boot.php"), "exit();", true),
+        ("", ("test/a_test.php", GLOB), ("php", "src/core/other.php"), "exit();", false),
+        ("", ("test/a_test.php", "glob('src/*/*.php')"), ("php", "src/core/b.php"), "b", false),
+        ("", ("test/a.test.js", ASKS), ("js", "src/core/hooks.js"), "off", true),
+        ("", ("test/a.test.js", ASKS), ("js", "src/core/other.js"), "off", false),
+        (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", true),
+        (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/tea.js"), "off", false),
+        ("{}", ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", false),
+        (
+            "",
+            ("test/a.test-d.ts", TYPES),
+            ("ts", "src/core/b.d.ts"),
+            &declares("expect-type"),
+            true,
+        ),
+        ("", ("test/a.test-d.ts", TYPES), ("ts", "src/core/b.d.ts"), &declares("other"), false),
+        ("", ("Rakefile", "Dir['lib/**/own/*.rb'].each"), ("rb", "lib/b/own/c.rb"), "c", true),
+        ("", ("test/t.py", "b"), ("py", "src/commands/check.py"), "off", true),
+        ("", ("test/t.py", "b"), ("py", "src/commands/other.py"), "off", false),
+    ] {
+        let world = World::unborn();
+        let directory = new.split_once('/').unwrap().0;
+        let source = format!("{directory}/core/app.{language}");
+        world.write("package.json", settings);
+        world.write(test.0, format!("{}\n", test.1));
+        world.write(&source, "bad\n");
+        world.write(format!("{directory}/commands/old.{language}"), "old\n");
+        if language == "py" {
+            for package in ["", "core/", "commands/"] {
+                world.write(format!("{directory}/{package}__init__.py"), "");
+            }
+        }
+        let loads = ["core/app", "commands/old"].map(|file| match language {
+            "py" => format!("import {directory}.{}\n", file.replace('/', ".")),
+            "js" | "ts" => format!("require('../{directory}/{file}')\n"),
+            _ => format!("require '{directory}/{file}.{language}';\n"),
+        });
+        world.write(format!("test/load_test.{language}"), loads.concat());
+        world.commit("base");
+        let run = world.attempts(&[&format!(
+            "echo good > {source}; mkdir -p $(dirname {new}); echo \"{text}\" > {new}"
+        )]);
+        let command = format!("true manage check; grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &command, &run]).json();
+        assert_eq!(second(&json) != &Value::Null, is_judged_twice, "{test:?}, {new}: {json:#}");
+    }
+}
+
+#[test]
 fn manifest_that_is_only_data_of_tests_is_no_dependency() {
     const LISTS: &str = "for name in os.listdir('samples'): run(name)\n";
     let locked = "version = 3\n\n[[package]]\nname = \"b\"\nversion = \"1.0.0\"\n";
@@ -2169,8 +2226,8 @@ fn the_base_is_searched_once_for_all_candidates() {
     assert_eq!(verdict["verified"], true, "{verdict}");
     let log = fs::read_to_string(log).unwrap();
     let searches = log.lines().filter(|line| line.contains("the base is searched")).count();
-    // One for the changed file, and one for the new files.
-    assert_eq!(searches, 2, "{log}");
+    // One for the changed file, one for the new files, and one for the patterns of the tests.
+    assert_eq!(searches, 3, "{log}");
 }
 
 /// A check that looks at regular files alone does not see the code that a link leads to.

@@ -9,19 +9,27 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, once};
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
+use crate::ecosystems::loading::javascript_paths::{PLACES_OF_PACKAGES, is_loaded_as_package};
+use crate::ecosystems::loading::listing::{LISTING, lists_files};
 use crate::ecosystems::loading::path_ends::names_end_of;
-use crate::ecosystems::markers::{ASKING, MODULE_PATHS, goes_on_without, is_listed, put_first};
+use crate::ecosystems::loading::settings::names_commands;
+use crate::ecosystems::markers::{
+    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, put_first,
+};
 use crate::ecosystems::new_file::{Include, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, directories_above, directory_of, file_name, have_same_extension, is_in_name,
-    names_kind, place_of_word, words_of_kind,
+    names_kind, place_of_word, stem_and_extension, words_of_kind,
 };
 use crate::ecosystems::touched::is_test_path;
-use crate::ecosystems::{documents, native};
+use crate::ecosystems::{documents, javascript, native};
 use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::seed::find::Seeds;
 use crate::model::path::TreePath;
+
+/// The names of the directories in which frameworks find commands by the names of their files.
+const DIRECTORIES_OF_COMMANDS: [&str; 2] = ["commands", "tasks"];
 
 /// The variable in which systems find programs. The names of other search paths end like it.
 const PATH: &str = "PATH";
@@ -105,6 +113,9 @@ impl<'t> BaseProject<'t> {
         if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
             return Ok(true);
         }
+        if self.is_found_as_package(path)? || self.is_found_as_command(path)? {
+            return Ok(true);
+        }
         if native::ECOSYSTEM.has_source(path) && self.is_included_for_another(path)? {
             return Ok(true);
         }
@@ -123,23 +134,52 @@ impl<'t> BaseProject<'t> {
 
     /// True if the commands, or the files that they run, name a new or removed file, or a new
     /// directory above it. Also true if a test, or a program that the commands run, asks whether
-    /// the file or such a directory exists.
+    /// the file or such a directory exists, or lists it by a pattern.
     pub fn is_marker(&self, path: &str) -> Result<bool> {
         let code = self.code()?;
         let markers = self.markers()?;
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        let is_open = |pattern: &str| {
+            !documents::is_document_by_name(path)
+                && code.has_sources_like(path, |file| is_listed(pattern, file))
+        };
+        let listings = self.listings_of_tests()?;
         Ok(self.new_parts(path)?.any(|new| {
-            let is_marker = markers.names(new, |pattern| {
-                !documents::is_document_by_name(path)
-                    && code.has_sources_like(path, |p| is_listed(pattern, p))
-            });
-            is_marker
+            markers.names(new, is_open)
+                || listings.names(new, is_open)
                 || lines.iter().any(|(test, line)| {
-                    (is_test_path(test) || self.scripts.contains(test) && is_code(test))
-                        && names_end_of(test, line, new)
-                        && goes_on_without(&self.text(test), line)
+                    if !self.is_test_or_run(test) {
+                        return false;
+                    }
+                    let ends = names_end_of(test, line, new);
+                    let is_named = |anywhere| Markers::of_line(line, anywhere).names(new, is_open);
+                    if !ends && !is_named(true) {
+                        return false;
+                    }
+                    let text = self.text(test);
+                    goes_on_without(&text, line) && (ends || is_named(lists_files(&text)))
                 })
         }))
+    }
+
+    /// The patterns in the lines with which tests, settings in code, and programs that the commands
+    /// run list files.
+    fn listings_of_tests(&self) -> Result<&Markers> {
+        once(&self.listings, || {
+            let pairs = ["*".to_owned()].into();
+            let search = LineSearch { pairs, beside: LISTING.to_vec(), ..LineSearch::default() };
+            let lines = self.lines.find(search)?.into_iter();
+            let lines = lines.filter(|(file, _)| {
+                self.is_test_or_run(file) || names_commands(file) && is_code(file)
+            });
+            let lines: Vec<_> = lines.map(|(_, line)| (line, TextKind::Program)).collect();
+            Ok(Markers::of(&lines))
+        })
+    }
+
+    /// True for a test, and for a program that the commands run.
+    fn is_test_or_run(&self, path: &str) -> bool {
+        is_test_path(path) || self.scripts.contains(path) && is_code(path)
     }
 
     /// The paths of the new directories above a new file, then its own path.
@@ -186,6 +226,32 @@ impl<'t> BaseProject<'t> {
         Ok(lines.iter().any(|(other, line)| {
             (is_test_path(other) || self.scripts.contains(other)) && module.is_loaded_in(line)
         }))
+    }
+
+    /// True if a new file of JavaScript may be found in place of a package that a test loads, because
+    /// settings say where packages are.
+    fn is_found_as_package(&self, path: &str) -> Result<bool> {
+        if !javascript::ECOSYSTEM.has_source(path) {
+            return Ok(false);
+        }
+        let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
+        let is_loaded = lines
+            .iter()
+            .any(|(test, line)| self.is_test_or_run(test) && is_loaded_as_package(line, path));
+        Ok(is_loaded && {
+            let places = LineSearch::of(PLACES_OF_PACKAGES.map(str::to_owned));
+            let places = self.lines.find(places)?;
+            places.iter().any(|(file, _)| names_commands(file) || !is_code(file))
+        })
+    }
+
+    /// True if a framework finds a new file by the name of a command, in place of a command of its own:
+    /// `shop/management/commands/check.py` for `manage.py check`.
+    fn is_found_as_command(&self, path: &str) -> Result<bool> {
+        let name = file_name(stem_and_extension(path).0);
+        let mut lines = self.markers()?.lines.iter();
+        Ok(DIRECTORIES_OF_COMMANDS.contains(&file_name(directory_of(path)))
+            && lines.any(|(_, line)| place_of_word(line, name).is_some()))
     }
 
     /// True if a compiler may find a new header in place of another one that a line of the base

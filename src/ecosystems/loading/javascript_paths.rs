@@ -8,6 +8,40 @@ use crate::ecosystems::paths::{
     bare_name, directory_of, file_name, inside, resolved, stem_and_extension,
 };
 
+/// Settings of runners, bundlers and compilers that name directories of modules, or other files for
+/// them.
+pub const PLACES_OF_PACKAGES: [&str; 8] = [
+    "\"imports\"",
+    "\"paths\"",
+    "NODE_PATH",
+    "alias",
+    "baseUrl",
+    "moduleDirectories",
+    "moduleNameMapper",
+    "modulePaths",
+];
+
+/// True if a line loads a module by the end of the path at `path`, as it loads a package: `chai` for
+/// `src/chai.js` and `src/chai/index.js`.
+pub fn is_loaded_as_package(line: &str, path: &str) -> bool {
+    let stem = stem_and_extension(path).0;
+    let stem = stem.strip_suffix("/index").unwrap_or(stem);
+    has_loading_word(line)
+        && quoted_words(line).any(|text| {
+            text.starts_with(|first| first != '.')
+                && stem
+                    .strip_suffix(text)
+                    .is_some_and(|above| above.is_empty() || above.ends_with('/'))
+        })
+}
+
+/// The modules that a text declares for all code, in the order of the text: `a` for
+/// `declare module "a"`.
+pub fn declared_modules(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("declare module"));
+    lines.filter_map(|rest| quoted_words(rest).next())
+}
+
 impl LoadedName<'_> {
     /// The ends of paths in JavaScript that lead to the file. To the main file of a directory, dots may
     /// lead.
@@ -90,4 +124,26 @@ fn joined_texts(line: &str) -> String {
         }
     }
     joined + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_is_loaded_by_its_name() {
+        for (line, expected) in [
+            ("const { expect } = require('chai')", true),
+            ("import { expect } from \"chai\";", true),
+            ("import { expect } from './chai'", false),
+            ("import x from 'chai-http'", false),
+            ("import x from 'ai'", false),
+            ("it('chai', f)", false),
+        ] {
+            assert_eq!(is_loaded_as_package(line, "src/chai/index.ts"), expected, "{line}");
+        }
+        assert!(is_loaded_as_package("require('@a/b/c')", "lib/@a/b/c.js"));
+        let text = "declare module 'a' {\n}\n  declare module \"@b/c\";\ndeclare const d: 'x'\n";
+        assert_eq!(declared_modules(text).collect::<Vec<_>>(), ["a", "@b/c"]);
+    }
 }

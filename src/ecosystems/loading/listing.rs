@@ -12,7 +12,7 @@ use crate::ecosystems::paths::{directory_of, file_name, is_in_name, place_of_wor
 use crate::ecosystems::touched::is_test_path;
 
 /// Code that lists the files of a directory contains one of these texts.
-const LISTING: [&str; 13] = [
+pub const LISTING: [&str; 13] = [
     "Dir.children",
     "Dir.entries",
     "Dir.each_child",

@@ -8,7 +8,7 @@ pub mod check_modules;
 mod code_lines;
 mod constants;
 pub mod imports;
-mod javascript_paths;
+pub mod javascript_paths;
 pub mod lines_of_files;
 pub mod listing;
 pub mod path_ends;

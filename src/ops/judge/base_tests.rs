@@ -241,6 +241,9 @@ impl<'c, 'p> Choices<'c, 'p> {
                 PutBack::Keep if project.declares_type_of_a_test(file, &name)? => {
                     PutBack::Inseparable("it declares a type that a test declares")
                 }
+                PutBack::Keep if project.declares_module_of_a_test(file, &name)? => {
+                    PutBack::Inseparable("it declares a module that a test loads")
+                }
                 choice => choice,
             };
             choices.all.insert(file.path.clone(), choice);
