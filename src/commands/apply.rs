@@ -262,9 +262,10 @@ fn print_landed(
 fn merge_hint(session: &Session, landed: &LandedBranch) -> Result<String> {
     let LandedBranch { plan, branch, from, .. } = landed;
     let merge = format!("`git merge {}`", branch.short());
-    let root = session.repo.work_tree();
-    let files = root.map(|root| overwritten_files(&session.repo, root, from, &plan.tree));
-    let files = files.transpose()?.unwrap_or_default();
+    let Some(root) = session.repo.work_tree() else {
+        return Ok("merge it in a clone, because a bare repository has no checkout".to_owned());
+    };
+    let files = overwritten_files(&session.repo, root, from, &plan.tree)?;
     Ok(match files.is_empty() {
         true => format!("merge it with {merge}"),
         false => {

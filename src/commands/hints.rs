@@ -2,6 +2,7 @@
 //! the modules of commands know.
 use crate::error::{Cause, Error};
 use crate::model::env;
+use crate::process::interrupt;
 
 /// The error, with a hint that fits its cause if there is one.
 pub fn add(error: Error) -> Error {
@@ -32,6 +33,12 @@ pub fn add(error: Error) -> Error {
         }
         Cause::ReadOnly => {
             "`git frites status`, `log` and `diff --no-capture` only read".to_owned()
+        }
+        // The signal that asked git-frites to end has ended git, too.
+        Cause::Interrupted if interrupt::signal().is_some() => {
+            return Error::no("interrupted")
+                .hint("nothing is damaged; try again")
+                .with_source(error);
         }
         Cause::GitExit
         | Cause::Locked

@@ -272,7 +272,7 @@ fn may_pass_again(outcome: &Outcome) -> bool {
 
 /// The error of an interrupted judging.
 pub fn interrupted() -> Error {
-    Error::no("interrupted; nothing was decided").hint("judge again: `git frites judge`")
+    Error::no("interrupted; nothing was decided")
 }
 
 /// The line of a failed command's output that most likely names the cause. This is the first line

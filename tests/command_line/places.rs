@@ -153,6 +153,7 @@ fn bare_repository_is_judged_and_landed_without_a_checkout() {
     assert!(bare.join(".frites/worktrees/1/c1").is_dir() && !world.home().join(".frites").exists());
     let landed = world.frites_in(&bare, ["apply", "--no-switch", "-m", "Land"]).expect(0);
     assert_eq!(landed.out(), format!("frites/apply/{run}\n"));
+    assert!(landed.stderr.contains("; merge it in a clone, because"), "{}", landed.stderr);
     let of = |revision: &str| world.git_in(&bare, ["rev-parse", revision]);
     assert_eq!(of("frites/apply/1^{tree}"), of("refs/frites/1/c1^{tree}"));
     assert_eq!((of("frites/apply/1^"), of("main")), (main.clone(), main));

@@ -1,7 +1,7 @@
 //! `apply --undo`: a merge is reverted, a fresh branch deleted; what came after stays.
 use std::fs;
 
-use crate::common::World;
+use crate::common::{World, answer, make_executable, write};
 
 #[track_caller]
 fn judged(world: &World, script: &str) -> String {
@@ -225,6 +225,28 @@ fn undo_keeps_a_fresh_branch_with_later_work() {
         assert_eq!(state(), before, "{script}");
         world.assert_clean();
     }
+}
+
+/// A signal that ends git is no answer to the question that git was asked.
+#[test]
+fn interrupted_apply_does_not_say_that_another_branch_has_the_commit() {
+    let mut world = World::new();
+    judged(&world, "echo TWO > src/lib.txt");
+    world.frites(["apply", "--no-switch", "-m", "x"]).expect(0);
+    let bin = world.home().join("bin");
+    let before = world.env("PATH");
+    let own = "#!/bin/sh\nfor word; do
+        if [ \"$word\" = --contains ]; then kill -INT $PPID $$; sleep 60; fi
+        done\nPATH=${PATH#*:}\nexec git \"$@\"\n";
+    write(&bin.join("git"), own);
+    make_executable(&bin.join("git"));
+    let path = std::env::split_paths(&before);
+    let path = std::env::join_paths(std::iter::once(bin).chain(path)).unwrap();
+    world.set_env("PATH", path);
+    // `git frites` would find git in its own directory first.
+    let mut apply = world.command(&world.repo, "git-frites", ["apply"]);
+    let told = answer(&apply.output().unwrap()).expect(130).stderr;
+    assert_eq!(told, "error: interrupted\nhint: nothing is damaged; try again\n");
 }
 
 #[test]

@@ -345,7 +345,7 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
         poll(|| there("asked"));
         signal("-INT", child.id());
         let ended = answer(&child.wait_with_output().unwrap()).expect(130);
-        let words = "error: interrupted; nothing was decided\nhint: ";
+        let words = "error: interrupted; nothing was decided\nhint: judge again: `git frites judge 1 --test ";
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
         begun.elapsed() < 4 * SECOND
     });

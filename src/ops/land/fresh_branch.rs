@@ -18,7 +18,7 @@ use crate::ops::land::execute::{LandedAs, execute};
 use crate::ops::land::guards::{ChangedPrograms, refuse_candidates_worktree};
 use crate::ops::land::plan::{LandOptions, Plan};
 use crate::ops::land::target::ResolvedTarget;
-use crate::ops::land::undo_branch::refuse_merged;
+use crate::ops::land::undo_branch::branch_that_keeps;
 use crate::ops::session::Session;
 use crate::process::interrupt;
 use crate::store::events::MoveDetails;
@@ -176,7 +176,10 @@ fn taken(session: &Session, run: &Run, branch: &RefName) -> Result<Error> {
         let landed =
             record.landing == Landing::Landed && record.landing_branch.as_ref() == Some(branch);
         let left = store.left_conflicts(&run.run, candidate.name)?;
-        if landed && refuse_merged(session, &record, branch, false).is_err() {
+        if landed
+            && let Some(commit) = &record.landing_commit
+            && branch_that_keeps(session, commit, branch)?.is_some()
+        {
             return Ok(error
                 .hint(format!(
                     "{candidate} landed there, and another branch has its commit, too: `git branch -D {short}` deletes '{short}'"

@@ -120,27 +120,36 @@ pub(super) fn refuse_merged(
     is_there: bool,
 ) -> Result<()> {
     let Some(commit) = &candidate.landing_commit else { return Ok(()) };
+    let Some(branch) = branch_that_keeps(session, commit, fresh)? else { return Ok(()) };
+    let short = branch.short();
+    let address = candidate.address();
+    let error =
+        Error::no(format!("'{short}' has the commit of {address}, too, and would keep its change"))
+            .hint(format!(
+                "on '{short}' `git revert {}` takes it back; then undo again",
+                commit.short()
+            ));
+    let fresh = fresh.short();
+    Err(match is_there {
+        true => error.hint(format!("`git branch -D {fresh}` deletes the fresh branch alone")),
+        false => error,
+    })
+}
+
+/// A branch of a person that has the commit of a landing on the branch `fresh`, and has not reverted
+/// it; `None` if there is none.
+pub(super) fn branch_that_keeps(
+    session: &Session,
+    commit: &Oid,
+    fresh: &RefName,
+) -> Result<Option<RefName>> {
     for branch in session.repo.refs_that_contain(commit, "refs/heads/")? {
-        let short = branch.short();
-        let is_ours = branch == *fresh || short.starts_with("frites/run/");
-        if is_ours || is_reverted(session, commit, &branch)? {
-            continue;
+        let is_ours = branch == *fresh || branch.short().starts_with("frites/run/");
+        if !is_ours && !is_reverted(session, commit, &branch)? {
+            return Ok(Some(branch));
         }
-        let address = candidate.address();
-        let error = Error::no(format!(
-            "'{short}' has the commit of {address}, too, and would keep its change"
-        ))
-        .hint(format!(
-            "on '{short}' `git revert {}` takes it back; then undo again",
-            commit.short()
-        ));
-        let fresh = fresh.short();
-        return Err(match is_there {
-            true => error.hint(format!("`git branch -D {fresh}` deletes the fresh branch alone")),
-            false => error,
-        });
     }
-    Ok(())
+    Ok(None)
 }
 
 /// True if a later commit of the branch says, in the words of `git revert`, that it reverts this
