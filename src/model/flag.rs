@@ -76,7 +76,7 @@ impl FlagKind {
             }
             FlagKind::IgnoredAdded => format!("adds {files}, which git ignores"),
             FlagKind::LinksOutside => format!("links {files} to a place outside the tree"),
-            FlagKind::BinaryAdded => format!("adds {files}, a binary file"),
+            FlagKind::BinaryAdded => format!("adds binary {files}"),
             FlagKind::LargeAdded { bytes } => {
                 format!("adds {files}, a file of {:.1} MB", *bytes as f64 / 1e6)
             }
@@ -121,7 +121,7 @@ impl Flag {
 }
 
 /// Sorted flags as clauses. Some kinds of flags share one clause for all their files: edited tests,
-/// deleted tests, and files that can decide which commands run. A change of behaviour can require
+/// deleted tests, binary files, and files that can decide which commands run. A change of behaviour can require
 /// edits in many tests. It is still only one reason to look at the change.
 pub fn in_words(flags: &[Flag]) -> Vec<String> {
     flags.chunk_by(|one, next| one.label() == next.label()).flat_map(clauses).collect()
@@ -134,7 +134,7 @@ fn clauses(alike: &[Flag]) -> Vec<String> {
         (Some(kind @ OracleChanged), [one, two]) => {
             vec![kind.in_words(&format!("{one} and {two}"))]
         }
-        (Some(kind @ (OracleChanged | TestsDeleted | TestsEdited)), paths) => {
+        (Some(kind @ (OracleChanged | TestsDeleted | TestsEdited | BinaryAdded)), paths) => {
             vec![kind.in_words(&some_of(paths))]
         }
         _ => alike.iter().map(ToString::to_string).collect(),
@@ -157,7 +157,7 @@ mod tests {
         let edited = [FlagKind::TestsEdited.at(path)];
         assert_eq!(in_words(&edited), ["edits tests in \"a\\nb\""]);
         let adds = FlagKind::BinaryAdded.at(path);
-        assert_eq!(adds.to_string(), "adds \"a\\nb\", a binary file");
+        assert_eq!(adds.to_string(), "adds binary \"a\\nb\"");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::model::flag::FlagKind;
 use crate::model::name::Name;
 use crate::model::oracle::shell_quoted;
 use crate::model::outcome::Stage;
+use crate::model::path::quoted;
 use crate::model::terms::{ATTEMPTS_WRITE_HINT, Terms};
 use crate::model::test_comparison::Comparison;
 use crate::model::test_report::TestReport;
@@ -84,7 +85,23 @@ pub fn hints(verdict: &Verdict, landing: Landing) -> Vec<String> {
 /// The hints for a recommended candidate that passed.
 fn hints_for_verified(verdict: &Verdict, name: &Name, landing: Landing) -> Vec<String> {
     let next = hint_for_verified(verdict, name, landing);
-    [next].into_iter().chain(hint_at_tests_of_others(verdict, name)).collect()
+    let products = hint_at_products(verdict, name);
+    [next].into_iter().chain(products).chain(hint_at_tests_of_others(verdict, name)).collect()
+}
+
+/// The hint for a winner that adds binary files without an extension, which would land: a build in
+/// the worktree may have written these programs. `None` for another winner.
+fn hint_at_products(verdict: &Verdict, name: &Name) -> Option<String> {
+    let program = verdict.entry(name)?.flags.iter().find(|flag| {
+        let name = flag.path.rsplit('/').next().unwrap_or_default();
+        flag.kind == FlagKind::BinaryAdded && !name.contains('.')
+    })?;
+    Some(format!(
+        "if {} is the product of a build, it should not land: remove such files in \
+         `$(git frites path {}/{name})`, and judge again",
+        quoted(program.path.as_bytes()),
+        verdict.run
+    ))
 }
 
 /// The hint for a winner that may lack a part of the change; `None` if nothing suggests that. If

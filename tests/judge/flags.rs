@@ -364,7 +364,9 @@ fn what_a_patch_does_not_show_is_flagged_and_ranks_as_before() {
     for words in ["adds a binary", "adds a large file", "new dependency"] {
         assert!(out.contains(words), "{words}: {out}");
     }
-    assert!(out.contains("; check c1: it adds logo, a binary file; "), "{out}");
+    assert!(out.contains("; check c1: it adds binary logo; "), "{out}");
+    let told = &answer.stderr;
+    assert!(told.contains("hint: if logo is the product of a build, it should not land"), "{told}");
     let json = world.frites(["judge", "--replay", "--json"]).expect(0).json();
     assert_eq!(json["ranking"], serde_json::json!(["c1", "c2", "c3"]));
     assert_eq!(flags(&json, 2), ["new-dependency Cargo.toml"]);
