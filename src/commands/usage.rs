@@ -119,6 +119,12 @@ fn hint_for_foreign_word(e: &clap::Error, verb: Option<&str>) -> Option<String> 
         ErrorKind::UnknownArgument if verb == Some("judge") && argument == "--synthesis" => {
             Some("`judge` makes no synthesis: --synthesis is an option of `git frites run`".into())
         }
+        ErrorKind::UnknownArgument if argument == "--porcelain" => {
+            Some("`--json` prints a document for programs".into())
+        }
+        ErrorKind::UnknownArgument if verb == Some("judge") && argument == "-c" => {
+            Some("one candidate is judged alone by `--candidate CAND`".into())
+        }
         ErrorKind::ArgumentConflict if names("--agent") && names("-n") => {
             Some("the number belongs to the agent: `--agent NAME=3`".into())
         }
@@ -234,6 +240,17 @@ mod tests {
             (
                 "shard open --tset x",
                 vec!["did you mean '--test'?", "see `git frites shard open -h`"],
+            ),
+            (
+                "status --porcelain",
+                vec!["`--json` prints a document for programs", "see `git frites status -h`"],
+            ),
+            (
+                "judge -c c1",
+                vec![
+                    "one candidate is judged alone by `--candidate CAND`",
+                    "see `git frites judge -h`",
+                ],
             ),
             (
                 "run --agent claude -n 3",
