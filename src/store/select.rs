@@ -261,6 +261,7 @@ pub fn unknown_run<'a>(names: impl IntoIterator<Item = &'a Name>, word: &Name) -
 }
 
 /// The error for a word without a slash that names neither a run nor a candidate of the newest run.
+/// It suggests the candidate of this name in an older run, or the nearest name.
 fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     if word.number().is_some() {
         return unknown_run(names_of(runs), word);
@@ -269,6 +270,9 @@ fn unknown_word(runs: &[Run], newest: &Run, word: &Name) -> Error {
     let run = &newest.run;
     let what = format!("there is no run '{word}', and run {run} has no candidate '{word}'");
     let error = Error::fatal(what);
+    if let Some(older) = runs.iter().rev().find(|run| run.candidates.contains(word)) {
+        return error.hint(format!("did you mean '{}/{word}'?", older.run));
+    }
     match nearest(names, word.as_str()) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
         None => error

@@ -384,6 +384,8 @@ fn unknown_address_is_refused_with_the_nearest_name() {
         assert!(world.frites([verb, "fix"]).expect(0).out().contains("fixer"));
     }
     refused(&world, &["log", "fixre"], 128, "there is no run 'fixre'", "did you mean 'fixer'?");
+    world.spawn(["--run", "later", "-n", "1"]);
+    refused(&world, &["diff", "alpha"], 128, "there is no run 'alpha'", "mean 'fixer/alpha'?");
 }
 
 #[test]
