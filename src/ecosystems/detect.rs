@@ -84,10 +84,12 @@ impl Proposal {
     /// The text that says why this proposal comes before `other`. It names the two by their files,
     /// or by their commands if both come from one file.
     fn why_before(&self, other: &Proposal) -> String {
-        let why = match () {
-            () if self.is_in_ci && !other.is_in_ci => ", because CI runs it",
-            () if self.tests() && !other.tests() => ", because it has a test",
-            () => "",
+        let why = match self.command(Stage::Test) {
+            Some(test) if self.is_in_ci && !other.is_in_ci => {
+                format!(", because CI runs a command like `{}`", test.command)
+            }
+            Some(_) if !other.tests() => ", because it has a test".to_owned(),
+            _ => String::new(),
         };
         let (Some(own), Some(other)) = (self.main_command(), other.main_command()) else {
             return format!("another comes first{why}");

@@ -1007,7 +1007,7 @@ fn commands_of_ci_come_from_the_base_and_are_shown_where_ours_differ() {
         assert!(plan.contains("\ntest: `go test -v ./...`, from go.mod\n"), "{plan}");
         let other = "passed over: test `make test-slow`, from .github/workflows/ci.yml: CI runs it, too, but git-frites runs only one test command\n";
         assert!(plan.contains(other), "{plan}");
-        let first = "from Makefile: go.mod comes before Makefile, because CI runs it\n";
+        let first = "from Makefile: go.mod comes before Makefile, because CI runs a command like `go test -v ./...`\n";
         assert!(plan.contains(first), "{plan}");
     }
 }
@@ -1190,14 +1190,15 @@ fn command_that_is_passed_over_is_told_what_comes_before_it() {
         (".github/workflows/ci.yml", "jobs:\n  a:\n    steps:\n      - run: python -m pytest\n");
     let tox = "passed over: test `tox run -e py`, from tox.ini: ";
     let found = passed_over(&[("pyproject.toml", &pyproject[..25]), ("tox.ini", "[tox]\n"), ci]);
-    assert_eq!(found, [format!("{tox}pyproject.toml comes before tox.ini, because CI runs it")]);
+    let why = "comes before tox.ini, because CI runs a command like";
+    assert_eq!(found, [format!("{tox}pyproject.toml {why} `python3 -m pytest`")]);
     // Without settings of pytest, the tests of a package run as CI runs them.
     let ci = (ci.0, "jobs:\n  a:\n    steps:\n      - run: coverage run -m unittest -b\n");
     let files = [("setup.py", ""), ("tests/test_a.py", ""), ("tox.ini", "[tox]\n"), ci];
     let found = passed_over(&files);
     assert_eq!(
         found,
-        [format!("{tox}the tests directory comes before tox.ini, because CI runs it")]
+        [format!("{tox}the tests directory {why} `.venv/bin/python -m unittest -b`")]
     );
     let plan = project(&files).frites(["judge", "-n"]).out();
     assert!(plan.contains("-m unittest -b`, from the tests directory"), "{plan}");
