@@ -1,6 +1,6 @@
 //! The description of an ecosystem, i.e. a language or a build tool. It answers questions about a
 //! path, e.g. whether the path is a test.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::ecosystems::manifest::{EntryPoints, PutBackPart};
@@ -146,6 +146,9 @@ pub struct TestParts {
     pub parts: Vec<TestPart>,
     /// The imports that only tests compile.
     pub imports: Vec<TestImport>,
+    /// The modules in files of their own that the product compiles, each with its scope and a hash of
+    /// its attributes.
+    pub modules: BTreeMap<(u64, String), u64>,
 }
 
 /// An import that only tests compile.

@@ -291,6 +291,10 @@ fn inner_tests(
     if lost.clone().any(|(_, is_test, _)| *is_test) || gained.any(|(_, is_test, _)| *is_test) {
         return PutBack::Inseparable(MIXED);
     }
+    let mut modules = new.modules.iter();
+    if modules.any(|(of, own)| old.modules.get(of).is_some_and(|base| base != own)) {
+        return PutBack::Inseparable("it changes the attributes of a module that has its own file");
+    }
     // An import that is gone may leave its name to other code, which tests would then use.
     let imported = |read: &TestParts| -> HashSet<(u64, String)> {
         let each = read.imports.iter();
@@ -406,6 +410,21 @@ mod tests {
         for before in [Some("A = 1\n"), None] {
             let done = of("calc/__init__.py", before, Some(hook));
             assert!(matches!(done, PutBack::Inseparable(_)), "{done:?}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_a_module_may_leave_out_the_tests_in_its_file() {
+        let base = "pub mod a;\n#[cfg(unix)]\nmod b;\n";
+        for (own, is_kept) in [
+            ("#[cfg(not(test))]\npub mod a;\n#[cfg(unix)]\nmod b;\n", false),
+            ("#[path = \"c.rs\"]\npub mod a;\n#[cfg(unix)]\nmod b;\n", false),
+            ("pub mod a;\n#[cfg(windows)]\nmod b;\n", false),
+            ("/// Text.\n#[allow(x)]\nmod a;\n#[cfg(unix)]\npub mod b;\n", true),
+            ("pub mod a;\n#[cfg(unix)]\nmod b;\n#[cfg(unix)]\nmod c;\n", true),
+        ] {
+            let done = of("src/lib.rs", Some(base), Some(own));
+            assert_eq!(done == PutBack::Keep, is_kept, "{own}: {done:?}");
         }
     }
 

@@ -341,6 +341,9 @@ impl Item {
             let range = self.range.clone();
             found.imports.push(TestImport { range, scope: scope.id, items: Vec::new() });
         }
+        if !self.is_for_tests && !has_body && self.name.starts_with("mod ") {
+            found.modules.insert((scope.id, self.name.clone()), self.conditions);
+        }
         if is_test || self.is_for_tests && !self.is_import {
             found.parts.truncate(self.found_before);
             found.parts.push(TestPart {

@@ -169,9 +169,7 @@ impl<'t> BaseProject<'t> {
             let pairs = ["*".to_owned()].into();
             let search = LineSearch { pairs, beside: LISTING.to_vec(), ..LineSearch::default() };
             let lines = self.lines.find(search)?.into_iter();
-            let lines = lines.filter(|(file, _)| {
-                self.is_test_or_run(file) || names_commands(file) && is_code(file)
-            });
+            let lines = lines.filter(|(file, _)| self.is_test_or_run(file) || names_commands(file));
             let lines: Vec<_> = lines.map(|(_, line)| (line, TextKind::Program)).collect();
             Ok(Markers::of(&lines))
         })
