@@ -23,6 +23,20 @@ impl Language {
         matches!(self.name, "py" | "rb" | "pm")
     }
 
+    /// The program that prints the directories of installed libraries, and its arguments. `None` if
+    /// libraries of the language do not share the first part of a module's name, as `Test::More` and
+    /// `Test::Deep` do.
+    pub fn lists_libraries(self) -> Option<(&'static str, [&'static str; 2])> {
+        match self.name {
+            "pm" => Some(("perl", ["-e", "print map { qq($_\\n) } @INC"])),
+            "rb" => Some((
+                "ruby",
+                ["-e", "puts $:, Gem.path.flat_map { |path| Dir[path + '/gems/*/lib'] }"],
+            )),
+            _ => None,
+        }
+    }
+
     /// True if both languages belong to one ecosystem, so that each can load files of the other.
     pub fn is_related_to(self, other: Language) -> bool {
         std::ptr::eq(self.ecosystem, other.ecosystem)

@@ -138,14 +138,10 @@ impl Markers {
     }
 
     /// The patterns that a line of a test names. A path from a directory that is not known is one of
-    /// them. With `anywhere`, so is the name of a file, because the test may join it with directories
-    /// that it lists.
-    pub fn of_line(line: &str, anywhere: bool) -> Markers {
+    /// them.
+    pub fn of_line(line: &str) -> Markers {
         let mut found = Markers::default();
         found.add_quoted(line);
-        if anywhere {
-            found.add_names_of_files(line);
-        }
         found.words.clear();
         found
     }
@@ -157,8 +153,6 @@ impl Markers {
         let lists: Vec<String> = lists.map(|line| expanded(line, values)).collect();
         let lists = lists.join("\n");
         let phony = make::phony_targets(&lists);
-        // The directory of a file may be in another line than the question for the file.
-        let asks = ASKING.split('|').any(|word| text.contains(word));
         for line in lines {
             if line.trim_start().starts_with('#') || line.starts_with(".PHONY") {
                 continue;
@@ -170,9 +164,6 @@ impl Markers {
             }
             if kind == TextKind::Program {
                 self.add_quoted(&line);
-                if asks {
-                    self.add_names_of_files(&line);
-                }
             } else if kind == TextKind::Make && make::is_rule_or_assignment(&line) {
                 self.add_list(&without_make_values(&line), &phony);
                 // A name may have several parts, each the value of a variable.
@@ -272,20 +263,19 @@ impl Markers {
         }
     }
 
+    /// Adds the texts in quotes. In a line that asks for a file, and in a text with a pattern, a path
+    /// that begins with a slash begins at a directory that is not known: the program adds it to the
+    /// path of that directory.
     fn add_quoted(&mut self, line: &str) {
+        let asks = ASKING.split('|').any(|word| line.contains(word));
         for word in quoted_words(line) {
             let word = without_interpolations(word);
-            // A program adds such a text to the path of a directory.
-            let begins_below = word.starts_with('/') && file_name(&word).contains('.');
-            let unknown = if begins_below { VALUE.to_string() } else { String::new() };
-            self.add_word(&format!("{unknown}{word}"));
-        }
-    }
-
-    /// Adds the names of files in quotes, as names in any directory.
-    fn add_names_of_files(&mut self, line: &str) {
-        for word in quoted_words(line).filter(|word| word.contains('.') && !word.contains('/')) {
-            self.add_word(&format!("{VALUE}/{word}"));
+            let is_pattern = asks || word.contains(['*', VALUE]);
+            if is_pattern && word.starts_with('/') && file_name(&word).contains('.') {
+                self.add_word(&format!("{VALUE}{word}"));
+            } else if is_pattern || !word.contains("../") {
+                self.add_word(&word);
+            }
         }
     }
 
@@ -673,13 +663,11 @@ mod tests {
             "Dir[\"#{__dir__}/../src/*/quick.go\"]",
             "is_file(__DIR__ . \"/../src/$d/quick.go\")",
             "exists(f'{root}/src/{d}/quick.go')",
-            "existsSync(join(__dirname, '..', 'src', d, 'quick.go'))",
-            "for d in src.iterdir():\n  f = d / 'quick.go'\n  if f.is_file():",
         ] {
             assert!(named(text, TextKind::Program, new), "{text}");
         }
         for text in [
-            "write(d / 'quick.go')",
+            "import a from '../src/core/quick.go'",
             "glob(__DIR__ . '/../src/*.go')",
             "get('/core/quick')",
             "open('../')",

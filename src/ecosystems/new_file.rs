@@ -46,6 +46,19 @@ impl KnownCode {
         nearest
     }
 
+    /// The first part of the namespace of a path below a directory `lib`: `Test` for
+    /// `lib/Test/Builder.pm`. `None` if the namespace is the base's, because the base has its module:
+    /// that of `lib/Calc/Sum.pm` is `lib/Calc.pm`.
+    pub fn shared_namespace<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let extension = stem_and_extension(path).1;
+        let mut above: Vec<&str> = directories_above(path).collect();
+        let lib = above.iter().rposition(|directory| file_name(directory) == "lib")?;
+        above.drain(..=lib);
+        let mut modules = above.iter().map(|directory| format!("{directory}.{extension}"));
+        let is_own = modules.any(|module| self.files.contains(&module));
+        if is_own { None } else { above.first().map(|first| file_name(first)) }
+    }
+
     /// True if a line of `file` includes another header, of the base or of the system, and a
     /// compiler may find the new header at `path` in its place. The compiler looks for a header
     /// beside the file that includes it, and then in several directories.
@@ -295,6 +308,24 @@ mod tests {
         for (path, expected) in cases {
             let known = path.split('/').next().filter(|part| ["src", "[old]"].contains(part));
             assert_eq!(is_plain_name(path, known.unwrap_or_default()), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn namespace_belongs_to_the_base_if_it_has_the_module() {
+        let files = ["lib/Calc.pm", "lib/Test/Calc.pm", "gem/lib/calc/core.rb"].map(str::to_owned);
+        let code = KnownCode { files: files.into(), ..KnownCode::default() };
+        for (path, expected) in [
+            ("lib/Calc/Sum.pm", None),
+            ("lib/Calc/Sum/Deep.pm", None),
+            ("lib/Test/Calc/Sum.pm", None),
+            ("lib/Test/Builder.pm", Some("Test")),
+            ("gem/lib/calc/core/sum.rb", None),
+            ("gem/lib/calc/sum.rb", Some("calc")),
+            ("lib/sum.rb", None),
+            ("app/models/sum.rb", None),
+        ] {
+            assert_eq!(code.shared_namespace(path), expected, "{path}");
         }
     }
 

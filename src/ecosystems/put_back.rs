@@ -7,7 +7,9 @@ use crate::ecosystems::ALL;
 use crate::ecosystems::base_project::BaseProject;
 use crate::ecosystems::dependencies::ecosystem_of;
 use crate::ecosystems::ecosystem::{Ecosystem, PackagesFound, TestPart, TestParts};
+use crate::ecosystems::javascript;
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
+use crate::ecosystems::loading::javascript_paths::declared_modules;
 use crate::ecosystems::manifest::words;
 use crate::ecosystems::marks::{code, code_or_text, has_fewer_tests, loose_tests, new_skip_mark};
 use crate::ecosystems::new_file::is_plain_name;
@@ -147,6 +149,15 @@ fn put_back_by_names(
         return Ok(PutBack::Inseparable("it defines a macro with a name that tests call"));
     }
     Ok(known)
+}
+
+/// True if a change of TypeScript declares a module by its name. A compiler reads the declaration in
+/// place of the package of that name, which tests or other packages may load.
+pub fn declares_new_module(file: &ChangedFile, path: &str) -> bool {
+    let before = file.before.text().unwrap_or_default();
+    let after = file.after.text().unwrap_or_default();
+    javascript::ECOSYSTEM.has_source(path)
+        && !declared_modules(&after).is_subset(&declared_modules(&before))
 }
 
 /// The ecosystem of a manifest or a lock file; `None` for other files, and for hidden and installed

@@ -148,12 +148,16 @@ fn cargo_part(base: Option<&str>, own: &str) -> Option<String> {
         // But a build script of the new package would run before the tests of the other packages.
         let manifest: Table = own.parse().ok()?;
         let script = manifest.get("package").and_then(|package| package.get("build"));
-        let is_plain = script.is_none() && !switches_features(&Table::new(), &manifest);
+        let is_plain = script.is_none()
+            && !switches_features(&Table::new(), &manifest)
+            && names_of_toolchain(&manifest).is_empty();
         return is_plain.then(|| own.to_owned());
     };
     let base: Table = base.parse().ok()?;
     let manifest: Table = own.parse().ok()?;
-    if switches_features(&base, &manifest) {
+    if switches_features(&base, &manifest)
+        || !names_of_toolchain(&manifest).is_subset(&names_of_toolchain(&base))
+    {
         return None;
     }
     let of_package =
@@ -199,6 +203,18 @@ fn restore_paths(base: &Table, put_back: &mut Table) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// The crates that rustc links without a dependency. `rustc --test` takes its runner of tests from
+/// `test`, and a dependency or a library of this name takes its place.
+const OF_TOOLCHAIN: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
+
+/// The names among these that a manifest gives to its package, its library or a dependency.
+fn names_of_toolchain(manifest: &Table) -> BTreeSet<String> {
+    let sections = ["package", "lib"].iter().filter_map(|key| manifest.get(*key)?.as_table());
+    let names = dependencies(manifest).into_iter().map(|(name, _)| name);
+    let names = names.chain(sections.filter_map(name_of)).map(|name| name.replace('-', "_"));
+    names.filter(|name| OF_TOOLCHAIN.contains(&name.as_str())).collect()
 }
 
 /// True if `before` has a dependency of the same name with the same values of `keys`; `None` if
@@ -297,6 +313,15 @@ mod tests {
             let published = own.replace("path = 'x'", "version = '1'");
             let published = published.replace("workspace = true", "version = '1'");
             assert!(cargo_part(None, &published).is_some(), "{published}");
+        }
+        for name in [
+            "[dependencies]\ntest = { path = 'x' }\n",
+            "[dev-dependencies]\nproc-macro = '1'\n",
+            "[package]\nname = 'test'\n",
+            "[package]\nname = 'b'\n[lib]\nname = 'test'\n",
+        ] {
+            assert!(cargo_part(None, name).is_none() && cargo_part(Some(""), name).is_none());
+            assert!(cargo_part(Some(name), name).is_some(), "{name}");
         }
         let patched = "[dependencies]\nx = '1'\n[patch.crates-io]\nx = { path = 'x' }\n";
         let off = patched.replace("'1'", "{ version = '1', default-features = false }");

@@ -308,21 +308,28 @@ pub fn show_manual(file: &Path) -> io::Result<bool> {
     Ok(duct::cmd!("man", file).unchecked().run()?.status.success())
 }
 
-/// The longest time that a program may take to print its version.
-const VERSION_TIME: Duration = Duration::from_secs(10);
+/// The longest time that a program may take to answer a question about itself.
+const TIME_TO_ANSWER: Duration = Duration::from_secs(10);
 
 /// The first line that a program prints with `--version`. `None` if the program fails, prints
 /// nothing, or takes too long.
 pub fn version_of(program: &str) -> Option<String> {
-    let call = duct::cmd!(program, "--version").stdin_null().stderr_null().stdout_capture();
+    let lines = lines_of(program, &["--version"])?;
+    lines.into_iter().find(|line| !line.is_empty())
+}
+
+/// The lines that a program prints with these arguments, without control characters, and without
+/// blanks around them. `None` if the program fails or takes too long.
+pub fn lines_of(program: &str, arguments: &[&str]) -> Option<Vec<String>> {
+    let call = duct::cmd(program, arguments).stdin_null().stderr_null().stdout_capture();
     let handle = call.unchecked().start().ok()?;
-    let Some(output) = handle.wait_timeout(VERSION_TIME).ok()? else {
+    let Some(output) = handle.wait_timeout(TIME_TO_ANSWER).ok()? else {
         let _ = handle.kill();
         return None;
     };
     let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().map(plain::line).find(|line| !line.trim().is_empty())?;
-    output.status.success().then(|| line.trim().to_owned())
+    let lines = text.lines().map(|line| plain::line(line).trim().to_owned());
+    output.status.success().then(|| lines.collect())
 }
 
 /// True if this process can see a process with this id.

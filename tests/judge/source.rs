@@ -1050,7 +1050,7 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
     const CHAI: &str = "const { expect } = require('chai')";
     const TYPES: &str = "import { expectTypeOf } from 'expect-type'";
     const PLACES: &str = "{\"jest\": {\"moduleDirectories\": [\"src\", \"node_modules\"]}}";
-    let declares = |module: &str| format!("declare module '{module}' {{}}");
+    const ENDS: &str = "readdirSync('src', { recursive: true }).filter(f => /-on\\.js$/.test(f))";
     for (settings, test, (language, new), text, is_judged_twice) in [
         ("", ("test/a_test.php", GLOB), ("php", "src/core/boot.php"), "exit();", true),
         ("", ("test/a_test.php", GLOB), ("php", "src/core/other.php"), "exit();", false),
@@ -1060,14 +1060,13 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", true),
         (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/tea.js"), "off", false),
         ("{}", ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", false),
-        (
-            "",
-            ("test/a.test-d.ts", TYPES),
-            ("ts", "src/core/b.d.ts"),
-            &declares("expect-type"),
-            true,
-        ),
-        ("", ("test/a.test-d.ts", TYPES), ("ts", "src/core/b.d.ts"), &declares("other"), false),
+        ("", ("test/a.test-d.ts", TYPES), ("ts", "src/core/b.d.ts"), "declare module 'b' {}", true),
+        ("", ("test/a.test-d.ts", TYPES), ("ts", "src/core/b.d.ts"), "declare const b: B;", false),
+        (PLACES, ("test/a.test.js", "b"), ("js", "src/deep-eql.js"), "off", true),
+        (PLACES, ("test/a.test.js", "b"), ("js", "src/core/deep-eql.js"), "off", false),
+        ("{}", ("test/a.test.js", "b"), ("js", "src/deep-eql.js"), "off", false),
+        ("", ("test/a.test.js", ENDS), ("js", "src/core/my-on.js"), "off", true),
+        ("", ("test/a.test.js", ENDS), ("js", "src/core/my.js"), "off", false),
         ("", ("Rakefile", "Dir['lib/**/own/*.rb'].each"), ("rb", "lib/b/own/c.rb"), "c", true),
         ("", ("test/t.py", "b"), ("py", "src/commands/check.py"), "off", true),
         ("", ("test/t.py", "b"), ("py", "src/commands/other.py"), "off", false),
@@ -1079,12 +1078,13 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         world.write(test.0, format!("{}\n", test.1));
         world.write(&source, "bad\n");
         world.write(format!("{directory}/commands/old.{language}"), "old\n");
+        world.write(format!("{directory}/top.{language}"), "old\n");
         if language == "py" {
             for package in ["", "core/", "commands/"] {
                 world.write(format!("{directory}/{package}__init__.py"), "");
             }
         }
-        let loads = ["core/app", "commands/old"].map(|file| match language {
+        let loads = ["core/app", "commands/old", "top"].map(|file| match language {
             "py" => format!("import {directory}.{}\n", file.replace('/', ".")),
             "js" | "ts" => format!("require('../{directory}/{file}')\n"),
             _ => format!("require '{directory}/{file}.{language}';\n"),
@@ -1097,6 +1097,29 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         let command = format!("true manage check; grep -q good {source}");
         let json = world.frites(["judge", "--json", "--test", &command, &run]).json();
         assert_eq!(second(&json) != &Value::Null, is_judged_twice, "{test:?}, {new}: {json:#}");
+    }
+}
+
+#[test]
+fn new_module_in_a_namespace_of_installed_libraries_is_no_source() {
+    for (source, new, is_judged_twice) in [
+        // Each installation of Perl has this one.
+        ("lib/List/Calc.pm", "lib/List/Util.pm", true),
+        ("lib/List/Calc.pm", "lib/List/Calc/Sum.pm", false),
+        ("lib/minispec/calc.rb", "lib/minispec/parallel.rb", true),
+        ("lib/minispec/calc.rb", "lib/minispec/calc/sum.rb", false),
+    ] {
+        let world = World::unborn();
+        world.write(source, "bad\n");
+        world.write("Gemfile.lock", "GEM\n  specs:\n    minispec (5.0)\n");
+        world.write("t/a.t", "use List::Calc;\nrequire 'minispec/calc';\n");
+        world.write("test/a_test.rb", "require 'minispec/calc'\n");
+        world.commit("base");
+        let edit = format!("echo good > {source}; mkdir -p $(dirname {new}); echo 1 > {new}");
+        let run = world.attempts(&[&edit]);
+        let test = format!("grep -q good {source}");
+        let json = world.frites(["judge", "--json", "--test", &test, &run]).json();
+        assert_eq!(second(&json) != &Value::Null, is_judged_twice, "{new}: {json:#}");
     }
 }
 

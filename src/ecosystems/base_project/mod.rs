@@ -14,18 +14,17 @@ use parking_lot::Mutex;
 use crate::ecosystems::base_lines::{BaseLines, FoundLines, LineSearch};
 use crate::ecosystems::languages::{is_hidden_or_installed, language_of};
 use crate::ecosystems::loading::imports::Imports;
-use crate::ecosystems::loading::javascript_paths::declared_modules;
 use crate::ecosystems::loading::settings::names_commands;
 use crate::ecosystems::loading::tests_of_product::search_for_tests;
 use crate::ecosystems::looking::{looks_only, reads_content};
-use crate::ecosystems::markers::{Markers, quoted_words};
+use crate::ecosystems::markers::Markers;
 use crate::ecosystems::nested::{self, RootProject};
 use crate::ecosystems::new_file::KnownCode;
 use crate::ecosystems::paths::{below, directory_of, file_name, place_of_word};
 use crate::ecosystems::run_files::NamedFiles;
 use crate::ecosystems::scripts::{files_of_oracle, lines_of, markers};
 use crate::ecosystems::touched::{is_named, is_test_path};
-use crate::ecosystems::{documents, javascript, jvm, native, python};
+use crate::ecosystems::{documents, jvm, native, python};
 use crate::error::Result;
 use crate::git::repo::Repo;
 use crate::git::seed::find::{SeedPatterns, Seeds};
@@ -83,8 +82,10 @@ pub struct BaseProject<'t> {
     for_tests: Mutex<BTreeMap<String, bool>>,
     /// The modules that files of Python load, by the path of the file.
     imports: Mutex<BTreeMap<String, Arc<Imports>>>,
-    /// The patterns with which tests list files.
-    listings: OnceLock<Markers>,
+    /// The patterns with which tests list files, and the names by which they select files.
+    listings: OnceLock<(Markers, BTreeSet<String>)>,
+    /// The directories of installed libraries, by the program that lists them; `None` if it fails.
+    libraries: Mutex<BTreeMap<&'static str, Option<Vec<String>>>>,
     /// The lines of the base and of the commands that may list directories of modules.
     module_paths: OnceLock<Vec<String>>,
 }
@@ -128,6 +129,7 @@ impl<'t> BaseProject<'t> {
             for_tests: Mutex::default(),
             imports: Mutex::default(),
             listings: OnceLock::new(),
+            libraries: Mutex::default(),
             module_paths: OnceLock::new(),
         })
     }
@@ -276,26 +278,6 @@ impl<'t> BaseProject<'t> {
                 && jvm::ECOSYSTEM.has_source(test)
                 && !line.starts_with(char::is_whitespace)
                 && !jvm::declared_types(line).is_disjoint(&types)
-        }))
-    }
-
-    /// True if a change declares a module of TypeScript that a test of the base loads. Compilers read
-    /// the declaration in place of the package of that name.
-    pub fn declares_module_of_a_test(&self, file: &ChangedFile, path: &str) -> Result<bool> {
-        if !javascript::ECOSYSTEM.has_source(path) {
-            return Ok(false);
-        }
-        let before = file.before.text().unwrap_or_default();
-        let after = file.after.text().unwrap_or_default();
-        let mut modules: BTreeSet<&str> = declared_modules(&after).collect();
-        for old in declared_modules(&before) {
-            modules.remove(old);
-        }
-        let lines = self.lines.find(LineSearch::of(modules.iter().map(|m| (*m).to_owned())))?;
-        Ok(lines.iter().any(|(test, line)| {
-            is_test_path(test)
-                && javascript::ECOSYSTEM.has_source(test)
-                && quoted_words(line).any(|text| modules.contains(text))
         }))
     }
 

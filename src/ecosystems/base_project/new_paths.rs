@@ -9,24 +9,27 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, once};
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
-use crate::ecosystems::loading::javascript_paths::{PLACES_OF_PACKAGES, is_loaded_as_package};
-use crate::ecosystems::loading::listing::{LISTING, lists_files};
+use crate::ecosystems::loading::javascript_paths::{
+    PLACES_OF_PACKAGES, is_loaded_as_package, module_path,
+};
+use crate::ecosystems::loading::listing::{LISTING, selected_names};
 use crate::ecosystems::loading::path_ends::names_end_of;
 use crate::ecosystems::loading::settings::names_commands;
 use crate::ecosystems::markers::{
-    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, put_first,
+    ASKING, MODULE_PATHS, Markers, TextKind, goes_on_without, is_listed, put_first, quoted_words,
 };
 use crate::ecosystems::new_file::{Include, LOADING, NewModule};
 use crate::ecosystems::paths::{
     bare_name, directories_above, directory_of, file_name, have_same_extension, is_in_name,
-    names_kind, place_of_word, stem_and_extension, words_of_kind,
+    names_kind, place_of_word, plain, stem_and_extension, words_of_kind,
 };
 use crate::ecosystems::touched::is_test_path;
-use crate::ecosystems::{documents, javascript, native};
+use crate::ecosystems::{ALL, documents, javascript, native};
 use crate::error::Result;
 use crate::git::ignored::ignored;
 use crate::git::seed::find::Seeds;
 use crate::model::path::TreePath;
+use crate::process;
 
 /// The names of the directories in which frameworks find commands by the names of their files.
 const DIRECTORIES_OF_COMMANDS: [&str; 2] = ["commands", "tasks"];
@@ -113,6 +116,9 @@ impl<'t> BaseProject<'t> {
         if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
             return Ok(true);
         }
+        if self.is_in_namespace_of_others(path)? {
+            return Ok(true);
+        }
         if self.is_found_as_package(path)? || self.is_found_as_command(path)? {
             return Ok(true);
         }
@@ -143,35 +149,30 @@ impl<'t> BaseProject<'t> {
             !documents::is_document_by_name(path)
                 && code.has_sources_like(path, |file| is_listed(pattern, file))
         };
-        let listings = self.listings_of_tests()?;
+        let (listings, selected) = self.listings_of_tests()?;
         Ok(self.new_parts(path)?.any(|new| {
             markers.names(new, is_open)
                 || listings.names(new, is_open)
+                || selected.iter().any(|pattern| is_listed(pattern, new) && !is_open(pattern))
                 || lines.iter().any(|(test, line)| {
-                    if !self.is_test_or_run(test) {
-                        return false;
-                    }
-                    let ends = names_end_of(test, line, new);
-                    let is_named = |anywhere| Markers::of_line(line, anywhere).names(new, is_open);
-                    if !ends && !is_named(true) {
-                        return false;
-                    }
-                    let text = self.text(test);
-                    goes_on_without(&text, line) && (ends || is_named(lists_files(&text)))
+                    self.is_test_or_run(test)
+                        && (names_end_of(test, line, new)
+                            || Markers::of_line(line).names(new, is_open))
+                        && goes_on_without(&self.text(test), line)
                 })
         }))
     }
 
     /// The patterns in the lines with which tests, settings in code, and programs that the commands
-    /// run list files.
-    fn listings_of_tests(&self) -> Result<&Markers> {
+    /// run list files; and the names by which these texts select files.
+    fn listings_of_tests(&self) -> Result<&(Markers, BTreeSet<String>)> {
         once(&self.listings, || {
-            let pairs = ["*".to_owned()].into();
-            let search = LineSearch { pairs, beside: LISTING.to_vec(), ..LineSearch::default() };
-            let lines = self.lines.find(search)?.into_iter();
+            let lines = self.lines.find(LineSearch::of(LISTING.map(str::to_owned)))?.into_iter();
             let lines = lines.filter(|(file, _)| self.is_test_or_run(file) || names_commands(file));
-            let lines: Vec<_> = lines.map(|(_, line)| (line, TextKind::Program)).collect();
-            Ok(Markers::of(&lines))
+            let (files, lines): (BTreeSet<String>, Vec<_>) =
+                lines.map(|(file, line)| (file, (line, TextKind::Program))).unzip();
+            let selected = files.iter().flat_map(|file| selected_names(&self.text(file)));
+            Ok((Markers::of(&lines), selected.collect()))
         })
     }
 
@@ -226,21 +227,60 @@ impl<'t> BaseProject<'t> {
         }))
     }
 
-    /// True if a new file of JavaScript may be found in place of a package that a test loads, because
-    /// settings say where packages are.
+    /// True if a new file of JavaScript may be found in place of a package, because settings say where
+    /// packages are: a test loads a package of its name, or its directory is such a place, and another
+    /// package may load one of its name.
     fn is_found_as_package(&self, path: &str) -> Result<bool> {
         if !javascript::ECOSYSTEM.has_source(path) {
+            return Ok(false);
+        }
+        let places = self.lines.find(LineSearch::of(PLACES_OF_PACKAGES.map(str::to_owned)))?;
+        let mut places = places.iter().filter(|(file, _)| names_commands(file) || !is_code(file));
+        if places.clone().next().is_none() {
             return Ok(false);
         }
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
         let is_loaded = lines
             .iter()
             .any(|(test, line)| self.is_test_or_run(test) && is_loaded_as_package(line, path));
-        Ok(is_loaded && {
-            let places = LineSearch::of(PLACES_OF_PACKAGES.map(str::to_owned));
-            let places = self.lines.find(places)?;
-            places.iter().any(|(file, _)| names_commands(file) || !is_code(file))
-        })
+        let module = module_path(path);
+        let directory = file_name(directory_of(module));
+        let is_place = places.any(|(file, line)| {
+            let text = self.text(file);
+            let list = text.split_once(line.as_str()).map_or("", |(_, after)| after);
+            let list = format!("{line}\n{}", list.split([']', '}']).next().unwrap_or_default());
+            quoted_words(&list)
+                .any(|word| !directory.is_empty() && file_name(plain(word)) == directory)
+        });
+        let locks = javascript::ECOSYSTEM.lock_files;
+        let has_lock = self.code()?.files.iter().any(|file| locks.contains(&file_name(file)));
+        Ok(is_loaded || is_place && (!has_lock || self.may_be_locked(file_name(module))?))
+    }
+
+    /// True if a new file is in a namespace that other libraries share, so that it may be found in place
+    /// of one of their modules: `lib/Test/Builder.pm` beside `lib/Test/Calc.pm`. Either such a library
+    /// is installed, or a lock file has its name. If the interpreter does not say what is installed,
+    /// the namespace counts as shared.
+    fn is_in_namespace_of_others(&self, path: &str) -> Result<bool> {
+        let Some(language) = language_of(path) else { return Ok(false) };
+        let Some((program, arguments)) = language.lists_libraries() else { return Ok(false) };
+        let Some(first) = self.code()?.shared_namespace(path) else { return Ok(false) };
+        let mut libraries = self.libraries.lock();
+        let installed = libraries
+            .entry(program)
+            .or_insert_with(|| process::lines_of(program, &arguments))
+            .as_ref();
+        Ok(installed
+            .is_none_or(|places| places.iter().any(|at| Path::new(at).join(first).is_dir()))
+            || self.may_be_locked(first)?)
+    }
+
+    /// True if a lock file of the base has this name of a library.
+    fn may_be_locked(&self, name: &str) -> Result<bool> {
+        let mut files = self.code()?.files.iter().filter(|file| {
+            ALL.iter().any(|ecosystem| ecosystem.lock_files.contains(&file_name(file)))
+        });
+        Ok(files.any(|lock| place_of_word(&self.text(lock), name).is_some()))
     }
 
     /// True if a framework finds a new file by the name of a command, in place of a command of its own:

@@ -1,4 +1,6 @@
 //! Paths of modules in JavaScript.
+use std::collections::BTreeSet;
+
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
 use crate::ecosystems::loading::code_lines::{has_loading_word, names_own_directory};
@@ -21,25 +23,49 @@ pub const PLACES_OF_PACKAGES: [&str; 8] = [
     "modulePaths",
 ];
 
-/// True if a line loads a module by the end of the path at `path`, as it loads a package: `chai` for
-/// `src/chai.js` and `src/chai/index.js`.
-pub fn is_loaded_as_package(line: &str, path: &str) -> bool {
+/// The path by which code loads the file at `path`: `src/chai` for `src/chai.js` and
+/// `src/chai/index.js`.
+pub fn module_path(path: &str) -> &str {
     let stem = stem_and_extension(path).0;
-    let stem = stem.strip_suffix("/index").unwrap_or(stem);
+    stem.strip_suffix("/index").unwrap_or(stem)
+}
+
+/// True if a line loads a module by the end of the path at `path`, as it loads a package: `chai` for
+/// `src/chai.js`.
+pub fn is_loaded_as_package(line: &str, path: &str) -> bool {
+    let module = module_path(path);
     has_loading_word(line)
         && quoted_words(line).any(|text| {
             text.starts_with(|first| first != '.')
-                && stem
+                && module
                     .strip_suffix(text)
                     .is_some_and(|above| above.is_empty() || above.ends_with('/'))
         })
 }
 
-/// The modules that a text declares for all code, in the order of the text: `a` for
-/// `declare module "a"`.
-pub fn declared_modules(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("declare module"));
-    lines.filter_map(|rest| quoted_words(rest).next())
+/// The modules that a text of TypeScript declares by their names: compilers read `declare module "a"`
+/// in place of the package `a`. Patterns and relative names are left out.
+pub fn declared_modules(text: &str) -> BTreeSet<&str> {
+    let declarations = text.match_indices("declare").map(|(at, word)| &text[at + word.len()..]);
+    let names = declarations.filter_map(|rest| {
+        let rest = without_comments_before(rest).strip_prefix("module")?;
+        let rest = without_comments_before(rest);
+        let quote = rest.chars().next().filter(|first| "\"'".contains(*first))?;
+        rest[1..].split(quote).next()
+    });
+    names.filter(|name| !name.starts_with(['*', '.'])).collect()
+}
+
+/// A text without the blanks and comments at its start.
+fn without_comments_before(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some((comment, end)) = [("/*", "*/"), ("//", "\n")]
+        .iter()
+        .find_map(|(start, end)| Some((rest.strip_prefix(start)?, end)))
+    {
+        rest = comment.split_once(end).map_or("", |(_, after)| after).trim_start();
+    }
+    rest
 }
 
 impl LoadedName<'_> {
@@ -143,7 +169,8 @@ mod tests {
             assert_eq!(is_loaded_as_package(line, "src/chai/index.ts"), expected, "{line}");
         }
         assert!(is_loaded_as_package("require('@a/b/c')", "lib/@a/b/c.js"));
-        let text = "declare module 'a' {\n}\n  declare module \"@b/c\";\ndeclare const d: 'x'\n";
-        assert_eq!(declared_modules(text).collect::<Vec<_>>(), ["a", "@b/c"]);
+        let text = "declare module 'a' {\n}\n  declare module /* b */\n\"@b/c\";\n\"module\": 'x'\n\
+                    declare module '*.svg';\n";
+        assert_eq!(declared_modules(text), ["@b/c", "a"].into());
     }
 }

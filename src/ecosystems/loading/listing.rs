@@ -5,18 +5,21 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
 use crate::ecosystems::loading::code_lines::{
-    OWN_DIRECTORY, extension_after, is_comment, names_own_directory,
+    OWN_DIRECTORY, extension_after, has_loading_word, is_comment, names_own_directory,
 };
 use crate::ecosystems::markers::quoted_words;
 use crate::ecosystems::paths::{directory_of, file_name, is_in_name, place_of_word};
 use crate::ecosystems::touched::is_test_path;
 
 /// Code that lists the files of a directory contains one of these texts.
-pub const LISTING: [&str; 13] = [
+pub const LISTING: [&str; 16] = [
     "Dir.children",
     "Dir.entries",
     "Dir.each_child",
     "Dir[",
+    "DirectoryIterator",
+    "File::Find",
+    "Find.find",
     "dir(",
     "dirSync(",
     "find_modules",
@@ -54,6 +57,22 @@ pub fn search_for_listing(files: &[LoadedName<'_>]) -> LineSearch {
 pub fn lists_files(text: &str) -> bool {
     text.lines()
         .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
+}
+
+/// Patterns for the names of the files that a text selects, if it lists files: `*-hooks.js` for
+/// `endsWith("-hooks.js")` and `/-hooks\.js$/`. Names in lines that load modules are left out.
+pub fn selected_names(text: &str) -> BTreeSet<String> {
+    let lines = text.lines().filter(|line| !is_comment(line));
+    let lines = lines.filter(|line| lists_files(line) || !has_loading_word(line));
+    let names =
+        lines.flat_map(|line| line.split(|c: char| !is_in_name(c) && !"-.*+?\\[]^$".contains(c)));
+    let names = names.filter(|name| name.contains('.')).map(|name| {
+        let name = ["[.]", "\\."].iter().fold(name.to_owned(), |name, dot| name.replace(dot, "."));
+        let name = name.replace(".*", "*").replace(".+", "*");
+        let plain: String = name.chars().filter(|c| !"\\^$".contains(*c)).collect();
+        format!("*{}", plain.replace(['[', ']', '+', '?'], "*"))
+    });
+    names.filter(|name| language_of(name).is_some()).collect()
 }
 
 /// True if code may list the directory that one of its lines names: that line lists files, has the
@@ -111,6 +130,22 @@ fn listed_in(line: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_selects_files_by_the_ends_and_patterns_of_their_names() {
+        for (line, expected) in [
+            ("f.endsWith('-hooks.js')", &["*-hooks.js"][..]),
+            ("/hooks\\.js$/.test(f)", &["*hooks.js"]),
+            ("preg_match('/^boot.*\\.php$/', $f)", &["*boot*.php"]),
+            ("find lib | grep \"hooks[.]sh$\"", &["*hooks.sh"]),
+            ("join(__dirname, d, 'hooks.js')", &["*hooks.js"]),
+            ("require('./hooks.js')", &[]),
+            ("f.name.startswith('a')", &[]),
+        ] {
+            let found = selected_names(line);
+            assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{line}");
+        }
+    }
 
     #[test]
     fn code_lists_the_directory_that_it_names() {

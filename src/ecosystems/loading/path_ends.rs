@@ -8,13 +8,14 @@ use crate::ecosystems::paths::{below, directory_of, file_name, is_in_path};
 const SEARCHING: &str = "LookPath|command -|has_include|hash |type |which";
 
 /// True if a line of a test has the end of a path as a word. The word may begin with `../`, and may
-/// lack the extension. It may also be a module: `calc.local` and `Calc::Local` for
+/// lack the extension. It may also be a module: `calc.local`, `Calc::Local` and `Calc\\Local` for
 /// `lib/calc/local.ex`, or `from calc import local`.
 pub fn names_end_of(test: &str, line: &str, path: &str) -> bool {
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
     let ends = [format!("/{}", as_constant(path)), format!("/{}", as_constant(stem))];
-    let line = line.replace("::", "/");
+    let line =
+        ["::", "\\\\", "\\"].iter().fold(line.to_owned(), |line, sign| line.replace(sign, "/"));
     let imported = imported_names(&line);
     let words = line.split(|c| !is_in_path(c));
     // A word without dot and slash may be an identifier, so it counts only in quotes.
@@ -63,6 +64,7 @@ mod tests {
             ("#if __has_include(\"local.h\")", "src/local.h", true),
             ("Code.ensure_loaded?(Calc.LocalPart)", "lib/calc/local_part.ex", true),
             ("command -v quick.sh && exit", "bin/quick.sh", true),
+            ("class_exists(\"Core\\\\Hooks\")", "src/Core/Hooks.php", true),
             ("exists('quicker')", "src/quick.py", false),
             ("exists(tmp / 'quick.py')", "src/quick.py", false),
             ("exists('quick')", "quick", true),

@@ -14,7 +14,7 @@ use crate::ecosystems::documents::is_document_by_name;
 use crate::ecosystems::languages::{language_of, modules_declared_by};
 use crate::ecosystems::paths::place_of_word;
 use crate::ecosystems::put_back::{
-    PutBack, begins_project, is_read_as_text, is_setting_at_most, put_back,
+    PutBack, begins_project, declares_new_module, is_read_as_text, is_setting_at_most, put_back,
     tests_are_named_by_modules,
 };
 use crate::ecosystems::touched::is_test_path;
@@ -241,8 +241,8 @@ impl<'c, 'p> Choices<'c, 'p> {
                 PutBack::Keep if project.declares_type_of_a_test(file, &name)? => {
                     PutBack::Inseparable("it declares a type that a test declares")
                 }
-                PutBack::Keep if project.declares_module_of_a_test(file, &name)? => {
-                    PutBack::Inseparable("it declares a module that a test loads")
+                PutBack::Keep if declares_new_module(file, &name) => {
+                    PutBack::Inseparable("it declares a module that tests may load")
                 }
                 choice => choice,
             };
