@@ -1049,6 +1049,7 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
     const ASKS: &str = "readdirSync(s).filter(d => existsSync(join(s, d, 'hooks.js')))";
     const CHAI: &str = "const { expect } = require('chai')";
     const TYPES: &str = "import { expectTypeOf } from 'expect-type'";
+    const ALIAS: &str = "{\"alias\": {\"@\": \"./src\"}}";
     const PLACES: &str = "{\"jest\": {\"moduleDirectories\": [\"src\", \"node_modules\"]}}";
     const ENDS: &str = "readdirSync('src', { recursive: true }).filter(f => /-on\\.js$/.test(f))";
     for (settings, test, (language, new), text, is_judged_twice) in [
@@ -1065,6 +1066,7 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         (PLACES, ("test/a.test.js", "b"), ("js", "src/deep-eql.js"), "off", true),
         (PLACES, ("test/a.test.js", "b"), ("js", "src/core/deep-eql.js"), "off", false),
         ("{}", ("test/a.test.js", "b"), ("js", "src/deep-eql.js"), "off", false),
+        (ALIAS, ("test/a.test.js", "b"), ("js", "src/deep-eql.js"), "off", false),
         ("", ("test/a.test.js", ENDS), ("js", "src/core/my-on.js"), "off", true),
         ("", ("test/a.test.js", ENDS), ("js", "src/core/my.js"), "off", false),
         ("", ("Rakefile", "Dir['lib/**/own/*.rb'].each"), ("rb", "lib/b/own/c.rb"), "c", true),

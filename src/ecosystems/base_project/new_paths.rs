@@ -9,8 +9,9 @@ use crate::ecosystems::base_lines::LineSearch;
 use crate::ecosystems::base_project::{BaseProject, is_code, once};
 use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
+use crate::ecosystems::loading::check_modules::is_of_tasks;
 use crate::ecosystems::loading::javascript_paths::{
-    PLACES_OF_PACKAGES, is_loaded_as_package, module_path,
+    REPLACING_PACKAGES, SEARCHED_FOR_PACKAGES, is_loaded_as_package, module_path,
 };
 use crate::ecosystems::loading::listing::{LISTING, selected_names};
 use crate::ecosystems::loading::path_ends::names_end_of;
@@ -116,10 +117,10 @@ impl<'t> BaseProject<'t> {
         if language_of(path).is_some_and(|l| l.looks_modules_up()) && self.is_loaded(path)? {
             return Ok(true);
         }
-        if self.is_in_namespace_of_others(path)? {
-            return Ok(true);
-        }
-        if self.is_found_as_package(path)? || self.is_found_as_command(path)? {
+        if self.is_in_namespace_of_others(path)?
+            || self.is_found_as_package(path)?
+            || self.is_found_as_command(path)?
+        {
             return Ok(true);
         }
         if native::ECOSYSTEM.has_source(path) && self.is_included_for_another(path)? {
@@ -168,7 +169,10 @@ impl<'t> BaseProject<'t> {
     fn listings_of_tests(&self) -> Result<&(Markers, BTreeSet<String>)> {
         once(&self.listings, || {
             let lines = self.lines.find(LineSearch::of(LISTING.map(str::to_owned)))?.into_iter();
-            let lines = lines.filter(|(file, _)| self.is_test_or_run(file) || names_commands(file));
+            let lines = lines.filter(|(file, _)| {
+                let is_code = language_of(file).is_some() || is_of_tasks(file);
+                self.is_test_or_run(file) || names_commands(file) && is_code
+            });
             let (files, lines): (BTreeSet<String>, Vec<_>) =
                 lines.map(|(file, line)| (file, (line, TextKind::Program))).unzip();
             let selected = files.iter().flat_map(|file| selected_names(&self.text(file)));
@@ -234,9 +238,10 @@ impl<'t> BaseProject<'t> {
         if !javascript::ECOSYSTEM.has_source(path) {
             return Ok(false);
         }
-        let places = self.lines.find(LineSearch::of(PLACES_OF_PACKAGES.map(str::to_owned)))?;
-        let mut places = places.iter().filter(|(file, _)| names_commands(file) || !is_code(file));
-        if places.clone().next().is_none() {
+        let places = self.lines.find(LineSearch::of(REPLACING_PACKAGES.map(str::to_owned)))?;
+        let mut settings =
+            places.iter().filter(|(file, _)| names_commands(file) || !is_code(file)).peekable();
+        if settings.peek().is_none() {
             return Ok(false);
         }
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
@@ -245,12 +250,13 @@ impl<'t> BaseProject<'t> {
             .any(|(test, line)| self.is_test_or_run(test) && is_loaded_as_package(line, path));
         let module = module_path(path);
         let directory = file_name(directory_of(module));
-        let is_place = places.any(|(file, line)| {
+        let is_place = settings.any(|(file, line)| {
             let text = self.text(file);
             let list = text.split_once(line.as_str()).map_or("", |(_, after)| after);
             let list = format!("{line}\n{}", list.split([']', '}']).next().unwrap_or_default());
-            quoted_words(&list)
-                .any(|word| !directory.is_empty() && file_name(plain(word)) == directory)
+            !directory.is_empty()
+                && SEARCHED_FOR_PACKAGES.iter().any(|setting| line.contains(setting))
+                && quoted_words(&list).any(|word| file_name(plain(word)) == directory)
         });
         let locks = javascript::ECOSYSTEM.lock_files;
         let has_lock = self.code()?.files.iter().any(|file| locks.contains(&file_name(file)));

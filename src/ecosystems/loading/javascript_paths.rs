@@ -10,18 +10,21 @@ use crate::ecosystems::paths::{
     bare_name, directory_of, file_name, inside, resolved, stem_and_extension,
 };
 
-/// Settings of runners, bundlers and compilers that name directories of modules, or other files for
-/// them.
-pub const PLACES_OF_PACKAGES: [&str; 8] = [
+/// Settings of runners, bundlers and compilers by which a package may be another file.
+pub const REPLACING_PACKAGES: [&str; 8] = [
+    SEARCHED_FOR_PACKAGES[0],
+    SEARCHED_FOR_PACKAGES[1],
+    SEARCHED_FOR_PACKAGES[2],
+    SEARCHED_FOR_PACKAGES[3],
     "\"imports\"",
     "\"paths\"",
-    "NODE_PATH",
     "alias",
-    "baseUrl",
-    "moduleDirectories",
     "moduleNameMapper",
-    "modulePaths",
 ];
+
+/// Settings that list directories of packages.
+pub const SEARCHED_FOR_PACKAGES: [&str; 4] =
+    ["NODE_PATH", "baseUrl", "moduleDirectories", "modulePaths"];
 
 /// The path by which code loads the file at `path`: `src/chai` for `src/chai.js` and
 /// `src/chai/index.js`.

@@ -12,7 +12,8 @@ use crate::ecosystems::paths::{directory_of, file_name, is_in_name, place_of_wor
 use crate::ecosystems::touched::is_test_path;
 
 /// Code that lists the files of a directory contains one of these texts.
-pub const LISTING: [&str; 16] = [
+pub const LISTING: [&str; 17] = [
+    "-type f",
     "Dir.children",
     "Dir.entries",
     "Dir.each_child",
@@ -59,20 +60,40 @@ pub fn lists_files(text: &str) -> bool {
         .any(|line| !is_comment(line) && LISTING.iter().any(|listing| line.contains(listing)))
 }
 
+/// Calls that ask how a text ends, and how it begins.
+const ENDS: [&str; 4] = ["endsWith(", "endswith(", "ends_with(", "end_with?("];
+const BEGINS: [&str; 4] = ["startsWith(", "startswith(", "starts_with(", "start_with?("];
+
 /// Patterns for the names of the files that a text selects, if it lists files: `*-hooks.js` for
-/// `endsWith("-hooks.js")` and `/-hooks\.js$/`. Names in lines that load modules are left out.
+/// `endsWith("-hooks.js")` and `/-hooks\.js$/`, `*_hooks.*` for `endswith("_hooks")`. Names in lines
+/// that load modules are left out.
 pub fn selected_names(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter(|line| !is_comment(line));
     let lines = lines.filter(|line| lists_files(line) || !has_loading_word(line));
-    let names =
-        lines.flat_map(|line| line.split(|c: char| !is_in_name(c) && !"-.*+?\\[]^$".contains(c)));
-    let names = names.filter(|name| name.contains('.')).map(|name| {
-        let name = ["[.]", "\\."].iter().fold(name.to_owned(), |name, dot| name.replace(dot, "."));
-        let name = name.replace(".*", "*").replace(".+", "*");
-        let plain: String = name.chars().filter(|c| !"\\^$".contains(*c)).collect();
-        format!("*{}", plain.replace(['[', ']', '+', '?'], "*"))
-    });
-    names.filter(|name| language_of(name).is_some()).collect()
+    let mut found = BTreeSet::new();
+    for line in lines {
+        let names = line.split(|c: char| !is_in_name(c) && !"-.*+?\\[]^$".contains(c));
+        let names = names.filter(|name| name.contains('.')).map(as_pattern);
+        found.extend(names.filter(|name| language_of(name).is_some()));
+        let parts = quoted_words(line).filter(|word| !word.contains('.') && word.len() > 2);
+        for part in parts.filter(|word| word.chars().all(|c| is_in_name(c) || c == '-')) {
+            if ENDS.iter().any(|call| line.contains(call)) {
+                found.insert(format!("*{part}.*"));
+            }
+            if BEGINS.iter().any(|call| line.contains(call)) {
+                found.insert(format!("*/{part}*"));
+            }
+        }
+    }
+    found
+}
+
+/// A part of a name, or a regular expression for one, as a pattern with `*`.
+fn as_pattern(name: &str) -> String {
+    let name = ["[.]", "\\."].iter().fold(name.to_owned(), |name, dot| name.replace(dot, "."));
+    let name = name.replace(".*", "*").replace(".+", "*");
+    let plain: String = name.chars().filter(|c| !"\\^$".contains(*c)).collect();
+    format!("*{}", plain.replace(['[', ']', '+', '?'], "*"))
 }
 
 /// True if code may list the directory that one of its lines names: that line lists files, has the
@@ -139,8 +160,11 @@ mod tests {
             ("preg_match('/^boot.*\\.php$/', $f)", &["*boot*.php"]),
             ("find lib | grep \"hooks[.]sh$\"", &["*hooks.sh"]),
             ("join(__dirname, d, 'hooks.js')", &["*hooks.js"]),
+            ("if m.name.endswith('_hooks'):", &["*_hooks.*"]),
+            ("if f.end_with?(\"_hooks\")", &["*_hooks.*"]),
+            ("str_starts_with($f, 'boot')", &["*/boot*"]),
             ("require('./hooks.js')", &[]),
-            ("f.name.startswith('a')", &[]),
+            ("x = '_hooks'", &[]),
         ] {
             let found = selected_names(line);
             assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{line}");
