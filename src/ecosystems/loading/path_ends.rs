@@ -8,14 +8,13 @@ use crate::ecosystems::paths::{below, directory_of, file_name, is_in_path};
 const SEARCHING: &str = "LookPath|command -|has_include|hash |type |which";
 
 /// True if a line of a test has the end of a path as a word. The word may begin with `../`, and may
-/// lack the extension. It may also be a module: `calc.local`, `Calc::Local` and `Calc\\Local` for
+/// lack the extension. It may also be a module: `calc.local`, `Calc::Local` and `Calc\Local` for
 /// `lib/calc/local.ex`, or `from calc import local`.
 pub fn names_end_of(test: &str, line: &str, path: &str) -> bool {
     let directory = path.len() - file_name(path).len();
     let stem = path[directory..].rfind('.').map_or(path, |dot| &path[..directory + dot]);
     let ends = [format!("/{}", as_constant(path)), format!("/{}", as_constant(stem))];
-    let line =
-        ["::", "\\\\", "\\"].iter().fold(line.to_owned(), |line, sign| line.replace(sign, "/"));
+    let line = with_slashes(line);
     let imported = imported_names(&line);
     let words = line.split(|c| !is_in_path(c));
     // A word without dot and slash may be an identifier, so it counts only in quotes.
@@ -34,6 +33,19 @@ pub fn names_end_of(test: &str, line: &str, path: &str) -> bool {
         let own = [format!("/{word}"), format!("/{}", word.replace('.', "/"))];
         !word.is_empty() && own.iter().any(|own| ends.iter().any(|end| end.ends_with(own)))
     })
+}
+
+/// A line with slashes in the names of modules: `Calc/Local` for `Calc::Local` and `Calc\Local`. A
+/// backslash before another character than a capital may be that of `\n` or `\"`.
+fn with_slashes(line: &str) -> String {
+    let line = line.replace("::", "/").replace("\\\\", "/");
+    let mut parts = line.split('\\');
+    let mut found = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        found.push(if part.starts_with(char::is_uppercase) { '/' } else { '\\' });
+        found.push_str(part);
+    }
+    found
 }
 
 /// True if a line asks whether a compiler finds a header, or the system finds a program.
@@ -64,6 +76,9 @@ mod tests {
             ("#if __has_include(\"local.h\")", "src/local.h", true),
             ("Code.ensure_loaded?(Calc.LocalPart)", "lib/calc/local_part.ex", true),
             ("command -v quick.sh && exit", "bin/quick.sh", true),
+            ("class_exists(Core\\Hooks::class)", "src/Core/Hooks.php", false),
+            ("class_exists('\\Core\\Hooks')", "src/Core/Hooks.php", true),
+            ("sh(\"[ -e \\\"src/quick.py\\\" ]\")", "src/quick.py", true),
             ("class_exists(\"Core\\\\Hooks\")", "src/Core/Hooks.php", true),
             ("exists('quicker')", "src/quick.py", false),
             ("exists(tmp / 'quick.py')", "src/quick.py", false),
