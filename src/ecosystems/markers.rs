@@ -51,9 +51,9 @@ const BEFORE_DIRECTORIES: [&str; 6] = ["-C", "--directory", "VPATH", "cd", "push
 /// Words in a line of a test, with `|` between them. With such a word, the test asks whether a path,
 /// a program or a module exists, or goes on without it.
 pub const ASKING: &str = "\
-    -d |-e |-f |-r |-s |-x |.catch(|@include|LookPath|access|class_exists|command -|ensure_loaded|exist|\
-    find_spec|forName|has_include|hash |is_dir|is_file|isdir|isfile|pcall|Stat(|stat(|try {|type |\
-    which";
+    $(which |-d |-e |-f |-r |-s |-x |.catch(|@include|LookPath|access|class_exists|command -|\
+    ensure_loaded|exist|find_spec|forName|has_include|if hash |if type |if which |is_dir|is_file|\
+    isdir|isfile|pcall|Stat(|stat(|try {|which(";
 
 /// The words that begin a block or a call whose failure does not end the test.
 const TRYING: [&str; 5] = ["begin", "eval", "pcall", "suppress", "try"];

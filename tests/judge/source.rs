@@ -1049,6 +1049,8 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
     const ASKS: &str = "readdirSync(s).filter(d => existsSync(join(s, d, 'hooks.js')))";
     const CHAI: &str = "const { expect } = require('chai')";
     const TYPES: &str = "import { expectTypeOf } from 'expect-type'";
+    // A module that a test needs is source.
+    const NEEDS: &str = "import type { A } from '../src/core/new'";
     const ALIAS: &str = "{\"alias\": {\"@\": \"./src\"}}";
     const PLACES: &str = "{\"jest\": {\"moduleDirectories\": [\"src\", \"node_modules\"]}}";
     const ENDS: &str = "readdirSync('src', { recursive: true }).filter(f => /-on\\.js$/.test(f))";
@@ -1058,6 +1060,7 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         ("", ("test/a_test.php", "glob('src/*/*.php')"), ("php", "src/core/b.php"), "b", false),
         ("", ("test/a.test.js", ASKS), ("js", "src/core/hooks.js"), "off", true),
         ("", ("test/a.test.js", ASKS), ("js", "src/core/other.js"), "off", false),
+        ("", ("test/a.test.ts", NEEDS), ("ts", "src/core/new.ts"), "off", false),
         (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", true),
         (PLACES, ("test/a.test.js", CHAI), ("js", "src/core/tea.js"), "off", false),
         ("{}", ("test/a.test.js", CHAI), ("js", "src/core/chai.js"), "off", false),
@@ -1070,8 +1073,8 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         ("", ("test/a.test.js", ENDS), ("js", "src/core/my-on.js"), "off", true),
         ("", ("test/a.test.js", ENDS), ("js", "src/core/my.js"), "off", false),
         ("", ("Rakefile", "Dir['lib/**/own/*.rb'].each"), ("rb", "lib/b/own/c.rb"), "c", true),
-        ("", ("test/t.py", "b"), ("py", "src/commands/check.py"), "off", true),
-        ("", ("test/t.py", "b"), ("py", "src/commands/other.py"), "off", false),
+        ("", ("test/t.py", "b"), ("py", "src/management/commands/check.py"), "off", true),
+        ("", ("test/t.py", "b"), ("py", "src/management/commands/other.py"), "off", false),
     ] {
         let world = World::unborn();
         let directory = new.split_once('/').unwrap().0;
@@ -1079,14 +1082,14 @@ fn new_file_that_tests_or_frameworks_find_by_its_name_is_no_source() {
         world.write("package.json", settings);
         world.write(test.0, format!("{}\n", test.1));
         world.write(&source, "bad\n");
-        world.write(format!("{directory}/commands/old.{language}"), "old\n");
+        world.write(format!("{directory}/management/commands/old.{language}"), "old\n");
         world.write(format!("{directory}/top.{language}"), "old\n");
         if language == "py" {
-            for package in ["", "core/", "commands/"] {
+            for package in ["", "core/", "management/", "management/commands/"] {
                 world.write(format!("{directory}/{package}__init__.py"), "");
             }
         }
-        let loads = ["core/app", "commands/old", "top"].map(|file| match language {
+        let loads = ["core/app", "management/commands/old", "top"].map(|file| match language {
             "py" => format!("import {directory}.{}\n", file.replace('/', ".")),
             "js" | "ts" => format!("require('../{directory}/{file}')\n"),
             _ => format!("require '{directory}/{file}.{language}';\n"),

@@ -11,7 +11,7 @@ use crate::ecosystems::languages::language_of;
 use crate::ecosystems::loading::LoadedName;
 use crate::ecosystems::loading::check_modules::is_of_tasks;
 use crate::ecosystems::loading::javascript_paths::{
-    REPLACING_PACKAGES, SEARCHED_FOR_PACKAGES, is_loaded_as_package, module_path,
+    REPLACING_PACKAGES, SEARCHED_FOR_PACKAGES, is_in_lock, loaded_package, module_path,
 };
 use crate::ecosystems::loading::listing::{LISTING, selected_names};
 use crate::ecosystems::loading::path_ends::names_end_of;
@@ -32,8 +32,8 @@ use crate::git::seed::find::Seeds;
 use crate::model::path::TreePath;
 use crate::process;
 
-/// The names of the directories in which frameworks find commands by the names of their files.
-const DIRECTORIES_OF_COMMANDS: [&str; 2] = ["commands", "tasks"];
+/// The ends of the directories in which Django and Mix find commands by the names of their files.
+const DIRECTORIES_OF_COMMANDS: [&str; 2] = ["management/commands", "mix/tasks"];
 
 /// The variable in which systems find programs. The names of other search paths end like it.
 const PATH: &str = "PATH";
@@ -233,7 +233,7 @@ impl<'t> BaseProject<'t> {
 
     /// True if a new file of JavaScript may be found in place of a package, because settings say where
     /// packages are: a test loads a package of its name, or its directory is such a place, and another
-    /// package may load one of its name.
+    /// package may load one of its name. If there is a lock file, it must have the package.
     fn is_found_as_package(&self, path: &str) -> Result<bool> {
         if !javascript::ECOSYSTEM.has_source(path) {
             return Ok(false);
@@ -245,9 +245,9 @@ impl<'t> BaseProject<'t> {
             return Ok(false);
         }
         let lines = self.lines.find(self.search_for_new(iter::once(path))?)?;
-        let is_loaded = lines
-            .iter()
-            .any(|(test, line)| self.is_test_or_run(test) && is_loaded_as_package(line, path));
+        let lines = lines.iter().filter(|(test, _)| self.is_test_or_run(test));
+        let mut packages: BTreeSet<&str> =
+            lines.filter_map(|(_, line)| loaded_package(line, path)).collect();
         let module = module_path(path);
         let directory = file_name(directory_of(module));
         let is_place = settings.any(|(file, line)| {
@@ -258,9 +258,16 @@ impl<'t> BaseProject<'t> {
                 && SEARCHED_FOR_PACKAGES.iter().any(|setting| line.contains(setting))
                 && quoted_words(&list).any(|word| file_name(plain(word)) == directory)
         });
+        packages.extend(is_place.then(|| file_name(module)));
         let locks = javascript::ECOSYSTEM.lock_files;
-        let has_lock = self.code()?.files.iter().any(|file| locks.contains(&file_name(file)));
-        Ok(is_loaded || is_place && (!has_lock || self.may_be_locked(file_name(module))?))
+        let files = self.code()?.files.iter();
+        let mut locks = files.filter(|file| locks.contains(&file_name(file))).peekable();
+        Ok(!packages.is_empty()
+            && (locks.peek().is_none()
+                || locks.any(|lock| {
+                    let text = self.text(lock);
+                    packages.iter().any(|package| is_in_lock(&text, package))
+                })))
     }
 
     /// True if a new file is in a namespace that other libraries share, so that it may be found in place
@@ -294,7 +301,7 @@ impl<'t> BaseProject<'t> {
     fn is_found_as_command(&self, path: &str) -> Result<bool> {
         let name = file_name(stem_and_extension(path).0);
         let mut lines = self.markers()?.lines.iter();
-        Ok(DIRECTORIES_OF_COMMANDS.contains(&file_name(directory_of(path)))
+        Ok(DIRECTORIES_OF_COMMANDS.iter().any(|end| directory_of(path).ends_with(end))
             && lines.any(|(_, line)| place_of_word(line, name).is_some()))
     }
 

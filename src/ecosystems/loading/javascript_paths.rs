@@ -33,17 +33,31 @@ pub fn module_path(path: &str) -> &str {
     stem.strip_suffix("/index").unwrap_or(stem)
 }
 
-/// True if a line loads a module by the end of the path at `path`, as it loads a package: `chai` for
-/// `src/chai.js`.
-pub fn is_loaded_as_package(line: &str, path: &str) -> bool {
+/// The package that a line loads if it loads a module by the end of the path at `path`, as it loads
+/// one of a package: `chai` for `src/chai.js`, and `@a/b` for `src/@a/b/c.js`.
+pub fn loaded_package<'l>(line: &'l str, path: &str) -> Option<&'l str> {
     let module = module_path(path);
-    has_loading_word(line)
-        && quoted_words(line).any(|text| {
-            text.starts_with(|first| first != '.')
-                && module
-                    .strip_suffix(text)
-                    .is_some_and(|above| above.is_empty() || above.ends_with('/'))
-        })
+    if !has_loading_word(line) {
+        return None;
+    }
+    let text = quoted_words(line).find(|text| {
+        text.starts_with(|first| first != '.')
+            && module
+                .strip_suffix(text)
+                .is_some_and(|above| above.is_empty() || above.ends_with('/'))
+    })?;
+    let scope = text.strip_prefix('@').and_then(|rest| rest.find('/')).map_or(0, |at| at + 2);
+    Some(text[scope..].find('/').map_or(text, |at| &text[..scope + at]))
+}
+
+/// True if the text of a lock file of npm, Yarn, pnpm or Bun has a package of this name.
+pub fn is_in_lock(lock: &str, package: &str) -> bool {
+    lock.match_indices(package).any(|(at, _)| {
+        let before = &lock[..at];
+        let after = &lock[at + package.len()..];
+        let is_name = before.is_empty() || before.ends_with(['/', '"', '\'', '\n', ' ']);
+        is_name && !before.ends_with("@types/") && after.starts_with(['@', '"', '\'', ':', '/'])
+    })
 }
 
 /// The modules that a text of TypeScript declares by their names: compilers read `declare module "a"`
@@ -162,16 +176,27 @@ mod tests {
     #[test]
     fn package_is_loaded_by_its_name() {
         for (line, expected) in [
-            ("const { expect } = require('chai')", true),
-            ("import { expect } from \"chai\";", true),
-            ("import { expect } from './chai'", false),
-            ("import x from 'chai-http'", false),
-            ("import x from 'ai'", false),
-            ("it('chai', f)", false),
+            ("const { expect } = require('chai')", Some("chai")),
+            ("import { expect } from \"chai\";", Some("chai")),
+            ("import { expect } from './chai'", None),
+            ("import x from 'chai-http'", None),
+            ("import x from 'ai'", None),
+            ("it('chai', f)", None),
         ] {
-            assert_eq!(is_loaded_as_package(line, "src/chai/index.ts"), expected, "{line}");
+            assert_eq!(loaded_package(line, "src/chai/index.ts"), expected, "{line}");
         }
-        assert!(is_loaded_as_package("require('@a/b/c')", "lib/@a/b/c.js"));
+        assert_eq!(loaded_package("require('@a/b/c')", "lib/@a/b/c.js"), Some("@a/b"));
+        assert_eq!(loaded_package("require('parts/sum')", "src/parts/sum.js"), Some("parts"));
+        for (lock, expected) in [
+            ("    \"node_modules/chai\": {", true),
+            ("\nchai@^4.0.0:\n", true),
+            ("\n  /chai@4.3.7:\n", true),
+            ("\n  chai: 4.3.7\n", true),
+            ("\"node_modules/chai-http\": {", false),
+            ("\"node_modules/@types/chai\": {", false),
+        ] {
+            assert_eq!(is_in_lock(lock, "chai"), expected, "{lock}");
+        }
         let text = "declare module 'a' {\n}\n  declare module /* b */\n\"@b/c\";\n\"module\": 'x'\n\
                     declare module '*.svg';\n";
         assert_eq!(declared_modules(text), ["@b/c", "a"].into());

@@ -5,7 +5,8 @@ use crate::ecosystems::paths::{below, directory_of, file_name, is_in_path};
 
 /// Words of lines that ask for a file which is looked for in several directories, with `|` between
 /// them.
-const SEARCHING: &str = "LookPath|command -|has_include|hash |type |which";
+const SEARCHING: &str =
+    "$(which |LookPath|command -|has_include|if hash |if type |if which |which(";
 
 /// True if a line of a test has the end of a path as a word. The word may begin with `../`, and may
 /// lack the extension. It may also be a module: `calc.local`, `Calc::Local` and `Calc\Local` for
