@@ -22,8 +22,11 @@ const BEGINNING: usize = 8000;
 /// The maximum length of all texts that are kept, in bytes. If a base has more, each search reads it.
 const MOST_KEPT: usize = 64 << 20;
 
-/// Pairs of the path of a file and one of its lines.
-pub type FoundLines = Vec<(String, String)>;
+/// The path of a file, and one of its lines.
+pub type FoundLine = (String, String);
+
+/// Lines that a search has found.
+pub type FoundLines = Vec<FoundLine>;
 
 /// The path and the text of each file of a base, sorted by path, if they are kept.
 type KeptTexts = Option<Vec<(String, String)>>;
@@ -60,17 +63,19 @@ impl LineSearch {
     /// Prepares the search for many lines.
     fn matcher(&self) -> Result<Matcher> {
         let folded = |text: &str| if self.any_case { text.to_lowercase() } else { text.to_owned() };
-        let of = |texts: &BTreeSet<String>| {
-            AhoCorasick::new(texts.iter().map(|text| folded(text)))
-                .map_err(|e| Error::fatal(format!("the names to search for are too long: {e}")))
-        };
         Ok(Matcher {
-            words: of(&self.words)?,
-            pairs: of(&self.pairs)?,
+            words: finder_of(self.words.iter().map(|text| folded(text)))?,
+            pairs: finder_of(self.pairs.iter().map(|text| folded(text)))?,
             beside: self.beside.iter().map(|text| folded(text)).collect(),
             any_case: self.any_case,
         })
     }
+}
+
+/// Prepares a search for all of these texts in one pass. Fails if they are too long together.
+pub fn finder_of(texts: impl Iterator<Item = impl AsRef<[u8]>>) -> Result<AhoCorasick> {
+    AhoCorasick::new(texts)
+        .map_err(|e| Error::fatal(format!("the names to search for are too long: {e}")))
 }
 
 /// Finds all words of a search in one pass over a text.

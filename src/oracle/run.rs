@@ -10,10 +10,11 @@ use crate::error::{Cause, Error, Result};
 use crate::model::env;
 use crate::model::error_line::{is_about_others, looks_like_error};
 use crate::model::layout::{log_name, log_of_try};
+use crate::model::name::Name;
 use crate::model::oracle::OracleCommand;
 use crate::model::outcome::{Attempt, CANNOT_TELL, Obstacle, Outcome, Results, Stage, StageResult};
 use crate::model::path::TreePath;
-use crate::model::terms::CommandSettings;
+use crate::model::terms::{CommandSettings, Terms};
 use crate::oracle::obstacles;
 use crate::oracle::sealed::machine_paths::SandboxOptions;
 use crate::oracle::test_reports::TestReports;
@@ -273,6 +274,15 @@ fn may_pass_again(outcome: &Outcome) -> bool {
 /// The error of an interrupted judging.
 pub fn interrupted() -> Error {
     Error::no("interrupted; nothing was decided")
+}
+
+/// The error of a judging. If a signal has interrupted the judging, adds the command that judges the
+/// run again on these terms, with the options `more`.
+pub fn with_judge_command(error: Error, terms: &Terms, run: &Name, more: &str) -> Error {
+    match interrupt::signal() {
+        Some(_) => error.hint(format!("judge again: `{}`", terms.judge_command(run, more))),
+        None => error,
+    }
 }
 
 /// The line of a failed command's output that most likely names the cause. This is the first line

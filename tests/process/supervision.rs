@@ -350,6 +350,14 @@ fn second_ctrl_c_kills_a_command_that_ignores_the_first() {
         begun.elapsed() < 4 * SECOND
     });
     assert!(in_time, "the second signal did not end the grace");
+    let _ = fs::remove_file(world.home().join("ready"));
+    let waits = "echo > \"$HOME/ready\"; sleep 500";
+    let child = start(&world, &["judge", "--candidate", "c1", "--test", waits]);
+    poll(|| there("ready"));
+    signal("-INT", child.id());
+    let ended = answer(&child.wait_with_output().unwrap()).expect(130);
+    let again = "hint: judge again: `git frites judge 1 --candidate c1 --test ";
+    assert!(ended.stderr.contains(again), "{}", ended.stderr);
     assert_eq!(living(&mark), []);
     assert_eq!(
         world.git(["rev-parse", "refs/frites/1/@record"]),

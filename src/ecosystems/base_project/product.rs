@@ -86,6 +86,10 @@ impl BaseProject<'_> {
                 && (file.declaration_in(&text).is_some() || file.is_compiled(&text))
         });
         let files: Vec<LoadedName<'_>> = files.collect();
+        // Without such a file, the settings need not be read.
+        if files.is_empty() {
+            return Ok(BTreeSet::new());
+        }
         let lines = self.lines.find(search_for_loads(&files))?;
         let lines = lines_of_files(files.iter().map(LoadedName::texts), &lines)?;
         let settings = self.lines_of_settings()?;

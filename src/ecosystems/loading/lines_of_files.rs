@@ -1,13 +1,9 @@
 //! The lines that may name each of many files, found in one pass over the lines.
 use std::collections::BTreeMap;
 
-use aho_corasick::AhoCorasick;
-
+use crate::ecosystems::base_lines::{FoundLine, finder_of};
 use crate::ecosystems::loading::LoadedName;
-use crate::error::{Error, Result};
-
-/// A line, with the path of its file.
-type Line = (String, String);
+use crate::error::Result;
 
 impl LoadedName<'_> {
     /// Texts of which every line that loads or names the file has at least one, in any case.
@@ -22,8 +18,8 @@ impl LoadedName<'_> {
 /// Fails if the texts are too long for a search.
 pub fn lines_of_files(
     texts: impl Iterator<Item = Vec<String>>,
-    lines: &[Line],
-) -> Result<Vec<Vec<&Line>>> {
+    lines: &[FoundLine],
+) -> Result<Vec<Vec<&FoundLine>>> {
     let mut files_of_texts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut found = Vec::new();
     for (file, texts) in texts.enumerate() {
@@ -32,13 +28,15 @@ pub fn lines_of_files(
         }
         found.push(Vec::new());
     }
-    let matcher = AhoCorasick::new(files_of_texts.keys())
-        .map_err(|e| Error::fatal(format!("the names to search for are too long: {e}")))?;
+    if files_of_texts.is_empty() {
+        return Ok(found);
+    }
+    let finder = finder_of(files_of_texts.keys())?;
     let files_of_texts: Vec<Vec<usize>> = files_of_texts.into_values().collect();
     // The last line of which a file has been given.
     let mut last = vec![usize::MAX; found.len()];
     for (at, line) in lines.iter().enumerate() {
-        for place in matcher.find_overlapping_iter(&line.1.to_lowercase()) {
+        for place in finder.find_overlapping_iter(&line.1.to_lowercase()) {
             for file in &files_of_texts[place.pattern().as_usize()] {
                 if last[*file] != at {
                     last[*file] = at;
@@ -57,7 +55,8 @@ mod tests {
     #[test]
     fn each_file_gets_the_lines_that_have_one_of_its_texts() {
         let lines = ["use App\\Calc;", "calc, sum", "SUM of sums", "nothing"];
-        let lines: Vec<Line> = lines.iter().map(|line| ("a".to_owned(), (*line).into())).collect();
+        let lines: Vec<FoundLine> =
+            lines.iter().map(|line| ("a".to_owned(), (*line).into())).collect();
         let texts = [vec!["calc".to_owned(), "App".to_owned()], vec!["Sum".to_owned()], vec![]];
         let found = lines_of_files(texts.into_iter(), &lines).expect("the texts are short");
         let found: Vec<Vec<&str>> = found

@@ -27,7 +27,7 @@ pub fn names_end_of(test: &str, line: &str, path: &str) -> bool {
         // A file name without a directory may mean a file in another directory. With one of
         // `SEARCHING` it counts, because the file is looked for in several directories.
         let is_name = !word.contains('/') && (word == file_name(path) || !word.contains('.'));
-        if is_name && path.contains('/') && !is_relative && !searches(&line) {
+        if is_name && path.contains('/') && !is_relative && !asks_in_directories(&line) {
             return false;
         }
         let word = as_constant(word);
@@ -50,7 +50,7 @@ fn with_slashes(line: &str) -> String {
 }
 
 /// True if a line asks whether a compiler finds a header, or the system finds a program.
-fn searches(line: &str) -> bool {
+fn asks_in_directories(line: &str) -> bool {
     SEARCHING.split('|').any(|word| line.contains(word))
 }
 

@@ -45,7 +45,7 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
-use crate::process::interrupt;
+use crate::oracle::run::with_judge_command;
 use crate::process::processor_share::ProcessorShare;
 
 /// Judges one run several times, e.g. after each round of repair, but each tree only once.
@@ -84,14 +84,8 @@ impl<'a> RepeatedJudging<'a> {
         let round = session.store.next_round(run)?;
         let mut verdict = record::undecided(run, terms, round, jiff::Timestamp::now());
         if !verdict.terms.oracle.is_empty() && entries.iter().any(Entry::usable) {
-            let ran = self.run_oracle(run, &mut verdict, &mut entries);
-            ran.map_err(|error| match interrupt::signal() {
-                Some(_) => {
-                    let again = verdict.terms.judge_command(&run.run, "");
-                    error.hint(format!("judge again: `{again}`"))
-                }
-                None => error,
-            })?;
+            self.run_oracle(run, &mut verdict, &mut entries)
+                .map_err(|error| with_judge_command(error, &verdict.terms, &run.run, ""))?;
             require_working_commands(&verdict, &entries)?;
         }
         let base = verdict.baseline.as_ref().and_then(|base| base.results.report());

@@ -24,6 +24,7 @@ use crate::ops::kept_commits::KeptCommits;
 use crate::ops::session::Session;
 use crate::oracle::ResolvedOracle;
 use crate::oracle::ledger::Memory;
+use crate::oracle::run::with_judge_command;
 use crate::process::interrupt::Cancel;
 use crate::store::Store;
 use crate::store::events::Event;
@@ -77,7 +78,11 @@ pub fn judge_some(
     }
     let _kept = KeptCommits { session, run };
     let mut parts = Vec::new();
-    for new in judge.judge_captured(&captured)? {
+    let judged = judge.judge_captured(&captured).map_err(|error| {
+        let only: String = names.iter().map(|name| format!(" --candidate {name}")).collect();
+        with_judge_command(error, &judge.terms, &run.run, &only)
+    })?;
+    for new in judged {
         store.save_outcome(&new)?;
         record_event(session, run, &new.outcome)?;
         parts.push(new.outcome);
